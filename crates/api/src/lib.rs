@@ -1,0 +1,1 @@
+//! The custom resources of Portolan: their types, schema and rules, and the conversion of other systems' manifests.

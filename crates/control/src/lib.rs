@@ -1,0 +1,1 @@
+//! The controllers of Portolan, one folder a capability.

@@ -1,0 +1,1 @@
+//! The decisions of Portolan: pure functions from what is known to what to do.

@@ -1,0 +1,1 @@
+//! What every shell runs on: clock, seed, ordered indexes fed by watches, and a work queue.

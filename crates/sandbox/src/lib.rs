@@ -1,0 +1,1 @@
+//! Whole Kubernetes clusters in one process, on real or virtual time.

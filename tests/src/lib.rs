@@ -1,0 +1,1 @@
+//! End-to-end tests live under `tests/`; what they share is here.
