@@ -1,0 +1,65 @@
+//! The only source of time below the binary.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use tokio::time::Instant;
+
+/// Tells the time, counted from a given start on tokio's clock.
+///
+/// With tokio's time paused this is virtual time; otherwise it advances as the wall clock does.
+/// A skewed copy shows what a machine with a wrong clock would see.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    epoch: Timestamp,
+    start: Instant,
+}
+
+impl Clock {
+    /// A clock that shows `epoch` now. Must be called within a tokio runtime when its time is paused.
+    #[must_use]
+    pub fn starting_at(epoch: Timestamp) -> Self {
+        Self { epoch, start: Instant::now() }
+    }
+
+    /// The time on this clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        let elapsed = SignedDuration::try_from(self.start.elapsed()).unwrap_or(SignedDuration::MAX);
+        self.epoch.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
+    }
+
+    /// A clock that is `by` ahead of this one (behind, if negative).
+    #[must_use]
+    pub fn skewed(&self, by: SignedDuration) -> Self {
+        Self { epoch: self.epoch.saturating_add(by).unwrap_or(Timestamp::MAX), start: self.start }
+    }
+
+    /// Now, as Kubernetes writes it in metadata and conditions (whole seconds).
+    #[must_use]
+    pub fn time(&self) -> Time {
+        let now = self.now();
+        Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+    }
+
+    /// Now, as Kubernetes writes it in leases and events (microseconds).
+    #[must_use]
+    pub fn micro_time(&self) -> MicroTime {
+        MicroTime(self.now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn follows_paused_time_and_keeps_its_skew() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let ahead = clock.skewed(SignedDuration::from_secs(5));
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert_eq!(clock.now(), Timestamp::from_second(3600).unwrap());
+        assert_eq!(ahead.now(), Timestamp::from_second(3605).unwrap());
+        assert_eq!(clock.time().0, clock.now());
+    }
+}
