@@ -1,7 +1,18 @@
 //! What every shell runs on: clock, seed, ordered indexes fed by watches, and a work queue.
+//!
+//! Controllers made of these parts are deterministic: the same seed on the same world gives the same calls in the same
+//! order. Nothing here reads the wall clock, draws from the system's randomness or depends on the order of a hash map.
 
+mod backoff;
 mod clock;
+mod index;
+mod key;
+mod queue;
 mod seed;
 
+pub use backoff::Backoff;
 pub use clock::Clock;
+pub use index::{Index, feed};
+pub use key::Key;
+pub use queue::{Next, Queue, chain, work};
 pub use seed::Seed;

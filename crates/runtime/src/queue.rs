@@ -1,0 +1,273 @@
+//! What is to be looked at, and when.
+
+use crate::{Clock, Seed, backoff};
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A work queue ordered by (time, key).
+///
+/// A key stands in it at most once, at the earliest time asked for. A key that is being worked on is not handed out
+/// again; asked for meanwhile, it comes back when the work is done, so that no change is missed.
+#[derive(Clone, Debug)]
+pub struct Queue<K> {
+    state: Arc<Mutex<State<K>>>,
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    order: BTreeSet<(Instant, K)>,
+    due: BTreeMap<K, Instant>,
+    working: BTreeMap<K, Option<Instant>>,
+    failures: BTreeMap<K, u32>,
+    rng: ChaCha8Rng,
+}
+
+impl<K: Ord + Clone + Debug> Queue<K> {
+    /// An empty queue whose retries are jittered by the seed.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
+        let state = State {
+            order: BTreeSet::new(),
+            due: BTreeMap::new(),
+            working: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            rng: seed.rng(),
+        };
+        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
+    }
+
+    /// Asks for the key to be looked at now.
+    pub fn add(&self, key: K) {
+        self.add_after(key, Duration::ZERO);
+    }
+
+    /// Asks for the key to be looked at after a while, unless it is due earlier anyway.
+    pub fn add_after(&self, key: K, wait: Duration) {
+        let at = Instant::now() + wait;
+        self.lock().schedule(key, at);
+        self.changed.notify_one();
+    }
+
+    /// The next key that is due; waits until there is one. Say [`Queue::done`] or [`Queue::failed`] of it.
+    pub async fn next(&self) -> K {
+        loop {
+            let changed = self.changed.notified();
+            let wait = {
+                let mut state = self.lock();
+                let now = Instant::now();
+                match state.order.first().map(|(at, _)| *at) {
+                    Some(at) if at <= now => {
+                        if let Some(key) = state.take_first() {
+                            let more = state.order.first().is_some_and(|(at, _)| *at <= now);
+                            drop(state);
+                            if more {
+                                self.changed.notify_one();
+                            }
+                            return key;
+                        }
+                        None
+                    }
+                    other => other,
+                }
+            };
+            match wait {
+                Some(at) => tokio::select! { biased; () = changed => {}, () = tokio::time::sleep_until(at) => {} },
+                None => changed.await,
+            }
+        }
+    }
+
+    /// The key was dealt with; its failures are forgotten.
+    pub fn done(&self, key: &K) {
+        self.finish(key, |state| {
+            state.failures.remove(key);
+            None
+        });
+    }
+
+    /// The key could not be dealt with; it comes back after a backoff, which is returned.
+    pub fn failed(&self, key: &K) -> Duration {
+        let mut wait = Duration::ZERO;
+        self.finish(key, |state| {
+            let failures = state.failures.entry(key.clone()).or_insert(0);
+            *failures = failures.saturating_add(1);
+            let failures = *failures;
+            wait = backoff::delay(failures, &mut state.rng);
+            Some(Instant::now() + wait)
+        });
+        wait
+    }
+
+    /// How many keys wait or are being worked on.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let state = self.lock();
+        state.order.len() + state.working.len()
+    }
+
+    /// Whether nothing waits and nothing is being worked on.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn finish(&self, key: &K, retry: impl FnOnce(&mut State<K>) -> Option<Instant>) {
+        let mut state = self.lock();
+        let asked = state.working.remove(key).flatten();
+        let retry = retry(&mut state);
+        // A change seen during the work is a reason to look at once; a failure alone waits.
+        if let Some(at) = asked.or(retry) {
+            state.schedule(key.clone(), at);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord + Clone> State<K> {
+    fn schedule(&mut self, key: K, at: Instant) {
+        if let Some(asked) = self.working.get_mut(&key) {
+            *asked = Some(asked.map_or(at, |earlier| earlier.min(at)));
+            return;
+        }
+        if let Some(due) = self.due.get(&key).copied() {
+            if due <= at {
+                return;
+            }
+            self.order.remove(&(due, key.clone()));
+        }
+        self.due.insert(key.clone(), at);
+        self.order.insert((at, key));
+    }
+
+    fn take_first(&mut self) -> Option<K> {
+        let (_, key) = self.order.pop_first()?;
+        self.due.remove(&key);
+        self.working.insert(key.clone(), None);
+        Some(key)
+    }
+}
+
+/// What a look at a key came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing to do until something changes.
+    Done,
+    /// Look again after this long.
+    After(Duration),
+}
+
+/// Takes keys from the queue for ever, `workers` at a time, and deals with each by `reconcile`.
+///
+/// An error is logged and the key retried with backoff.
+pub async fn work<K, F, Fut, E>(queue: &Queue<K>, workers: usize, clock: &Clock, reconcile: F)
+where
+    K: Ord + Clone + Debug,
+    F: Fn(K) -> Fut,
+    Fut: Future<Output = Result<Next, E>>,
+    E: std::error::Error,
+{
+    let worker = || async {
+        loop {
+            let key = queue.next().await;
+            match reconcile(key.clone()).await {
+                Ok(Next::Done) => queue.done(&key),
+                Ok(Next::After(wait)) => {
+                    queue.done(&key);
+                    queue.add_after(key, wait);
+                }
+                Err(error) => {
+                    let wait = queue.failed(&key);
+                    tracing::warn!(?key, error = %chain(&error), ?wait, now = %clock.now(), "will be tried again");
+                }
+            }
+        }
+    };
+    futures::future::join_all((0..workers).map(|_| worker())).await;
+}
+
+/// An error with its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Many errors repeat their cause in their own text; say it once.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn hands_out_by_time_then_by_key() {
+        let queue = Queue::new(Seed::new(1));
+        queue.add_after("late", Duration::from_secs(2));
+        queue.add("b");
+        queue.add("a");
+        queue.add_after("late", Duration::from_secs(1));
+        let start = Instant::now();
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(queue.next().await, "b");
+        assert_eq!(queue.next().await, "late");
+        assert_eq!(start.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_during_the_work_brings_the_key_back_once() {
+        let queue = Queue::new(Seed::new(1));
+        queue.add("a");
+        assert_eq!(queue.next().await, "a");
+        queue.add("a");
+        queue.add("a");
+        let idle = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
+        assert!(idle.is_err(), "handed out while being worked on");
+        queue.done(&"a");
+        assert_eq!(queue.next().await, "a");
+        queue.done(&"a");
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_longer_and_longer_until_success() {
+        let queue = Queue::new(Seed::new(1));
+        queue.add("a");
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            let key = queue.next().await;
+            waits.push(queue.failed(&key));
+        }
+        assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+        let key = queue.next().await;
+        queue.done(&key);
+        queue.add("a");
+        let key = queue.next().await;
+        assert!(queue.failed(&key) < waits[1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_workers_share_what_is_due_at_once() {
+        let queue = Queue::new(Seed::new(1));
+        queue.add("a");
+        queue.add("b");
+        let (one, two) = tokio::join!(queue.next(), queue.next());
+        assert_eq!((one, two), ("a", "b"));
+    }
+}
