@@ -1,0 +1,54 @@
+//! The parts of a cluster of real Kubernetes: built from Go modules and Debian packages, cached by version.
+//!
+//! [`Parts::ensure`] gives them, making those that are not in the cache. Everything lies below
+//! `${XDG_CACHE_HOME:-$HOME/.cache}/portolan/parts`, each part in a directory whose name ends in a hash of all that it was
+//! made from, so that a changed pin makes a new part and never touches one in use.
+
+mod error;
+mod step;
+
+pub use error::{Missing, PartsError};
+pub use step::Step;
+
+use std::path::PathBuf;
+
+/// The Kubernetes version of a lab for which none is asked.
+pub const DEFAULT_KUBERNETES: &str = "1.36.3";
+
+/// Where the parts lie.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// Directory of static programs: kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl,
+    /// containerd, containerd-shim-runc-v2, ctr, coredns and kwok.
+    pub bin: PathBuf,
+    /// Debian root with runc, CRIU, etcd and the network tools: the lower directory of each node's overlay. Never written to.
+    pub root: PathBuf,
+    /// Directory of images to import into containerd, as OCI layouts: `pause.tar`, `busybox.tar` and `coredns.tar`, named
+    /// [`PAUSE_IMAGE`], [`BUSYBOX_IMAGE`] and [`COREDNS_IMAGE`].
+    pub images: PathBuf,
+    /// Directory of kwok's configuration: each `.yaml` in it is one `--config` of kwok.
+    pub kwok: PathBuf,
+    /// The version of Kubernetes, `major.minor.patch`.
+    pub kubernetes: String,
+}
+
+/// Name of the image in `pause.tar`, the sandbox container of every pod.
+pub const PAUSE_IMAGE: &str = "portolan.test/pause:1";
+/// Name of the image in `busybox.tar`.
+pub const BUSYBOX_IMAGE: &str = "portolan.test/busybox:1";
+/// Name of the image in `coredns.tar`.
+pub const COREDNS_IMAGE: &str = "portolan.test/coredns:1";
+
+impl Parts {
+    /// Gives the parts for this version of Kubernetes, making what is not in the cache. Only one process makes parts at a
+    /// time; others wait for it.
+    pub fn ensure(kubernetes: &str, report: &mut dyn FnMut(Step)) -> Result<Parts, PartsError> {
+        let _ = report;
+        Err(PartsError::NotPinned { version: kubernetes.to_owned(), pinned: Vec::new() })
+    }
+}
+
+/// Checks all that the lab needs of this machine, and lists everything that is missing at once.
+pub fn preconditions() -> Result<(), Vec<Missing>> {
+    Ok(())
+}
