@@ -1,0 +1,429 @@
+//! ForeignCluster: a cluster of the fleet, remote or the local one.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    conditions::conditions_schema,
+    duration::Duration,
+    placement::{ClusterTaint, Resources},
+    quantity::quantities_schema,
+    schema::{Rule, kind, rule, rules},
+};
+
+/// A cluster that this one peers with.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "portolan.dev",
+    version = "v1alpha1",
+    kind = "ForeignCluster",
+    plural = "foreignclusters",
+    shortname = "fc",
+    category = "portolan",
+    schema = "manual",
+    status = "ForeignClusterStatus",
+    derive = "PartialEq",
+    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Outgoing peering",
+        type_ = "string",
+        json_path = r#".status.peeringConditions[?(@.type=="OutgoingPeering")].status"#
+    ),
+    printcolumn(
+        name = "Incoming peering",
+        type_ = "string",
+        json_path = r#".status.peeringConditions[?(@.type=="IncomingPeering")].status"#
+    ),
+    printcolumn(
+        name = "Networking",
+        type_ = "string",
+        json_path = r#".status.peeringConditions[?(@.type=="NetworkStatus")].status"#
+    ),
+    printcolumn(
+        name = "Authentication",
+        type_ = "string",
+        json_path = r#".status.peeringConditions[?(@.type=="AuthenticationStatus")].status"#
+    ),
+    printcolumn(
+        name = "API server",
+        type_ = "string",
+        json_path = r#".status.peeringConditions[?(@.type=="APIServerStatus")].status"#,
+        priority = 1
+    ),
+    printcolumn(name = "Peering", type_ = "string", json_path = ".spec.peeringType", priority = 1),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion", priority = 1),
+    printcolumn(
+        name = "ClusterID",
+        type_ = "string",
+        json_path = ".spec.clusterIdentity.clusterID",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[RULES])))]
+pub struct ForeignClusterSpec {
+    /// Whether this is another cluster, or the one that Portolan runs in as a member of its own fleet.
+    #[serde(default, rename = "type")]
+    pub type_: ClusterType,
+
+    /// Who the cluster is.
+    pub cluster_identity: ClusterIdentity,
+
+    /// How the two control planes talk to each other.
+    #[serde(default)]
+    pub peering_type: PeeringType,
+
+    /// Whether this cluster may use the resources of the other one.
+    #[serde(default)]
+    pub outgoing_peering_enabled: PeeringEnabled,
+
+    /// Whether the other cluster may use the resources of this one.
+    #[serde(default)]
+    pub incoming_peering_enabled: PeeringEnabled,
+
+    /// Whether pods and services of the two clusters reach each other through a tunnel.
+    #[serde(default)]
+    pub networking_enabled: PeeringEnabled,
+
+    /// The address of the other cluster's authentication service, beginning with https://.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048), extend("x-kubernetes-validations" = [{
+        "rule": "isURL(self) && url(self).getScheme() == 'https' && url(self).getHost() != ''",
+        "message": "must be a URL that begins with https://, such as https://auth.example.org:443",
+    }]))]
+    pub foreign_auth_url: Option<String>,
+
+    /// The address of a proxy through which the other cluster's API server is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048), extend("x-kubernetes-validations" = [{
+        "rule": "isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",
+        "message": "must be a URL that begins with http:// or https://, such as https://proxy.example.org:8443",
+    }]))]
+    pub foreign_proxy_url: Option<String>,
+
+    /// Whether the certificate of the other cluster's authentication service is accepted unchecked.
+    #[serde(default, rename = "insecureSkipTLSVerify", skip_serializing_if = "std::ops::Not::not")]
+    pub insecure_skip_tls_verify: bool,
+
+    /// After how many seconds without news a cluster that was discovered in the local network is forgotten. With
+    /// 0, which is the default, it never is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub ttl: Option<i64>,
+
+    /// The Secret that holds the kubeconfig with which Portolan works in the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<ClusterCredentials>,
+
+    /// Whether the cluster was made in a cloud and costs money while it exists. Such clusters are chosen last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cloud: bool,
+
+    /// While it is true, nothing new is placed on the cluster. What runs there goes on running.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unschedulable: bool,
+
+    /// Marks that keep workloads away unless they tolerate them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
+    pub taints: Vec<ClusterTaint>,
+
+    /// Round-trip times to other clusters that are given instead of measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
+    pub latencies: Vec<StaticLatency>,
+}
+
+const RULES: &[Rule] = &[
+    rule(
+        "self.clusterIdentity.clusterID == oldSelf.clusterIdentity.clusterID",
+        "clusterIdentity.clusterID is immutable: another cluster is another ForeignCluster",
+    ),
+    rule("self.type == oldSelf.type", "type is immutable: make a new ForeignCluster instead"),
+    rule(
+        "self.type != 'Local' || !has(self.credentials)",
+        "a ForeignCluster of type Local takes no credentials: Portolan runs in that cluster",
+    ),
+    rule(
+        "self.type != 'Local' || (!has(self.foreignAuthUrl) && !has(self.foreignProxyUrl))",
+        "a ForeignCluster of type Local takes neither foreignAuthUrl nor foreignProxyUrl",
+    ),
+    rule(
+        "self.type != 'Local' || (self.outgoingPeeringEnabled != 'Yes' && self.incomingPeeringEnabled != 'Yes' \
+         && self.networkingEnabled != 'Yes')",
+        "a ForeignCluster of type Local cannot peer with itself: leave the peering fields at Auto or No",
+    ),
+];
+
+/// Where a cluster is, seen from this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ClusterType {
+    /// Another cluster, reached with credentials.
+    #[default]
+    Remote,
+    /// The cluster that Portolan runs in.
+    Local,
+}
+
+/// Who a cluster is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterIdentity {
+    /// The unique identifier of the cluster, which never changes.
+    #[serde(rename = "clusterID")]
+    #[schemars(length(min = 1, max = 253))]
+    pub cluster_id: String,
+    /// The name of the cluster, to be shown to people.
+    #[schemars(length(min = 1, max = 253))]
+    pub cluster_name: String,
+}
+
+/// How two control planes talk to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PeeringType {
+    /// Outside the tunnel: the API servers reach each other directly.
+    #[default]
+    OutOfBand,
+    /// Inside the tunnel.
+    InBand,
+}
+
+/// Whether one direction of a peering is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PeeringEnabled {
+    /// As the configuration of Portolan says.
+    #[default]
+    Auto,
+    /// It is not wanted.
+    No,
+    /// It is wanted.
+    Yes,
+}
+
+/// Where the credentials for a cluster are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterCredentials {
+    /// The Secret with the kubeconfig.
+    pub secret_ref: SecretKeyRef,
+}
+
+/// One key of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretKeyRef {
+    /// The namespace of the Secret.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+    /// The name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The key in the Secret's data.
+    #[serde(default = "kubeconfig_key")]
+    #[schemars(length(min = 1, max = 253))]
+    pub key: String,
+}
+
+fn kubeconfig_key() -> String {
+    "kubeconfig".to_owned()
+}
+
+/// A round-trip time that is given instead of measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StaticLatency {
+    /// The name of the other cluster.
+    #[schemars(length(min = 1, max = 253))]
+    pub to: String,
+    /// The round-trip time, such as 12ms. It counts in both directions.
+    pub rtt: Duration,
+}
+
+/// What is known about a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForeignClusterStatus {
+    /// The generation of the spec that this status reflects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What was found out: Ready, Reachable, Authenticated, NetworkReady, OutgoingPeering, IncomingPeering.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Vec<Condition>,
+    /// The phases of the peering, in the words of Liqo.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub peering_conditions: Vec<PeeringCondition>,
+    /// The namespaces that the two clusters gave each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant_namespace: Option<TenantNamespace>,
+    /// The address of the cluster's API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_server_url: Option<String>,
+    /// The version of Kubernetes that the cluster runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<String>,
+    /// When the cluster last answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<Time>,
+    /// How many nodes the cluster has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeCount>,
+    /// What all nodes together have for pods, by resource.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub capacity: Resources,
+    /// What the pods of the cluster request together, by resource.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub allocated: Resources,
+    /// What is left on nodes that take new pods, by resource.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub available: Resources,
+    /// How many pods of the cluster wait for a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_pods: Option<i32>,
+    /// Measured or given round-trip times to other clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
+    pub latencies: Vec<Latency>,
+}
+
+/// One phase of a peering.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PeeringCondition {
+    /// The phase.
+    #[serde(rename = "type")]
+    pub type_: PeeringConditionType,
+    /// How far it is.
+    #[serde(default)]
+    pub status: PeeringConditionStatus,
+    /// When the status last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// One word in CamelCase that says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// A sentence that says why, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The phases of a peering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum PeeringConditionType {
+    /// This cluster uses the other one's resources.
+    OutgoingPeering,
+    /// The other cluster uses this one's resources.
+    IncomingPeering,
+    /// The tunnel between the clusters.
+    NetworkStatus,
+    /// The other cluster's API server.
+    #[serde(rename = "APIServerStatus")]
+    ApiServerStatus,
+    /// Our identity in the other cluster.
+    AuthenticationStatus,
+    /// Whether this ForeignCluster can be worked on at all.
+    ProcessForeignClusterStatus,
+}
+
+/// How far a phase of a peering is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum PeeringConditionStatus {
+    /// There is none.
+    #[default]
+    None,
+    /// It has begun and waits for the other side.
+    Pending,
+    /// It is established.
+    Established,
+    /// It is being taken down.
+    Disconnecting,
+    /// The other side refused the token.
+    Denied,
+    /// The other side refused because no token was given.
+    EmptyDenied,
+    /// It failed.
+    Error,
+    /// It succeeded.
+    Success,
+    /// Somebody else takes care of it.
+    External,
+}
+
+/// The namespaces that two clusters gave each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TenantNamespace {
+    /// The namespace in this cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
+    /// The namespace in the other cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+}
+
+/// How many nodes there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeCount {
+    /// All nodes.
+    #[serde(default)]
+    pub total: i32,
+    /// Nodes that are ready.
+    #[serde(default)]
+    pub ready: i32,
+}
+
+/// A round-trip time between two clusters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Latency {
+    /// The name of the other cluster.
+    pub to: String,
+    /// The round-trip time, smoothed over the last measurements.
+    pub rtt: Duration,
+    /// How much single measurements differ from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<Duration>,
+    /// Where the number comes from.
+    #[serde(default)]
+    pub source: LatencySource,
+    /// When it was last measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<Time>,
+}
+
+/// Where a round-trip time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LatencySource {
+    /// It was measured between the two clusters.
+    #[default]
+    Measured,
+    /// It was estimated from measurements of the hub.
+    Estimated,
+    /// It was given in a spec.
+    Static,
+}
+
+kind!(
+    ForeignCluster,
+    ForeignClusterSpec,
+    ForeignClusterStatus,
+    "A ForeignCluster is a member of the fleet: who it is, how it is reached, what is shared in each direction, and \
+     what is known about its health, room and distance. The labels of its metadata, such as \
+     topology.kubernetes.io/region, are what cluster selectors match.",
+    &[]
+);
