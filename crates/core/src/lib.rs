@@ -1,1 +1,7 @@
 //! The decisions of Portolan: pure functions from what is known to what to do.
+//!
+//! Nothing here does I/O, reads a clock or draws randomness; collections are ordered. The same input always gives the
+//! same decision.
+
+pub mod capacity;
+pub mod placement;

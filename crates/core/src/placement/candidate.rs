@@ -1,0 +1,85 @@
+//! A cluster as a workload sees it, and whether it can take replicas.
+
+use super::Wanted;
+use crate::capacity::{Amounts, ClusterRoom};
+use portolan_api::placement::{ClusterTaint, TaintEffect};
+use std::collections::BTreeMap;
+
+/// A member of the fleet, considered for one workload.
+#[derive(Clone, Debug, Default)]
+pub struct Candidate {
+    /// The name of its ForeignCluster.
+    pub name: String,
+    /// The labels of its ForeignCluster.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<ClusterTaint>,
+    /// Why nothing new may be placed there whatever room there is: it is silent, leaving, or keeps its namespace closed.
+    pub closed: Option<Refusal>,
+    /// What is free there, not counting what the workload itself holds.
+    pub room: ClusterRoom,
+    /// How many replicas the workload holds there by its last decision.
+    pub held: u32,
+}
+
+/// Why a cluster does not take replicas, or no more of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// One word in CamelCase.
+    pub reason: &'static str,
+    /// A sentence with the numbers, and what would help.
+    pub message: String,
+}
+
+/// How a cluster stands before the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It can take up to `fits` replicas in all, those it holds included.
+    Open {
+        /// The most replicas it can hold.
+        fits: u32,
+        /// What is free there, for putting clusters in order.
+        free: Amounts,
+    },
+    /// It keeps what it holds and takes nothing new.
+    Closed(Refusal),
+}
+
+impl Candidate {
+    /// Filters: can this cluster take the workload, and how much of it?
+    #[must_use]
+    pub fn stands(&self, wanted: &Wanted) -> Standing {
+        if let Some(closed) = &self.closed {
+            return Standing::Closed(closed.clone());
+        }
+        if let Some(refusal) = self.refuses(wanted) {
+            return Standing::Closed(refusal);
+        }
+        let fits = self.room.fits(&wanted.shape);
+        if fits == 0 {
+            let message = self.room.shortage(&wanted.shape).to_string();
+            return Standing::Closed(Refusal { reason: "NoRoom", message });
+        }
+        Standing::Open { fits, free: self.room.free(&wanted.shape) }
+    }
+
+    fn refuses(&self, wanted: &Wanted) -> Option<Refusal> {
+        let placement = &wanted.placement;
+        if !wanted.selects(&self.labels) {
+            return Some(Refusal {
+                reason: "NotSelected",
+                message: "its labels do not match spec.clusterSelector".to_owned(),
+            });
+        }
+        let repels = |taint: &&ClusterTaint| taint.effect != TaintEffect::PreferNoSchedule;
+        let tolerated = |taint: &ClusterTaint| {
+            placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint))
+        };
+        let taint = self.taints.iter().filter(repels).find(|taint| !tolerated(taint))?;
+        let message = format!(
+            "its taint {} is not tolerated: add it to spec.clusterTolerations to place replicas there",
+            taint.key
+        );
+        Some(Refusal { reason: "Tainted", message })
+    }
+}

@@ -1,0 +1,180 @@
+use super::*;
+use crate::capacity::ClusterRoom;
+use crate::capacity::{NodeFacts, PODS};
+use proptest::prelude::*;
+
+/// A cluster of one node with so much CPU, for replicas of one CPU each.
+fn cluster(name: &str, cpus: i64) -> Candidate {
+    let mut allocatable = Amounts::of(CPU, cpus * 1000);
+    allocatable.set(PODS, 110_000);
+    let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
+    Candidate { name: name.into(), room: ClusterRoom::count(&[node], &[]), ..Candidate::default() }
+}
+
+fn silent(candidate: Candidate, held: u32) -> Candidate {
+    let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+    Candidate { closed, held, ..candidate }
+}
+
+fn wanted(replicas: u32, locations: &[&str]) -> Wanted {
+    let mut requests = Amounts::of(CPU, 1000);
+    requests.set(PODS, 1000);
+    let locations = locations.iter().map(|name| (*name).to_owned()).collect();
+    Wanted {
+        shape: PodShape { requests, ..PodShape::default() },
+        replicas,
+        placement: Placement { locations, ..Placement::default() },
+        ..Wanted::default()
+    }
+}
+
+fn by_policy(replicas: u32, policy: PlacementPolicy, locations: i32) -> Wanted {
+    let mut wanted = wanted(replicas, &[]);
+    wanted.placement.placement_policy = Some(policy);
+    wanted.placement.number_of_locations = Some(locations);
+    wanted
+}
+
+fn counts(decision: &Decision) -> Vec<(&str, u32)> {
+    decision.placed.iter().map(|(name, placed)| (name.as_str(), placed.replicas)).collect()
+}
+
+#[test]
+fn every_preferred_cluster_gets_all_replicas() {
+    let decision =
+        decide(&wanted(3, &["b", "c"]), &[cluster("a", 9), cluster("b", 9), cluster("c", 9)]).unwrap();
+    assert_eq!(counts(&decision), [("b", 3), ("c", 3)]);
+    assert_eq!(decision.pending, 0);
+    assert_eq!(decision.placed["b"].cause, PlacementCause::Preferred);
+}
+
+#[test]
+fn what_fits_is_placed_and_the_rest_waits_with_a_reason_per_cluster() {
+    let decision = decide(&wanted(5, &["a", "b", "x"]), &[cluster("a", 2), cluster("b", 0)]).unwrap();
+    assert_eq!(counts(&decision), [("a", 2)]);
+    assert_eq!(decision.pending, 13);
+    let reasons: Vec<_> = decision.refusals.iter().map(|(name, why)| (name.as_str(), why.reason)).collect();
+    assert_eq!(reasons, [("a", "NoRoom"), ("b", "NoRoom"), ("x", "UnknownCluster")]);
+    assert_eq!(decision.refusals["b"].message, "a replica needs cpu 1 and the freest of 1 nodes has 0");
+}
+
+#[test]
+fn a_total_is_divided_exactly_and_flows_around_full_clusters() {
+    let total = Wanted { mode: ReplicasMode::Total, ..wanted(10, &["a", "b", "c"]) };
+    let all = decide(&total, &[cluster("a", 9), cluster("b", 9), cluster("c", 9)]).unwrap();
+    assert_eq!(counts(&all), [("a", 4), ("b", 3), ("c", 3)]);
+    let full = decide(&total, &[cluster("a", 1), cluster("b", 9), cluster("c", 9)]).unwrap();
+    assert_eq!(counts(&full), [("a", 1), ("b", 5), ("c", 4)]);
+}
+
+#[test]
+fn worst_fit_takes_the_roomiest_and_best_fit_the_tightest() {
+    let fleet = [cluster("a", 4), cluster("b", 9), cluster("c", 6)];
+    let worst = decide(&by_policy(2, PlacementPolicy::WorstFit, 2), &fleet).unwrap();
+    assert_eq!(counts(&worst), [("b", 2), ("c", 2)]);
+    let best = decide(&by_policy(2, PlacementPolicy::BestFit, 1), &fleet).unwrap();
+    assert_eq!(counts(&best), [("a", 2)]);
+    let only_large_enough = decide(&by_policy(5, PlacementPolicy::BestFit, 1), &fleet).unwrap();
+    assert_eq!(counts(&only_large_enough), [("c", 5)]);
+}
+
+#[test]
+fn a_decision_stays_when_room_changes_elsewhere() {
+    let held = Candidate { held: 2, ..cluster("a", 4) };
+    let decision = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[held, cluster("b", 90)]).unwrap();
+    assert_eq!(counts(&decision), [("a", 2)]);
+}
+
+#[test]
+fn a_silent_cluster_keeps_what_it_holds_and_gets_nothing_new() {
+    let fleet = [silent(cluster("a", 9), 2), cluster("b", 9)];
+    let grown = decide(&wanted(5, &["a", "b"]), &fleet).unwrap();
+    assert_eq!(counts(&grown), [("a", 2), ("b", 5)]);
+    assert_eq!(grown.refusals["a"].reason, "Unreachable");
+    let chosen = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &fleet).unwrap();
+    assert_eq!(counts(&chosen), [("a", 2)]);
+    let never_there = decide(&wanted(5, &["a"]), &[silent(cluster("a", 9), 0)]).unwrap();
+    assert_eq!((counts(&never_there), never_there.pending), (vec![], 5));
+}
+
+#[test]
+fn taints_and_selectors_keep_workloads_away() {
+    let taint = portolan_api::placement::ClusterTaint {
+        key: "edge".into(),
+        value: None,
+        effect: portolan_api::placement::TaintEffect::NoSchedule,
+    };
+    let tainted = Candidate { taints: vec![taint], ..cluster("a", 9) };
+    let refused = decide(&wanted(1, &["a"]), &[tainted]).unwrap();
+    assert_eq!(refused.refusals["a"].reason, "Tainted");
+
+    let mut selecting = by_policy(1, PlacementPolicy::WorstFit, 1);
+    let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
+    selecting.placement.cluster_selector =
+        Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
+    let decision = decide(&selecting, &[cluster("a", 9), Candidate { labels, ..cluster("b", 2) }]).unwrap();
+    assert_eq!(counts(&decision), [("b", 1)]);
+}
+
+#[test]
+fn a_policy_without_its_measurements_is_refused() {
+    let error = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &[cluster("a", 9)]).unwrap_err();
+    assert!(error.to_string().starts_with("placement policy traffic-aware is not available"), "{error}");
+}
+
+prop_compose! {
+    fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2)), 0..8)) -> Vec<Candidate> {
+        let candidate = |(index, (size, held, gone)): (usize, (i64, u32, bool))| {
+            let candidate = Candidate { held, ..cluster(&format!("c{index}"), size) };
+            if gone { silent(candidate, held) } else { candidate }
+        };
+        sizes.into_iter().enumerate().map(candidate).collect()
+    }
+}
+
+prop_compose! {
+    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..3, locations in 1i32..5) -> Wanted {
+        let mut wanted = match policy {
+            0 => wanted(replicas, &(0..locations).map(|i| ["c0", "c1", "c2", "c3", "c9"][i as usize]).collect::<Vec<_>>()),
+            1 => by_policy(replicas, PlacementPolicy::WorstFit, locations),
+            _ => by_policy(replicas, PlacementPolicy::BestFit, locations),
+        };
+        wanted.mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
+        wanted
+    }
+}
+
+proptest! {
+    #[test]
+    fn replicas_are_conserved_and_room_is_never_exceeded(wanted in wishes(), fleet in fleets()) {
+        let decision = decide(&wanted, &fleet).unwrap();
+        let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
+        let locations = wanted.placement.effective_locations() as u32;
+        let asked = if wanted.mode == ReplicasMode::Total { wanted.replicas } else { wanted.replicas * locations };
+        prop_assert_eq!(placed + decision.pending, asked);
+        for candidate in &fleet {
+            let replicas = decision.placed.get(&candidate.name).map_or(0, |placed| placed.replicas);
+            match candidate.stands(&wanted) {
+                Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
+                Standing::Closed(_) => prop_assert!(replicas <= candidate.held),
+            }
+        }
+        prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.is_empty());
+    }
+
+    #[test]
+    fn the_order_of_candidates_does_not_matter(wanted in wishes(), fleet in fleets()) {
+        let reversed: Vec<_> = fleet.iter().rev().cloned().collect();
+        prop_assert_eq!(decide(&wanted, &fleet), decide(&wanted, &reversed));
+    }
+
+    #[test]
+    fn more_room_never_places_fewer(wanted in wishes(), fleet in fleets(), grown in 0usize..8) {
+        let count = |fleet: &[Candidate]| decide(&wanted, fleet).unwrap().pending;
+        let mut larger = fleet.clone();
+        if let Some(candidate) = larger.get_mut(grown) {
+            candidate.room = cluster("x", 40).room;
+        }
+        prop_assert!(count(&larger) <= count(&fleet));
+    }
+}
