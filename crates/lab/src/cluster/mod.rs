@@ -1,0 +1,194 @@
+//! A cluster: a control plane and nodes that run pods.
+
+mod bring_up;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use nix::sys::signal::Signal;
+
+use crate::command::run;
+use crate::component::Component;
+use crate::node::Node;
+use crate::report::Timings;
+use crate::state::{ClusterState, LabState};
+use crate::wait::{Seen, until};
+
+/// How long a single component may take to come up on a busy machine.
+const UP_LIMIT: Duration = Duration::from_secs(90);
+
+/// A cluster of a lab.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    dir: PathBuf,
+    lab: LabState,
+    state: ClusterState,
+    nodes: Vec<Node>,
+}
+
+impl Cluster {
+    pub(crate) fn new(lab: &LabState, state: &ClusterState) -> Result<Self> {
+        let nodes =
+            state.nodes.iter().map(|node| Node::new(lab, &state.name, node)).collect::<Result<_>>()?;
+        Ok(Cluster { dir: lab.dir()?.join(&state.name), lab: lab.clone(), state: state.clone(), nodes })
+    }
+
+    pub(crate) async fn bring_up(&self, timings: &Timings) -> Result<()> {
+        bring_up::start(self, timings).await.with_context(|| format!("cannot start cluster {}", self.name()))
+    }
+
+    /// Name of the cluster, also of its context in kubeconfigs.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Its ranges and nodes as written down.
+    pub fn state(&self) -> &ClusterState {
+        &self.state
+    }
+
+    /// Its nodes; the first one runs the control plane. Simulated nodes are not among them.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node that runs the control plane.
+    pub fn control_plane(&self) -> &Node {
+        // A cluster without nodes is refused by the builder.
+        &self.nodes[0]
+    }
+
+    /// URL of the API server, valid on the host and in all clusters.
+    pub fn api_server(&self) -> String {
+        format!("https://{}:6443", self.control_plane().address())
+    }
+
+    /// File with the administrator's kubeconfig.
+    pub fn kubeconfig_path(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> Result<Kubeconfig> {
+        let path = self.kubeconfig_path();
+        Kubeconfig::read_from(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// A client with the administrator's rights.
+    pub async fn client(&self) -> Result<Client> {
+        let config = kube::Config::from_custom_kubeconfig(self.kubeconfig()?, &KubeConfigOptions::default())
+            .await
+            .with_context(|| format!("cannot use the kubeconfig of cluster {}", self.name()))?;
+        Client::try_from(config).with_context(|| format!("cannot make a client for cluster {}", self.name()))
+    }
+
+    /// Runs kubectl on the host and returns what it printed.
+    pub async fn kubectl(&self, args: &[&str]) -> Result<String> {
+        run(self.kubectl_command(args)).await
+    }
+
+    /// A kubectl command for this cluster, for those who want to hold its streams themselves.
+    pub fn kubectl_command(&self, args: &[&str]) -> Command {
+        let mut kubectl = Command::new(self.lab.bin.join("kubectl"));
+        kubectl.arg("--kubeconfig").arg(self.kubeconfig_path()).args(args);
+        kubectl
+    }
+
+    /// Imports an image archive into containerd of every node.
+    pub async fn load_image(&self, archive: &Path) -> Result<()> {
+        futures::future::try_join_all(self.nodes.iter().map(|node| node.load_image(archive))).await?;
+        Ok(())
+    }
+
+    /// Asks a component to end and waits until it has: on the node of the control plane, or on every node if it is one
+    /// that runs everywhere.
+    pub async fn stop(&self, component: Component) -> Result<()> {
+        for node in self.nodes_of(component)? {
+            node.end(component, Signal::SIGTERM).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a component without letting it do anything more, as a crash does.
+    pub async fn kill(&self, component: Component) -> Result<()> {
+        for node in self.nodes_of(component)? {
+            node.end(component, Signal::SIGKILL).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a component that was stopped or killed and waits until it answers.
+    pub async fn start(&self, component: Component) -> Result<()> {
+        for node in self.nodes_of(component)? {
+            self.spawn(component, node).await?;
+            self.wait_until_up(component, node).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops and starts a component.
+    pub async fn restart(&self, component: Component) -> Result<()> {
+        self.stop(component).await?;
+        self.start(component).await
+    }
+
+    fn nodes_of(&self, component: Component) -> Result<&[Node]> {
+        ensure!(
+            component != Component::Kwok || self.state.kwok > 0,
+            "cluster {} has no kwok: it was made without simulated nodes",
+            self.name()
+        );
+        Ok(if component.is_control_plane() { &self.nodes[..1] } else { &self.nodes })
+    }
+
+    async fn spawn(&self, component: Component, node: &Node) -> Result<()> {
+        node.spawn(component, &component.command_line(&self.state, node)?).await
+    }
+
+    /// Waits until a component listens; the API server must also say that it is ready.
+    async fn wait_until_up(&self, component: Component, node: &Node) -> Result<()> {
+        let what = format!("{component} on node {} is up", node.name());
+        until(&what, UP_LIMIT, Duration::from_millis(20), async || {
+            Ok(match node.listens(component).await {
+                Ok(()) => Seen::Ready(()),
+                Err(error) => {
+                    self.ensure_alive(component, node)?;
+                    Seen::NotYet(format!("{error:#}"))
+                }
+            })
+        })
+        .await?;
+        if component == Component::ApiServer { self.wait_until_api_ready().await } else { Ok(()) }
+    }
+
+    async fn wait_until_api_ready(&self) -> Result<()> {
+        let client = self.client().await?;
+        let what = format!("the API server of cluster {} is ready", self.name());
+        until(&what, UP_LIMIT, Duration::from_millis(50), async || {
+            let request = http::Request::get("/readyz").body(Vec::new())?;
+            Ok(match client.request_text(request).await {
+                Ok(_) => Seen::Ready(()),
+                Err(error) => {
+                    self.ensure_alive(Component::ApiServer, self.control_plane())?;
+                    self.ensure_alive(Component::Etcd, self.control_plane())?;
+                    Seen::NotYet(error.to_string())
+                }
+            })
+        })
+        .await
+    }
+
+    fn ensure_alive(&self, component: Component, node: &Node) -> Result<()> {
+        ensure!(
+            node.pid_of(component).is_some(),
+            "{component} on node {} has ended; the end of its log:\n{}",
+            node.name(),
+            node.log_tail(component, 15)
+        );
+        Ok(())
+    }
+}

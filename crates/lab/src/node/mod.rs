@@ -1,0 +1,229 @@
+//! A node: its own network, mount, pid, uts, ipc and cgroup namespaces on a Debian root, like a node of kind.
+
+mod boot;
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::net::{TcpStream, UnixStream};
+
+pub(crate) use boot::boot;
+
+use crate::cgroup::Hierarchies;
+use crate::command::{run, run_with_input};
+use crate::component::{CONTAINERD_SOCKET, Component};
+use crate::process::{self, MARKER};
+use crate::state::{LabState, NodeState};
+use crate::wait::{Seen, until};
+
+const PATH_IN_NODE: &str = "/opt/lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const END_LIMIT: Duration = Duration::from_secs(30);
+
+/// A node of a cluster.
+#[derive(Clone, Debug)]
+pub struct Node {
+    lab: PathBuf,
+    dir: PathBuf,
+    group: String,
+    state: NodeState,
+}
+
+impl Node {
+    pub(crate) fn new(lab: &LabState, cluster: &str, state: &NodeState) -> Result<Self> {
+        let dir = lab.dir()?;
+        Ok(Node {
+            dir: dir.join(cluster).join(&state.name),
+            lab: dir,
+            group: format!("{}/{}", lab.cgroup(), state.name),
+            state: state.clone(),
+        })
+    }
+
+    /// Name of the node, as in `kubectl get nodes`.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Address of the node in the lab network, reachable from the host and from all other clusters.
+    pub fn address(&self) -> Ipv4Addr {
+        self.state.address
+    }
+
+    /// Directory of the node on the host; in the node it is `/lab`.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Path on the host of a file in the node.
+    pub fn path(&self, in_node: &str) -> Result<PathBuf> {
+        Ok(PathBuf::from(format!("/proc/{}/root", self.init_pid()?)).join(in_node.trim_start_matches('/')))
+    }
+
+    /// Runs a command in the node and returns what it printed.
+    pub async fn exec(&self, command: &[&str]) -> Result<String> {
+        run(self.command(command)?).await.with_context(|| format!("on node {}", self.name()))
+    }
+
+    /// [`exec`](Self::exec) with text on standard input.
+    pub async fn exec_with_input(&self, command: &[&str], input: &str) -> Result<String> {
+        run_with_input(self.command(command)?, input)
+            .await
+            .with_context(|| format!("on node {}", self.name()))
+    }
+
+    /// A command that runs in the node, for those who want to hold its streams themselves.
+    pub fn command(&self, command: &[&str]) -> Result<Command> {
+        let mut shell = self.entering();
+        // nsenter enters a cgroup namespace but no cgroup.
+        let script = r#"for file in $LAB_CGROUPS; do echo $$ >"$file" || exit 1; done
+            unset LAB_CGROUPS; init=$1; shift
+            exec nsenter -t "$init" -m -u -i -n -p -C -r -w -- "$@""#;
+        shell.args(["-c", script, "sh", &self.init_pid()?.to_string()]).args(command);
+        let entries = Hierarchies::of_host()?.entries(&self.group);
+        shell.env("LAB_CGROUPS", join_paths(&entries)?);
+        Ok(shell)
+    }
+
+    /// Starts a component; its output is appended to its log.
+    pub(crate) async fn spawn(&self, component: Component, argv: &[String]) -> Result<()> {
+        if let Some(pid) = self.pid_of(component) {
+            bail!("{component} already runs on node {} (process {pid})", self.name());
+        }
+        let script = r#"exec >>"/lab/log/$0.log" 2>&1 </dev/null
+            setsid "$@" &
+            echo $! >"/lab/run/$0.pid""#;
+        let mut command = vec!["sh", "-c", script, component.name()];
+        command.extend(argv.iter().map(String::as_str));
+        self.exec(&command).await.with_context(|| format!("cannot start {component}"))?;
+        Ok(())
+    }
+
+    /// The host's process id of a component, if it runs.
+    pub fn pid_of(&self, component: Component) -> Option<u32> {
+        let text = fs::read_to_string(self.dir.join("run").join(format!("{component}.pid"))).ok()?;
+        process::host_pid(self.init_pid().ok()?, text.trim().parse().ok()?)
+    }
+
+    /// Whether a component answers connections; the error says why not.
+    pub(crate) async fn listens(&self, component: Component) -> Result<()> {
+        match component.port() {
+            Some(port) => {
+                let connect = TcpStream::connect((self.address(), port));
+                tokio::time::timeout(Duration::from_secs(1), connect)
+                    .await
+                    .context("no answer within 1 s")??;
+            }
+            None => {
+                UnixStream::connect(self.path(CONTAINERD_SOCKET)?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Imports an image archive of the host into containerd.
+    pub async fn load_image(&self, archive: &Path) -> Result<()> {
+        let name = archive
+            .file_name()
+            .with_context(|| format!("{} is not a file", archive.display()))?
+            .to_string_lossy()
+            .into_owned();
+        let copy = self.dir.join("run").join(&name);
+        fs::copy(archive, &copy).with_context(|| format!("cannot read {}", archive.display()))?;
+        let imported = self.import_image(&format!("/lab/run/{name}")).await;
+        fs::remove_file(&copy).with_context(|| format!("cannot remove {}", copy.display()))?;
+        imported
+    }
+
+    /// Imports an image archive that lies in the node.
+    pub(crate) async fn import_image(&self, archive: &str) -> Result<()> {
+        self.exec(&["ctr", "--namespace", "k8s.io", "images", "import", "--local", archive]).await?;
+        Ok(())
+    }
+
+    /// Whether the node itself runs.
+    pub fn is_running(&self) -> bool {
+        self.init_pid().is_ok()
+    }
+
+    /// Resident memory in bytes of a component, if it runs.
+    pub fn memory_of(&self, component: Component) -> Option<u64> {
+        process::resident_bytes(self.pid_of(component)?)
+    }
+
+    /// Ends a component with a signal and waits until it is gone.
+    pub(crate) async fn end(&self, component: Component, signal: Signal) -> Result<()> {
+        let pid = self
+            .pid_of(component)
+            .with_context(|| format!("{component} does not run on node {}", self.name()))?;
+        let start_time = process::start_time(pid);
+        kill(Pid::from_raw(pid.cast_signed()), signal).with_context(|| {
+            format!("cannot send {signal} to {component} (process {pid}) on node {}", self.name())
+        })?;
+        let what = format!("{component} on node {} ends after {signal}", self.name());
+        until(&what, END_LIMIT, Duration::from_millis(10), async || {
+            let gone = !process::is_running(pid) || process::start_time(pid) != start_time;
+            Ok(if gone { Seen::Ready(()) } else { Seen::NotYet(format!("process {pid} still runs")) })
+        })
+        .await
+    }
+
+    /// File with the log of a component.
+    pub fn log_file(&self, component: Component) -> PathBuf {
+        self.dir.join("log").join(format!("{component}.log"))
+    }
+
+    /// The last lines of the log of a component.
+    pub fn log_tail(&self, component: Component, lines: usize) -> String {
+        tail(&self.log_file(component), lines)
+    }
+
+    /// The host's process id of the node's first process.
+    pub(crate) fn init_pid(&self) -> Result<u32> {
+        let file = self.dir.join("init.pid");
+        let text = fs::read_to_string(&file).with_context(|| {
+            format!("node {} was not started: cannot read {}", self.name(), file.display())
+        })?;
+        let pid = text.trim().parse().with_context(|| format!("{} holds no process id", file.display()))?;
+        let marked = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let wanted = format!("{MARKER}={}", self.lab.display());
+        ensure!(
+            marked.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()),
+            "node {} no longer runs (its first process {pid} is gone)",
+            self.name()
+        );
+        Ok(pid)
+    }
+
+    /// A shell with the environment that all processes of the node share.
+    fn entering(&self) -> Command {
+        let mut shell = Command::new("sh");
+        shell.env_clear().env("PATH", PATH_IN_NODE).env("HOME", "/root").env(MARKER, &self.lab);
+        shell
+    }
+}
+
+pub(crate) fn tail(file: &Path, lines: usize) -> String {
+    match fs::read(file) {
+        Err(error) => format!("({}: {error})", file.display()),
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let all: Vec<&str> = text.lines().collect();
+            all[all.len().saturating_sub(lines)..].join("\n")
+        }
+    }
+}
+
+fn join_paths(paths: &[PathBuf]) -> Result<String> {
+    let mut words = Vec::new();
+    for path in paths {
+        let word = path.to_str().filter(|word| !word.contains(char::is_whitespace));
+        words.push(word.with_context(|| format!("the cgroup path {} has a space in it", path.display()))?);
+    }
+    Ok(words.join(" "))
+}

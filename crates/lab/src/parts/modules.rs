@@ -1,0 +1,74 @@
+//! Which programs a cluster needs, and the modules of this crate from which they are built.
+
+use std::path::{Path, PathBuf};
+
+use super::go_module::{GoModule, Recipe};
+use super::version::KubernetesVersion;
+use super::{PartsError, kubernetes};
+
+/// All modules of a cluster with this version of Kubernetes.
+#[derive(Debug, Clone)]
+pub(super) struct Modules {
+    pub(super) kubernetes: GoModule,
+    pub(super) containerd: GoModule,
+    pub(super) coredns: GoModule,
+    pub(super) kwok: GoModule,
+}
+
+impl Modules {
+    pub(super) fn read(version: KubernetesVersion) -> Result<Self, PartsError> {
+        Ok(Self {
+            kubernetes: kubernetes::module(version)?,
+            containerd: containerd()?,
+            coredns: coredns()?,
+            kwok: kwok()?,
+        })
+    }
+
+    pub(super) fn all(&self) -> [&GoModule; 4] {
+        [&self.kubernetes, &self.containerd, &self.coredns, &self.kwok]
+    }
+}
+
+/// The checked-in files of the parts.
+pub(super) fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("parts")
+}
+
+/// 2.3: before it every restore of a checkpoint pulls the base image from a registry, after it the runtime interface has no
+/// restore. Left out are snapshotters for file systems that no node has, and tracing.
+fn containerd() -> Result<GoModule, PartsError> {
+    let module = GoModule::read(Recipe {
+        name: "containerd",
+        requires: "github.com/containerd/containerd/v2",
+        directory: directory().join("containerd"),
+        tags: &["no_btrfs", "no_zfs", "no_devmapper", "no_tracing"],
+        programs: &[
+            ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
+            ("containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"),
+            ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
+        ],
+    })?;
+    let version = format!("v{}", module.version());
+    Ok(module.set("github.com/containerd/containerd/v2/version.Version", version))
+}
+
+fn coredns() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "coredns",
+        requires: "github.com/coredns/coredns",
+        directory: directory().join("coredns"),
+        tags: &[],
+        programs: &[("coredns", ".")],
+    })
+}
+
+fn kwok() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "kwok",
+        requires: "sigs.k8s.io/kwok",
+        directory: directory().join("kwok"),
+        tags: &[],
+        programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
+    })
+}

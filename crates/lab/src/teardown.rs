@@ -1,0 +1,83 @@
+//! Clearing a lab away: processes, links, cgroups and files, whatever state it is in.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cgroup::Hierarchies;
+use crate::process;
+use crate::state;
+use crate::switch;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Clears the lab `name` away. What is already gone is no error; what cannot be removed is.
+pub fn down(name: &str) -> Result<()> {
+    let dir = state::dir_of(name)?;
+    if !dir.exists() {
+        bail!("there is no lab named {name:?} in {}", state::root()?.display());
+    }
+    let lab = state::read(name)?;
+    if let Some(lab) = &lab {
+        Hierarchies::of_host()?.thaw(&lab.cgroup());
+    }
+    // With its first process the kernel ends all others of a node, and with the last one go namespaces, mounts and links.
+    end_processes(&dir)?;
+    if let Some(lab) = &lab {
+        switch::remove_host_link(lab)?;
+        Hierarchies::of_host()?.remove(&lab.cgroup(), LIMIT)?;
+    }
+    refuse_mounts(&dir)?;
+    match fs::remove_dir_all(&dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Clears away the labs whose owner died without doing so; returns their names.
+pub fn sweep() -> Result<Vec<String>> {
+    let mut swept = Vec::new();
+    for name in state::names()? {
+        let abandoned = state::read(&name)?.and_then(|lab| lab.owner).is_some_and(|owner| !owner.is_alive());
+        if abandoned {
+            down(&name).with_context(|| format!("cannot clear away the abandoned lab {name}"))?;
+            swept.push(name);
+        }
+    }
+    Ok(swept)
+}
+
+fn end_processes(dir: &Path) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let left = process::of_lab(dir);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if start.elapsed() > LIMIT {
+            bail!("the processes {left:?} of {} do not die: are they stuck in the kernel?", dir.display());
+        }
+        for pid in left {
+            // One that has died meanwhile is as good.
+            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// All mounts of a lab live in namespaces of their own; deleting through one that does not could delete anything.
+fn refuse_mounts(dir: &Path) -> Result<()> {
+    let mounts = fs::read_to_string("/proc/self/mounts").context("cannot read /proc/self/mounts")?;
+    let below = |mount: &&str| Path::new(mount).starts_with(dir);
+    if let Some(mount) = mounts.lines().filter_map(|line| line.split(' ').nth(1)).find(below) {
+        bail!("{mount} is mounted inside the lab; unmount it and run `lab down` again");
+    }
+    Ok(())
+}
