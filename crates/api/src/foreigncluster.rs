@@ -424,6 +424,5 @@ kind!(
     ForeignClusterStatus,
     "A ForeignCluster is a member of the fleet: who it is, how it is reached, what is shared in each direction, and \
      what is known about its health, room and distance. The labels of its metadata, such as \
-     topology.kubernetes.io/region, are what cluster selectors match.",
-    &[]
+     topology.kubernetes.io/region, are what cluster selectors match."
 );

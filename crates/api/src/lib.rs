@@ -1,22 +1,47 @@
 //! The custom resources of Portolan: their types, schema and rules, and the conversion of other systems' manifests.
 
+// Printer columns of one kind repeat `type_ = "string"`.
+#![allow(clippy::duplicated_attributes)]
+
+pub mod autoscaling;
+pub mod cloudprovisioner;
 pub mod conditions;
 mod crds;
 pub mod duration;
+pub mod featureconfig;
 pub mod foreigncluster;
+pub mod livemigration;
 pub mod multiclusterdeployment;
+pub mod multiclusterhorizontalpodautoscaler;
+pub mod multiclusterjob;
+pub mod multiclusterrescheduler;
+pub mod multiclusterservice;
+pub mod namespaceoffloading;
 pub mod placement;
 mod quantity;
 mod schema;
 pub mod selector;
 pub mod template;
 
-pub use crds::crds;
+pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
+pub use crds::{crds, render_crds};
 pub use duration::Duration;
+pub use featureconfig::{FeatureConfig, FeatureConfigSpec, FeatureConfigStatus};
 pub use foreigncluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};
+pub use livemigration::{LiveMigration, LiveMigrationSpec, LiveMigrationStatus};
 pub use multiclusterdeployment::{
     MultiClusterDeployment, MultiClusterDeploymentSpec, MultiClusterDeploymentStatus,
 };
+pub use multiclusterhorizontalpodautoscaler::{
+    MultiClusterHorizontalPodAutoscaler, MultiClusterHorizontalPodAutoscalerSpec,
+    MultiClusterHorizontalPodAutoscalerStatus,
+};
+pub use multiclusterjob::{MultiClusterJob, MultiClusterJobSpec, MultiClusterJobStatus};
+pub use multiclusterrescheduler::{
+    MultiClusterRescheduler, MultiClusterReschedulerSpec, MultiClusterReschedulerStatus,
+};
+pub use multiclusterservice::{MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus};
+pub use namespaceoffloading::{NamespaceOffloading, NamespaceOffloadingSpec, NamespaceOffloadingStatus};
 pub use template::{PodTemplate, PreservedObject};
 
 /// The API group of all kinds of Portolan.

@@ -207,6 +207,5 @@ kind!(
     MultiClusterDeploymentSpec,
     MultiClusterDeploymentStatus,
     "A MultiClusterDeployment is a set of Deployments of the same name on one or more clusters. It is written like a \
-     Deployment, with the clusters or the policy that chooses them added.",
-    &[]
+     Deployment, with the clusters or the policy that chooses them added."
 );

@@ -16,7 +16,6 @@ pub(crate) fn quantities_schema(_: &mut SchemaGenerator) -> Schema {
 fn quantity() -> Value {
     json!({
         "x-kubernetes-int-or-string": true,
-        "anyOf": [{ "type": "integer" }, { "type": "string" }],
         "maxLength": 40,
         "x-kubernetes-validations": [{
             "rule": "type(self) == string ? isQuantity(self) && !quantity(self).isLessThan(quantity('0')) : self >= 0",

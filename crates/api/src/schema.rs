@@ -35,21 +35,40 @@ pub(crate) fn kind_schema<Spec: JsonSchema, Status: JsonSchema>(
     generator: &mut SchemaGenerator,
     description: &str,
     root_rules: &[Rule],
+    spec_is_optional: bool,
 ) -> Schema {
     let mut spec = structural(generator.subschema_for::<Spec>().to_value());
     describe_anew(&mut spec, "What is asked for.");
     let mut status = structural(generator.subschema_for::<Status>().to_value());
+    drop_rules(&mut status);
     describe_anew(&mut status, "What was found and done. It is written by Portolan alone.");
     let mut schema = json!({
         "description": description,
         "type": "object",
-        "required": ["spec"],
         "properties": { "spec": spec, "status": status },
     });
+    if spec_is_optional {
+        schema["properties"]["spec"]["default"] = json!({});
+    } else {
+        schema["required"] = json!(["spec"]);
+    }
     if !root_rules.is_empty() {
         schema["x-kubernetes-validations"] = rules(&[root_rules]);
     }
     Schema::try_from(schema).unwrap_or_default()
+}
+
+/// A status is written by controllers with these very types: rules would cost evaluation at each write and catch
+/// nothing.
+fn drop_rules(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.remove("x-kubernetes-validations");
+            object.values_mut().for_each(drop_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_rules),
+        _ => {}
+    }
 }
 
 fn describe_anew(schema: &mut Value, description: &str) {
@@ -64,6 +83,7 @@ fn structural(schema: Value) -> Value {
         // `true`: anything goes. It appears only beneath preserved objects.
         return json!({ "x-kubernetes-preserve-unknown-fields": true });
     };
+    unwrap_description(&mut schema);
     hoist_optional(&mut schema);
     hoist_enum(&mut schema);
     drop_null_type(&mut schema);
@@ -90,6 +110,13 @@ fn structural(schema: Value) -> Value {
     Value::Object(schema)
 }
 
+/// Doc comments are wrapped for editors; `kubectl explain` wraps by itself.
+fn unwrap_description(schema: &mut Map<String, Value>) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.split("\n\n").map(|p| p.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+    }
+}
+
 /// `anyOf: [X, null]` becomes X; the field's own description wins over the type's, rules of both are kept.
 fn hoist_optional(schema: &mut Map<String, Value>) {
     let is_null = |schema: &Value| schema.get("type").is_some_and(|type_| type_ == "null");
@@ -98,7 +125,8 @@ fn hoist_optional(schema: &mut Map<String, Value>) {
     if !is_null(null) {
         return;
     }
-    let inner = inner.clone();
+    let mut inner = inner.clone();
+    unwrap_description(&mut inner);
     schema.remove("anyOf");
     for (key, value) in inner {
         match schema.get_mut(&key) {
@@ -124,7 +152,7 @@ fn hoist_enum(schema: &mut Map<String, Value>) {
         let (Some(value), text) = (variant.get("const"), variant.get("description")) else { return };
         values.push(value.clone());
         if let (Some(value), Some(text)) = (value.as_str(), text.and_then(Value::as_str)) {
-            texts.push(format!("{value}: {text}"));
+            texts.push(format!("{value}: {}", text.replace('\n', " ")));
         }
     }
     let description = match schema.get("description").and_then(Value::as_str) {
@@ -153,15 +181,26 @@ fn drop_null_type(schema: &mut Map<String, Value>) {
 
 /// Gives a kind its schema: the description `kubectl explain` starts with, the spec, the status, and rules that
 /// look at the whole object.
+///
+/// `defaulted` makes the spec optional: one that is left out becomes `{}`, with the defaults of its fields.
 macro_rules! kind {
+    (defaulted $kind:ident, $spec:ty, $status:ty, $description:expr) => {
+        $crate::schema::kind!(@ $kind, $spec, $status, $description, &[], true);
+    };
+    ($kind:ident, $spec:ty, $status:ty, $description:expr) => {
+        $crate::schema::kind!(@ $kind, $spec, $status, $description, &[], false);
+    };
     ($kind:ident, $spec:ty, $status:ty, $description:expr, $rules:expr) => {
+        $crate::schema::kind!(@ $kind, $spec, $status, $description, $rules, false);
+    };
+    (@ $kind:ident, $spec:ty, $status:ty, $description:expr, $rules:expr, $defaulted:expr) => {
         impl schemars::JsonSchema for $kind {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($kind).into()
             }
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                $crate::schema::kind_schema::<$spec, $status>(generator, $description, $rules)
+                $crate::schema::kind_schema::<$spec, $status>(generator, $description, $rules, $defaulted)
             }
         }
     };

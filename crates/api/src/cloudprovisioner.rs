@@ -1,0 +1,279 @@
+//! CloudProvisioner: clusters and nodes made on demand, and removed when nobody needs them.
+
+use k8s_openapi::apimachinery::pkg::{
+    api::resource::Quantity,
+    apis::meta::v1::{Condition, Time},
+};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    conditions::conditions_schema,
+    duration::Duration,
+    placement::Resources,
+    quantity::{quantities_schema, quantity_schema},
+    schema::{Rule, kind, rule, rules},
+    template::PreservedObject,
+};
+
+/// What is made in the cloud when the fixed clusters are full.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "portolan.dev",
+    version = "v1alpha1",
+    kind = "CloudProvisioner",
+    plural = "cloudprovisioners",
+    shortname = "cp",
+    shortname = "cpca",
+    category = "portolan",
+    schema = "manual",
+    status = "CloudProvisionerStatus",
+    derive = "PartialEq",
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.cloudClusterName"),
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.cloudProvider"),
+    printcolumn(name = "Region", type_ = "string", json_path = ".spec.region", priority = 1),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[RULES])))]
+pub struct CloudProvisionerSpec {
+    /// The name of the cloud cluster, and of the ForeignCluster that it becomes. It cannot be changed.
+    #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [{
+        "rule": "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "message": "must be a DNS label: lower-case letters, digits and '-'",
+    }]))]
+    pub cloud_cluster_name: String,
+
+    /// The cloud, by the name of its Cluster API infrastructure provider, such as OpenStack. It cannot be changed.
+    #[schemars(length(min = 1, max = 63))]
+    pub cloud_provider: String,
+
+    /// The region of the cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub region: Option<String>,
+
+    /// The public address that the control plane of the cloud cluster gets.
+    #[serde(default, rename = "floatingIP", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = [{
+        "rule": "isIP(self)",
+        "message": "must be an IP address, such as 203.0.113.7",
+    }]))]
+    pub floating_ip: Option<String>,
+
+    /// Not allowed: a spec can be read by everybody who may list this kind. Use credentialsSecretRef.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 65536))]
+    pub credentials: Option<String>,
+
+    /// The Secret with the cloud's credentials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_secret_ref: Option<SecretRef>,
+
+    /// The version of Kubernetes of the cloud cluster, such as v1.36.3. If it is not given, it is that of the
+    /// management cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), extend("x-kubernetes-validations" = [{
+        "rule": "self.matches('^v[0-9]+[.][0-9]+[.][0-9]+$')",
+        "message": "must be a version such as v1.36.3",
+    }]))]
+    pub kubernetes_version: Option<String>,
+
+    /// The Cluster API class from which the cluster is made. If it is not given, a class of the same name as the
+    /// provider in lower case is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_class: Option<ClusterClassRef>,
+
+    /// The least number of worker nodes while the cluster exists.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 5000))]
+    pub min_nodes: i32,
+
+    /// The largest number of worker nodes.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 5000))]
+    pub max_nodes: i32,
+
+    /// The kinds of machine that nodes may be made of. The smallest that fits is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub machine_types: Vec<MachineType>,
+
+    /// How many percent of a node's allocatable CPU and memory must be requested for the node to be kept.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 0, max = 100))]
+    pub utilization_threshold: i32,
+
+    /// How long a node must be below the threshold before it is removed.
+    #[serde(default = "ten_minutes")]
+    pub scale_in_after: Duration,
+
+    /// How long the cluster must be without work before it is removed altogether.
+    #[serde(default = "ten_minutes")]
+    pub decommission_after: Duration,
+
+    /// While it is true, nothing is made or removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+}
+
+const fn one() -> i32 {
+    1
+}
+
+const fn ten() -> i32 {
+    10
+}
+
+const fn fifty() -> i32 {
+    50
+}
+
+const fn ten_minutes() -> Duration {
+    Duration::from_secs(600)
+}
+
+const RULES: &[Rule] = &[
+    rule(
+        "!has(self.credentials)",
+        "credentials must not stand in a spec, which everybody who may list CloudProvisioners can read: put them \
+         into a Secret and name it in credentialsSecretRef",
+    ),
+    rule("self.minNodes <= self.maxNodes", "minNodes must not be greater than maxNodes"),
+    rule(
+        "self.cloudClusterName == oldSelf.cloudClusterName",
+        "cloudClusterName is immutable: make a new CloudProvisioner instead",
+    ),
+    rule(
+        "self.cloudProvider == oldSelf.cloudProvider",
+        "cloudProvider is immutable: make a new CloudProvisioner instead",
+    ),
+];
+
+/// A Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretRef {
+    /// The namespace of the Secret.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+    /// The name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// A class of clusters of Cluster API.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterClassRef {
+    /// The name of the ClusterClass.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The namespace of the ClusterClass, in which the cluster is made too.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+    /// The values of the class's variables, by name. They are kept as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<PreservedObject>,
+}
+
+/// A kind of machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineType {
+    /// The cloud's name for it, such as m1.large.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The CPUs that are left for pods.
+    #[schemars(schema_with = "quantity_schema")]
+    pub cpu: Quantity,
+    /// The memory that is left for pods.
+    #[schemars(schema_with = "quantity_schema")]
+    pub memory: Quantity,
+    /// The largest number of pods.
+    #[serde(default = "pods_per_node")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub pods: i32,
+}
+
+const fn pods_per_node() -> i32 {
+    110
+}
+
+/// What was made and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudProvisionerStatus {
+    /// The generation of the spec that this status reflects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What was found out: Ready, Provisioned, Progressing, Failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Vec<Condition>,
+    /// How far the cloud cluster is.
+    #[serde(default)]
+    pub phase: CloudPhase,
+    /// How many worker nodes there are.
+    #[serde(default)]
+    pub nodes: i32,
+    /// How many worker nodes are ready.
+    #[serde(default)]
+    pub ready_nodes: i32,
+    /// How many worker nodes are wanted.
+    #[serde(default)]
+    pub desired_nodes: i32,
+    /// The machine type of the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_type: Option<String>,
+    /// The ForeignCluster that the cloud cluster has become.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_cluster: Option<String>,
+    /// What the workloads that wait for the cloud request together, by resource.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub requested: Resources,
+    /// The workloads that wait for the cloud, as kind/namespace/name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub waiting: Vec<String>,
+    /// Since when the cluster has been without work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_since: Option<Time>,
+    /// When the cluster was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_at: Option<Time>,
+    /// When the cluster became ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<Time>,
+}
+
+/// How far a cloud cluster is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CloudPhase {
+    /// There is none, and none is needed.
+    #[default]
+    Idle,
+    /// It is being made.
+    Provisioning,
+    /// It has joined and takes work.
+    Ready,
+    /// Nodes are being added or removed.
+    Scaling,
+    /// It is being removed.
+    Deprovisioning,
+    /// It could not be made; the conditions say why.
+    Failed,
+}
+
+kind!(
+    CloudProvisioner,
+    CloudProvisionerSpec,
+    CloudProvisionerStatus,
+    "A CloudProvisioner makes a cluster in a cloud through Cluster API when workloads fit nowhere else, gives it as \
+     many nodes as they need, and removes it when it is no longer needed. It is made once."
+);
