@@ -38,7 +38,8 @@ impl Backoff {
 
 /// The wait after the `failures`-th failure in a row of something that is retried among many.
 pub(crate) fn delay(failures: u32, rng: &mut ChaCha8Rng) -> Duration {
-    let whole = FIRST.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX)).min(LONGEST);
+    let whole =
+        FIRST.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX)).min(LONGEST);
     jittered(whole, rng)
 }
 

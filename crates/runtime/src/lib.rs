@@ -4,14 +4,18 @@
 //! order. Nothing here reads the wall clock, draws from the system's randomness or depends on the order of a hash map.
 
 mod backoff;
+mod call;
 mod clock;
+mod events;
 mod index;
 mod key;
 mod queue;
 mod seed;
 
 pub use backoff::Backoff;
+pub use call::{CallError, REQUEST_LIMIT, call};
 pub use clock::Clock;
+pub use events::{Recorder, Weight};
 pub use index::{Index, feed};
 pub use key::Key;
 pub use queue::{Next, Queue, chain, work};

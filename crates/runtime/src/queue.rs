@@ -77,7 +77,9 @@ impl<K: Ord + Clone + Debug> Queue<K> {
                 }
             };
             match wait {
-                Some(at) => tokio::select! { biased; () = changed => {}, () = tokio::time::sleep_until(at) => {} },
+                Some(at) => {
+                    tokio::select! { biased; () = changed => {}, () = tokio::time::sleep_until(at) => {} }
+                }
                 None => changed.await,
             }
         }

@@ -1,0 +1,184 @@
+//! From ForeignClusters to members, and back into their status.
+
+use super::{Connect, Hub, Member, Touched};
+use crate::names::FIELD_MANAGER;
+use kube::api::PostParams;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
+use portolan_api::{ForeignCluster, ForeignClusterStatus};
+use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, call, feed, work};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::task::JoinSet;
+
+/// The fleet as it is known: ForeignClusters and the members they stand for.
+#[derive(Clone, Default)]
+pub struct Fleet {
+    /// All ForeignClusters of the hub.
+    pub clusters: Index<ForeignCluster>,
+    members: Arc<RwLock<BTreeMap<String, Connected>>>,
+}
+
+struct Connected {
+    member: Arc<Member>,
+    /// The spec that the connection was made by: another one needs another connection.
+    generation: Option<i64>,
+}
+
+impl Fleet {
+    /// The member of this name, once it is connected.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Arc<Member>> {
+        self.members
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .map(|each| Arc::clone(&each.member))
+    }
+
+    fn connected(&self, name: &str, generation: Option<i64>) -> Option<Arc<Member>> {
+        let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
+        members.get(name).filter(|each| each.generation == generation).map(|each| Arc::clone(&each.member))
+    }
+
+    fn join(&self, member: Arc<Member>, generation: Option<i64>) {
+        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        members.insert(member.name.clone(), Connected { member, generation });
+    }
+
+    fn leave(&self, name: &str) {
+        self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+/// Keeps the fleet connected and the status of ForeignClusters true, for ever; tells what changes in which cluster.
+pub async fn keep(
+    hub: Hub,
+    fleet: Fleet,
+    connect: Arc<dyn Connect>,
+    clock: Clock,
+    seed: Seed,
+    touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
+) {
+    let queue = Queue::<String>::new(seed.child("clusters"));
+    let mut tasks = JoinSet::new();
+    let (changed, told) = (queue.clone(), touched.clone());
+    tasks.spawn(feed(
+        Api::<ForeignCluster>::all(hub.client.clone()),
+        watcher::Config::default(),
+        |cluster| cluster,
+        fleet.clusters.clone(),
+        move |key| {
+            changed.add(key.name.clone());
+            told(&key.name, Touched::Reach);
+        },
+        seed.child("foreignclusters"),
+    ));
+    let context = Context { hub, fleet, connect, clock: clock.clone(), seed, queue: queue.clone(), touched };
+    work(&queue, 4, &clock, |name| context.reconcile(name)).await;
+}
+
+struct Context<F> {
+    hub: Hub,
+    fleet: Fleet,
+    connect: Arc<dyn Connect>,
+    clock: Clock,
+    seed: Seed,
+    queue: Queue<String>,
+    touched: F,
+}
+
+impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
+    async fn reconcile(&self, name: String) -> Result<Next, CallError> {
+        let Some(cluster) = self.fleet.clusters.get(&Key::cluster(&name)) else {
+            self.fleet.leave(&name);
+            (self.touched)(&name, Touched::Reach);
+            return Ok(Next::Done);
+        };
+        let generation = cluster.metadata.generation;
+        let member = match self.fleet.connected(&name, generation) {
+            Some(member) => member,
+            None => match self.connect.connect(&cluster).await {
+                Ok(client) => {
+                    let member = Arc::new(self.watch(&name, client));
+                    self.fleet.join(Arc::clone(&member), generation);
+                    member
+                }
+                Err(error) => {
+                    let message = portolan_runtime::chain(&error);
+                    self.report(&cluster, &[refused(message)], None).await?;
+                    // What is wrong may be mended without the ForeignCluster changing: a Secret that appears, say.
+                    return Ok(Next::After(std::time::Duration::from_secs(10)));
+                }
+            },
+        };
+        self.report(&cluster, &findings(&member), member.reach.version()).await?;
+        Ok(Next::Done)
+    }
+
+    fn watch(&self, name: &str, client: Client) -> Member {
+        let (queue, touched, cluster) = (self.queue.clone(), self.touched.clone(), name.to_owned());
+        let tell = move |what: Touched| {
+            if what == Touched::Reach {
+                queue.add(cluster.clone());
+            }
+            touched(&cluster, what);
+        };
+        Member::watch(name, client, &self.hub.id, &self.clock, self.seed.child(name), tell)
+    }
+
+    async fn report(
+        &self,
+        cluster: &ForeignCluster,
+        findings: &[Finding],
+        version: Option<String>,
+    ) -> Result<(), CallError> {
+        let before = cluster.status.clone().unwrap_or_default();
+        let mut status = ForeignClusterStatus {
+            observed_generation: cluster.metadata.generation,
+            kubernetes_version: version.or(before.kubernetes_version.clone()),
+            ..before.clone()
+        };
+        let now = self.clock.time().0;
+        for finding in findings {
+            conditions::set(&mut status.conditions, finding.clone(), cluster.metadata.generation, now);
+        }
+        if status == before {
+            return Ok(());
+        }
+        if conditions::is_true(&status.conditions, ConditionType::Reachable) {
+            status.last_seen = Some(self.clock.time());
+        }
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let api: Api<ForeignCluster> = Api::all(self.hub.client.clone());
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let update = ForeignCluster { status: Some(status), ..cluster.clone() };
+        let what = format!("write status of ForeignCluster {name}");
+        match call(what, api.replace_status(&name, &params, &update)).await {
+            // A newer object is on its way to us, and brings us back here.
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+fn findings(member: &Member) -> Vec<Finding> {
+    let (status, reason, message) = match (member.reach.silence(), member.reach.version()) {
+        (Some(problem), _) => {
+            (ConditionStatus::Unknown, "Silent", format!("its API server does not answer: {problem}"))
+        }
+        (None, Some(version)) => {
+            (ConditionStatus::True, "Answers", format!("its API server answers: {version}"))
+        }
+        (None, None) => (ConditionStatus::Unknown, "NotHeardYet", "it has not answered yet".to_owned()),
+    };
+    [ConditionType::Ready, ConditionType::Reachable]
+        .into_iter()
+        .map(|type_| Finding::new(type_, status, reason, message.clone()))
+        .collect()
+}
+
+fn refused(message: String) -> Finding {
+    Finding::new(ConditionType::Ready, ConditionStatus::False, "CannotConnect", message)
+}

@@ -1,0 +1,18 @@
+//! The members of the fleet: connected to, watched, and known to be there or silent.
+//!
+//! Each ForeignCluster of the hub becomes a [`Member`] with a client and indexes of what placement needs to know. What
+//! is known of a member stays known when it falls silent; only its reach changes.
+
+mod connect;
+mod facts;
+mod hub;
+mod member;
+mod membership;
+mod reach;
+
+pub use connect::{Connect, ConnectError, Credentials};
+pub use facts::DeploymentFacts;
+pub use hub::Hub;
+pub use member::{Member, Touched};
+pub use membership::{Fleet, keep};
+pub use reach::{Reach, SILENT_AFTER};

@@ -1,0 +1,25 @@
+//! The names by which Portolan knows what is its own.
+
+/// The field manager of everything that Portolan writes.
+pub const FIELD_MANAGER: &str = "portolan";
+
+/// On objects and pods in members: the uid of the workload in the hub that they belong to.
+pub const WORKLOAD_LABEL: &str = "portolan.dev/workload";
+
+/// On objects in members: the identity of the hub that placed them, so that several hubs share a member in peace.
+pub const HUB_LABEL: &str = "portolan.dev/hub";
+
+/// On objects in members: namespace and name of the workload in the hub that they belong to.
+pub const OWNER_ANNOTATION: &str = "portolan.dev/owner";
+
+/// On objects in members: a digest of what was applied.
+pub const DIGEST_ANNOTATION: &str = "portolan.dev/digest";
+
+/// On workloads in the hub: their copies in members are removed before they are.
+pub const FINALIZER: &str = "portolan.dev/placement";
+
+/// On namespaces in members: whether workloads may be placed there.
+pub const OPT_IN_LABEL: &str = "portolan.dev/placement";
+
+/// The value of [`OPT_IN_LABEL`] that opens a namespace.
+pub const OPT_IN: &str = "allowed";

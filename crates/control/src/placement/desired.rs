@@ -1,0 +1,123 @@
+//! What a member is to hold of a workload.
+
+use crate::names::{DIGEST_ANNOTATION, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL};
+use portolan_api::MultiClusterDeployment;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+/// A Deployment to be applied in a member, and its digest.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Desired {
+    pub(super) object: Value,
+    pub(super) digest: String,
+}
+
+/// Builds the Deployment for one member: the workload's own fields as they were written, marked as ours.
+pub(super) fn desired(workload: &MultiClusterDeployment, hub: &str, replicas: u32) -> Desired {
+    let meta = &workload.metadata;
+    let (namespace, name) =
+        (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    let spec = &workload.spec;
+    let mut template = spec.template.0.clone();
+    insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
+    let mut deployment = json!({ "replicas": replicas, "selector": spec.selector, "template": template });
+    let optional = [
+        ("strategy", spec.strategy.as_ref().map(|strategy| strategy.0.clone())),
+        ("minReadySeconds", spec.min_ready_seconds.map(Value::from)),
+        ("revisionHistoryLimit", spec.revision_history_limit.map(Value::from)),
+        ("progressDeadlineSeconds", spec.progress_deadline_seconds.map(Value::from)),
+    ];
+    for (field, value) in optional {
+        if let Some(value) = value {
+            deployment[field] = value;
+        }
+    }
+    let mut object = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": meta.labels.clone().unwrap_or_default(),
+            "annotations": { OWNER_ANNOTATION: format!("{namespace}/{name}") },
+        },
+        "spec": deployment,
+    });
+    insert(&mut object, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
+    insert(&mut object, &["metadata", "labels"], HUB_LABEL, json!(hub));
+    let digest = Sha256::digest(object.to_string());
+    let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    insert(&mut object, &["metadata", "annotations"], DIGEST_ANNOTATION, json!(digest));
+    Desired { object, digest }
+}
+
+/// Sets a field of a nested object, making the objects on the way.
+fn insert(object: &mut Value, path: &[&str], field: &str, value: Value) {
+    let mut at = object;
+    for step in path {
+        if !at[*step].is_object() {
+            at[*step] = Value::Object(Map::new());
+        }
+        at = &mut at[*step];
+    }
+    at[field] = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(replicas: u32) -> MultiClusterDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "portolan.dev/v1alpha1",
+            "kind": "MultiClusterDeployment",
+            "metadata": {"name": "app", "namespace": "shop", "uid": "u1", "labels": {"team": "a"}},
+            "spec": {
+                "locations": ["a"],
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": "x"}},
+                "minReadySeconds": 3,
+                "template": {
+                    "metadata": {"labels": {"app": "x"}},
+                    "spec": {"containers": [{"name": "c", "image": "i"}], "fieldOfTomorrow": true},
+                },
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn carries_the_template_as_written_and_marks_it_as_ours() {
+        let object = desired(&workload(2), "hub1", 2).object;
+        assert_eq!(object["spec"]["template"]["spec"]["fieldOfTomorrow"], true);
+        assert_eq!(
+            object["spec"]["template"]["metadata"]["labels"],
+            json!({"app": "x", WORKLOAD_LABEL: "u1"})
+        );
+        assert_eq!(object["spec"]["minReadySeconds"], 3);
+        assert_eq!(
+            object["metadata"]["labels"],
+            json!({"team": "a", WORKLOAD_LABEL: "u1", HUB_LABEL: "hub1"})
+        );
+        assert_eq!(object["metadata"]["annotations"][OWNER_ANNOTATION], "shop/app");
+        assert!(object["spec"].get("strategy").is_none(), "what the user leaves open stays open");
+    }
+
+    #[test]
+    fn the_digest_tells_what_differs() {
+        let of = |replicas| desired(&workload(replicas), "hub1", replicas).digest;
+        assert_eq!(of(2), of(2));
+        assert_ne!(of(2), of(3));
+    }
+
+    #[test]
+    fn a_template_that_is_no_object_does_no_harm() {
+        let mut odd = workload(1);
+        odd.spec.template.0 = json!({"metadata": "text"});
+        assert_eq!(
+            desired(&odd, "h", 1).object["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
+            "u1"
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! One look at one workload.
+
+use super::apply::REFUSAL_HOLDS;
+use super::desired::desired;
+use super::observe::{Seen, wanted};
+use super::status::{status, undecided};
+use super::{Controller, Workload};
+use crate::names::{FIELD_MANAGER, FINALIZER};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
+use portolan_core::placement::{Decision, decide};
+use portolan_runtime::{CallError, Key, Next, Weight, call};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How soon to look again while a cluster is still being got to know.
+const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
+
+/// What this process remembers of what it did in members; all of it can be found out again.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// By cluster and workload: what was applied, and the generation that made.
+    pub(super) applied: Mutex<BTreeMap<(String, Key), Applied>>,
+    /// By cluster and workload: what was refused for good.
+    pub(super) failures: Mutex<BTreeMap<(String, Key), Failure>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    pub(super) digest: String,
+    pub(super) generation: i64,
+}
+
+/// A member refused what was to be applied, and will again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) digest: String,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    pub(super) at: Instant,
+}
+
+/// Locks a part of the memory.
+pub(super) fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Controller {
+    pub(super) async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
+        if !self.workloads.synced() {
+            return Ok(Next::After(GETTING_TO_KNOW));
+        }
+        let Some(workload) = self.workloads.get(&key) else {
+            return self.sweep(&key, None).await;
+        };
+        if workload.object.metadata.deletion_timestamp.is_some() {
+            return self.remove(&key, &workload).await;
+        }
+        if !workload.object.metadata.finalizers.iter().flatten().any(|each| each == FINALIZER) {
+            self.add_finalizer(&key, &workload).await?;
+            return Ok(Next::Done);
+        }
+        self.sweep(&key, Some(workload.uid())).await?;
+        let Some(seen) = self.observe(&key, &workload) else { return Ok(Next::After(GETTING_TO_KNOW)) };
+        let decided = match wanted(&workload) {
+            Ok(wanted) => {
+                decide(&wanted, &candidates(&seen)).map_err(|why| ("PolicyUnavailable", why.to_string()))
+            }
+            Err(problem) => Err(("InvalidTemplate", problem)),
+        };
+        let decision = match decided {
+            Ok(decision) if workload.object.spec.paused => held(&workload, decision),
+            Ok(decision) => decision,
+            Err((reason, message)) => {
+                let told = undecided(&workload, reason, &message, &self.clock.time());
+                self.write_status(&key, &workload, told).await?;
+                return Ok(Next::Done);
+            }
+        };
+        let placed =
+            decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas)).collect();
+        self.assumed.assume(&key, workload.object.metadata.resource_version.clone(), placed);
+        let failures = self.failures(&key, &workload, &decision);
+        let new = status(&workload, &decision, &seen, &failures, &self.clock.time());
+        let Some(reserved) = self.write_status(&key, &workload, new).await? else { return Ok(Next::Done) };
+        if workload.object.spec.paused {
+            return Ok(Next::Done);
+        }
+        self.tell(&workload, &reserved).await;
+        let next = self.effect(&key, &workload, &decision, &seen).await?;
+        Ok(if failures.is_empty() { next } else { Next::After(REFUSAL_HOLDS) })
+    }
+
+    /// The failures that still hold: those of exactly what would be applied now.
+    fn failures(&self, key: &Key, workload: &Workload, decision: &Decision) -> BTreeMap<String, Failure> {
+        let failures = lock(&self.memory.failures);
+        let current = |cluster: &String, replicas: u32| {
+            let failure = failures.get(&(cluster.clone(), key.clone()))?;
+            (failure.digest == desired(&workload.object, &self.hub.id, replicas).digest)
+                .then(|| failure.clone())
+        };
+        let placed = decision.placed.iter();
+        placed
+            .filter_map(|(cluster, placed)| Some((cluster.clone(), current(cluster, placed.replicas)?)))
+            .collect()
+    }
+
+    /// Writes the status if it says anything new, by compare-and-swap on the version that the decision was taken on.
+    ///
+    /// Nothing means that the workload has changed meanwhile: whoever changed it brings us back.
+    pub(super) async fn write_status(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        status: MultiClusterDeploymentStatus,
+    ) -> Result<Option<MultiClusterDeployment>, CallError> {
+        if workload.object.status.as_ref() == Some(&status) {
+            self.assumed.forget(key);
+            return Ok(Some(workload.object.clone()));
+        }
+        let update = MultiClusterDeployment { status: Some(status), ..workload.object.clone() };
+        let api: Api<MultiClusterDeployment> = Api::namespaced(self.hub.client.clone(), &key.namespace);
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let what = format!("write status of MultiClusterDeployment {key}");
+        match call(what, api.replace_status(&key.name, &params, &update)).await {
+            Ok(written) => Ok(Some(written)),
+            Err(error) if error.is_conflict() || error.is_not_found() => {
+                self.assumed.forget(key);
+                Ok(None)
+            }
+            Err(error) => {
+                // The write may have taken effect although the answer was lost: until the index tells, the room counts.
+                if error.code().is_some() {
+                    self.assumed.forget(key);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn add_finalizer(&self, key: &Key, workload: &Workload) -> Result<(), CallError> {
+        let mut finalizers = workload.object.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.push(FINALIZER.to_owned());
+        self.set_finalizers(key, workload, &finalizers).await
+    }
+
+    /// Writes the finalizers, by compare-and-swap; somebody else's change brings us back.
+    pub(super) async fn set_finalizers(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        finalizers: &[String],
+    ) -> Result<(), CallError> {
+        let api: Api<MultiClusterDeployment> = Api::namespaced(self.hub.client.clone(), &key.namespace);
+        let version = &workload.object.metadata.resource_version;
+        let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("set finalizers of MultiClusterDeployment {key}");
+        match call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Tells the user, as an event, when replicas got another place.
+    async fn tell(&self, before: &Workload, now: &MultiClusterDeployment) {
+        let summary = |object: &MultiClusterDeployment| {
+            object.status.as_ref().and_then(|s| s.locations_summary.clone())
+        };
+        let (old, new) = (summary(&before.object), summary(now));
+        if old != new {
+            let note = format!("placed {}", new.as_deref().unwrap_or("nothing"));
+            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+        }
+        let pending =
+            |object: &MultiClusterDeployment| object.status.as_ref().map_or(0, |s| s.pending_replicas);
+        if pending(now) > 0 && pending(&before.object) != pending(now) {
+            let conditions = now.status.iter().flat_map(|status| &status.conditions);
+            let why =
+                conditions.filter(|each| each.type_ == "Placed").map(|each| each.message.as_str()).next();
+            self.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
+        }
+    }
+}
+
+fn candidates(seen: &BTreeMap<String, Seen>) -> Vec<portolan_core::placement::Candidate> {
+    seen.values().map(|each| each.candidate.clone()).collect()
+}
+
+/// While paused, the last decision stands, whatever would be decided now.
+fn held(workload: &Workload, mut decision: Decision) -> Decision {
+    let last = workload.object.status.iter().flat_map(|status| &status.placements);
+    let place = |placed: &portolan_api::placement::PlacementStatus| {
+        let replicas = u32::try_from(placed.replicas).ok().filter(|replicas| *replicas > 0)?;
+        Some((placed.cluster.clone(), portolan_core::placement::Placed { replicas, cause: placed.cause? }))
+    };
+    decision.placed = last.filter_map(place).collect();
+    decision
+}

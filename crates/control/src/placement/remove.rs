@@ -1,0 +1,129 @@
+//! Taking copies away from members.
+
+use super::observe::Seen;
+use super::reconcile::lock;
+use super::{Controller, Workload};
+use crate::fleet::{DeploymentFacts, Member};
+use crate::names::FINALIZER;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions};
+use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_runtime::{CallError, Key, Next, call};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often to look whether a member that holds up a deletion is back; its return is told anyway.
+const AWAITING_RETURN: Duration = Duration::from_secs(30);
+
+/// How often to look whether copies are gone; that they are is told anyway.
+const AWAITING_DELETION: Duration = Duration::from_secs(5);
+
+impl Controller {
+    /// Deletes the copies of a workload that is being deleted, and lets it go when the last one is gone.
+    ///
+    /// A member that is away holds the deletion up until it returns, so that no copy is orphaned.
+    pub(super) async fn remove(&self, key: &Key, workload: &Workload) -> Result<Next, CallError> {
+        let finalizers = workload.object.metadata.finalizers.clone().unwrap_or_default();
+        if !finalizers.iter().any(|each| each == FINALIZER) {
+            return Ok(Next::Done);
+        }
+        if !self.fleet.clusters.synced() {
+            return Ok(Next::After(AWAITING_DELETION));
+        }
+        let (mut away, mut left) = (Vec::new(), 0);
+        for (name, _) in self.fleet.clusters.all() {
+            let holds = workload.held().any(|(cluster, _)| cluster == name.name);
+            let Some(member) = self.fleet.member(&name.name) else {
+                away.extend(holds.then_some(name.name));
+                continue;
+            };
+            let copy = copy_of(&member, key, |uid| uid == Some(workload.uid()));
+            if !(member.reach.answers() && member.known()) {
+                away.extend((holds || copy.is_some()).then_some(name.name));
+            } else if let Some(copy) = copy {
+                left += 1;
+                self.delete(key, &member, &copy).await?;
+            }
+        }
+        if left > 0 {
+            return Ok(Next::After(AWAITING_DELETION));
+        }
+        if !away.is_empty() {
+            self.tell_awaited(key, workload, &away).await?;
+            return Ok(Next::After(AWAITING_RETURN));
+        }
+        self.forget(key);
+        let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
+        self.set_finalizers(key, workload, &kept).await?;
+        Ok(Next::Done)
+    }
+
+    /// Deletes copies of this name that belong to no workload of the hub any more, such as those of a namesake that was
+    /// deleted and made anew while a late request was still on its way.
+    pub(super) async fn sweep(&self, key: &Key, uid: Option<&str>) -> Result<Next, CallError> {
+        if uid.is_none() {
+            self.forget(key);
+        }
+        for (name, _) in self.fleet.clusters.all() {
+            let Some(member) = self.fleet.member(&name.name).filter(|member| member.reach.answers()) else {
+                continue;
+            };
+            if let Some(copy) = copy_of(&member, key, |owner| owner.is_some() && owner != uid) {
+                self.delete(key, &member, &copy).await?;
+            }
+        }
+        Ok(Next::Done)
+    }
+
+    /// Deletes the copy that was seen in a cluster, if there is one.
+    pub(super) async fn delete_copy(&self, key: &Key, seen: &Seen) -> Result<(), CallError> {
+        match (&seen.member, &seen.copy) {
+            (Some(member), Some(copy)) => self.delete(key, member, copy).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn delete(&self, key: &Key, member: &Member, copy: &DeploymentFacts) -> Result<(), CallError> {
+        let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
+        // The uid makes sure that what goes is what was seen, not a namesake made since.
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(copy.uid.clone()), resource_version: None }),
+            ..DeleteParams::background()
+        };
+        let what = format!("delete Deployment {key} in {}", member.name);
+        lock(&self.memory.applied).remove(&(member.name.clone(), key.clone()));
+        match call(what, api.delete(&key.name, &params)).await {
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    async fn tell_awaited(&self, key: &Key, workload: &Workload, away: &[String]) -> Result<(), CallError> {
+        let mut status = workload.object.status.clone().unwrap_or_default();
+        let message = format!(
+            "deletion waits for {}, which cannot be reached: its copy goes when it returns, or with its ForeignCluster",
+            away.join(", ")
+        );
+        let generation = workload.object.metadata.generation;
+        let finding = Finding::new(ConditionType::Ready, false, "AwaitingMember", message);
+        if conditions::set(&mut status.conditions, finding, generation, self.clock.time().0) {
+            self.write_status(key, workload, status).await?;
+        }
+        Ok(())
+    }
+
+    fn forget(&self, key: &Key) {
+        self.assumed.forget(key);
+        lock(&self.memory.applied).retain(|(_, each), _| each != key);
+        lock(&self.memory.failures).retain(|(_, each), _| each != key);
+    }
+}
+
+fn copy_of(
+    member: &Member,
+    key: &Key,
+    belongs: impl Fn(Option<&str>) -> bool,
+) -> Option<Arc<DeploymentFacts>> {
+    member.deployments.get(key).filter(|copy| belongs(copy.workload.as_deref()))
+}

@@ -1,0 +1,273 @@
+//! What the workload's status says: pure, from the decision and what was seen.
+
+use super::Workload;
+use super::observe::Seen;
+use super::reconcile::Failure;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use portolan_api::MultiClusterDeploymentStatus;
+use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
+use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
+use portolan_core::placement::Decision;
+use std::collections::BTreeMap;
+
+/// The new status. Numbers of a silent cluster stay as last reported.
+pub(super) fn status(
+    workload: &Workload,
+    decision: &Decision,
+    seen: &BTreeMap<String, Seen>,
+    failures: &BTreeMap<String, Failure>,
+    now: &Time,
+) -> MultiClusterDeploymentStatus {
+    let object = &workload.object;
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let mut placements: Vec<PlacementStatus> = decision
+        .placed
+        .iter()
+        .map(|(cluster, placed)| {
+            let last = before.placements.iter().find(|each| each.cluster == *cluster).cloned();
+            let mut placement = PlacementStatus {
+                cluster: cluster.clone(),
+                replicas: signed(placed.replicas),
+                cause: Some(placed.cause),
+                ..last.unwrap_or_default()
+            };
+            observed(&mut placement, seen.get(cluster), failures.get(cluster), now);
+            placement
+        })
+        .collect();
+    // A copy that is no longer wanted stays on record until it is gone.
+    for (cluster, sight) in seen.iter().filter(|(cluster, _)| !decision.placed.contains_key(*cluster)) {
+        let last = before.placements.iter().find(|each| each.cluster == *cluster).cloned();
+        let still_there = sight.copy.is_some() || (!sight.answers && last.is_some());
+        if still_there {
+            let mut placement = PlacementStatus { cluster: cluster.clone(), ..last.unwrap_or_default() };
+            observed(&mut placement, Some(sight), None, now);
+            placement.replicas = 0;
+            placement.state = if sight.answers { PlacementState::Removing } else { PlacementState::Unknown };
+            placements.push(placement);
+        }
+    }
+    placements.sort_by(|one, other| one.cluster.cmp(&other.cluster));
+
+    let sum = |count: fn(&PlacementStatus) -> i32| placements.iter().map(count).sum::<i32>();
+    let replicas = sum(|each| each.replicas);
+    // Copies that are being removed still run, but they are not what was asked for.
+    let capped = |count: i32, of: i32| count.min(of);
+    let ready = placements.iter().map(|each| capped(each.ready_replicas, each.replicas)).sum::<i32>();
+    let pending = signed(decision.pending);
+    let asked = replicas + pending;
+    let holding: Vec<_> = placements.iter().filter(|each| each.replicas > 0).collect();
+    let summary =
+        holding.iter().map(|each| format!("{}={}", each.cluster, each.replicas)).collect::<Vec<_>>();
+    let mut status = MultiClusterDeploymentStatus {
+        observed_generation: generation,
+        replicas,
+        scale_replicas: match object.spec.replicas_mode {
+            ReplicasMode::PerLocation => holding.iter().map(|each| each.replicas).max().unwrap_or(0),
+            ReplicasMode::Total => replicas,
+        },
+        ready_replicas: ready,
+        updated_replicas: placements.iter().map(|each| capped(each.updated_replicas, each.replicas)).sum(),
+        available_replicas: placements
+            .iter()
+            .map(|each| capped(each.available_replicas, each.replicas))
+            .sum(),
+        pending_replicas: pending,
+        ready_summary: Some(format!("{ready}/{asked}")),
+        locations: holding.iter().map(|each| each.cluster.clone()).collect(),
+        locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
+        pending: decision.refusals.iter().map(|(cluster, why)| refusal(cluster, why, decision)).collect(),
+        selector: Some(selector_text(&object.spec.selector)),
+        resource_requests: workload
+            .shape
+            .as_ref()
+            .map(|shape| shape.requests.quantities())
+            .unwrap_or_default(),
+        images: images(workload),
+        placements: Vec::new(),
+        ..before.clone()
+    };
+    status.resource_requests.remove(portolan_core::capacity::PODS);
+    for finding in findings(&placements, pending, ready, asked, decision) {
+        conditions::set(&mut status.conditions, finding, generation, now.0);
+    }
+    status.placements = placements;
+    status
+}
+
+/// The status of a workload about which nothing can be decided: what is placed stays, the reason is told.
+pub(super) fn undecided(
+    workload: &Workload,
+    reason: &'static str,
+    message: &str,
+    now: &Time,
+) -> MultiClusterDeploymentStatus {
+    let generation = workload.object.metadata.generation;
+    let mut status = workload.object.status.clone().unwrap_or_default();
+    status.observed_generation = generation;
+    for type_ in [ConditionType::Ready, ConditionType::Placed] {
+        conditions::set(
+            &mut status.conditions,
+            Finding::new(type_, false, reason, message),
+            generation,
+            now.0,
+        );
+    }
+    status
+}
+
+fn observed(placement: &mut PlacementStatus, seen: Option<&Seen>, failure: Option<&Failure>, now: &Time) {
+    placement.reason = None;
+    placement.message = None;
+    let Some(seen) = seen.filter(|seen| seen.answers) else {
+        placement.state = PlacementState::Unknown;
+        let closed = seen.and_then(|seen| seen.candidate.closed.clone());
+        placement.reason = Some(closed.as_ref().map_or("Unknown", |closed| closed.reason).to_owned());
+        placement.message = closed.map(|closed| closed.message);
+        return;
+    };
+    let Some(copy) = &seen.copy else {
+        placement.ready_replicas = 0;
+        placement.updated_replicas = 0;
+        placement.available_replicas = 0;
+        placement.state = PlacementState::Reserved;
+        failed(placement, failure);
+        return;
+    };
+    let numbers = (copy.ready, copy.updated, copy.available, &copy.images);
+    let last = (
+        placement.ready_replicas,
+        placement.updated_replicas,
+        placement.available_replicas,
+        &placement.images,
+    );
+    // The time moves with the numbers only, so that a status without news is the same bytes.
+    if numbers != last || placement.observed_at.is_none() {
+        placement.observed_at = Some(now.clone());
+    }
+    placement.ready_replicas = copy.ready;
+    placement.updated_replicas = copy.updated;
+    placement.available_replicas = copy.available;
+    placement.images = copy.images.clone();
+    let rolled_out = copy.settled && copy.updated >= placement.replicas && copy.ready >= placement.replicas;
+    let as_asked = copy.replicas == placement.replicas;
+    placement.state = if rolled_out && as_asked { PlacementState::Ready } else { PlacementState::Applied };
+    failed(placement, failure);
+}
+
+fn failed(placement: &mut PlacementStatus, failure: Option<&Failure>) {
+    if let Some(failure) = failure {
+        placement.state = PlacementState::Failed;
+        placement.reason = Some(failure.reason.to_owned());
+        placement.message = Some(failure.message.clone());
+    }
+}
+
+fn findings(
+    placements: &[PlacementStatus],
+    pending: i32,
+    ready: i32,
+    asked: i32,
+    decision: &Decision,
+) -> Vec<Finding> {
+    let placed = if pending == 0 {
+        Finding::new(ConditionType::Placed, true, "Placed", "every replica has a cluster")
+    } else {
+        let why = decision.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
+        let why = why.collect::<Vec<_>>().join("; ");
+        let message = match why.as_str() {
+            "" => {
+                format!("{pending} of {asked} replicas have no cluster: there is no ForeignCluster; peer one")
+            }
+            why => format!("{pending} of {asked} replicas have no cluster. {why}"),
+        };
+        Finding::new(ConditionType::Placed, false, "Pending", message)
+    };
+    let silent: Vec<_> = placements
+        .iter()
+        .filter(|each| each.state == PlacementState::Unknown)
+        .map(|each| each.cluster.as_str())
+        .collect();
+    let failed: Vec<_> = placements.iter().filter(|each| each.state == PlacementState::Failed).collect();
+    let ready = if !silent.is_empty() {
+        let message = format!(
+            "{} cannot be asked: {ready} of {asked} replicas were last known ready",
+            silent.join(", ")
+        );
+        Finding::new(ConditionType::Ready, ConditionStatus::Unknown, "Unreachable", message)
+    } else if let Some(first) = failed.first() {
+        let why = first.message.as_deref().unwrap_or_default();
+        Finding::new(ConditionType::Ready, false, "Failed", format!("{}: {why}", first.cluster))
+    } else if pending > 0 {
+        Finding::new(
+            ConditionType::Ready,
+            false,
+            "Pending",
+            format!("{pending} of {asked} replicas have no cluster"),
+        )
+    } else if placements.iter().all(|each| each.state == PlacementState::Ready) {
+        Finding::new(ConditionType::Ready, true, "Ready", format!("{ready} of {asked} replicas are ready"))
+    } else {
+        Finding::new(
+            ConditionType::Ready,
+            false,
+            "Progressing",
+            format!("{ready} of {asked} replicas are ready"),
+        )
+    };
+    let mut findings = vec![ready, placed];
+    findings.push(match silent.as_slice() {
+        [] => Finding::new(
+            ConditionType::Unreachable,
+            false,
+            "AllAnswer",
+            "every cluster that holds replicas answers",
+        ),
+        names => Finding::new(
+            ConditionType::Unreachable,
+            true,
+            "Silent",
+            format!("{} does not answer: what it holds is kept on record", names.join(", ")),
+        ),
+    });
+    findings
+}
+
+fn refusal(cluster: &str, why: &portolan_core::placement::Refusal, decision: &Decision) -> PendingPlacement {
+    PendingPlacement {
+        cluster: cluster.to_owned(),
+        replicas: signed(decision.pending),
+        reason: why.reason.to_owned(),
+        message: Some(why.message.clone()),
+    }
+}
+
+fn images(workload: &Workload) -> Vec<String> {
+    let containers =
+        workload.object.spec.template.0.pointer("/spec/containers").and_then(|all| all.as_array());
+    let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
+    let mut images: Vec<String> = images.map(str::to_owned).collect();
+    images.sort();
+    images.dedup();
+    images
+}
+
+/// A selector as `kubectl` writes it on a command line.
+fn selector_text(selector: &LabelSelector) -> String {
+    let equal = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let expressions = selector.match_expressions.iter().flatten().map(|each| {
+        let values = each.values.clone().unwrap_or_default().join(",");
+        match each.operator.as_str() {
+            "In" => format!("{} in ({values})", each.key),
+            "NotIn" => format!("{} notin ({values})", each.key),
+            "DoesNotExist" => format!("!{}", each.key),
+            _ => each.key.clone(),
+        }
+    });
+    equal.chain(expressions).collect::<Vec<_>>().join(",")
+}
+
+fn signed(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

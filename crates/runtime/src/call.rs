@@ -1,0 +1,75 @@
+//! Requests to an API server that end in bounded time.
+
+use std::time::Duration;
+
+/// How long a request may take: longer than any healthy API server needs, shorter than a user waits.
+pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+
+/// A request that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The API server refused, or could not be reached.
+    #[error("cannot {what}: {source}")]
+    Refused {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// There was no answer. Whether the request took effect is not known.
+    #[error("cannot {what}: no answer within {} s", limit.as_secs())]
+    Silent {
+        /// What was tried.
+        what: String,
+        /// How long an answer was waited for.
+        limit: Duration,
+    },
+}
+
+impl CallError {
+    /// The HTTP status of the refusal, if the API server gave one.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            Self::Silent { .. } => None,
+        }
+    }
+
+    /// Whether somebody else wrote the object in the meantime, or it exists already.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    /// Whether the object is not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Whether the API server understood and will refuse the same request again.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self.code(), Some(400 | 403 | 405 | 415 | 422))
+    }
+}
+
+/// Makes a request, and gives up after [`REQUEST_LIMIT`].
+///
+/// # Errors
+/// What was tried, and why it did not work.
+pub async fn call<T>(
+    what: impl Into<String>,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, CallError> {
+    match tokio::time::timeout(REQUEST_LIMIT, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(source)) => Err(CallError::Refused { what: what.into(), source: Box::new(source) }),
+        Err(_) => Err(CallError::Silent { what: what.into(), limit: REQUEST_LIMIT }),
+    }
+}
