@@ -24,11 +24,11 @@ pub(super) fn godebug<'a>(go_mod: &'a str, setting: &str) -> Option<&'a str> {
     })
 }
 
-/// The modules that are replaced by a directory.
-pub(super) fn replaced_by_directory(go_mod: &str) -> Vec<&str> {
+/// The modules that are required at exactly this version.
+pub(super) fn required_at<'a>(go_mod: &'a str, version: &str) -> Vec<&'a str> {
     directives(go_mod)
         .filter_map(|words| match words[..] {
-            ["replace", module, "=>", target] if target.starts_with('.') => Some(module),
+            ["require", module, at, ..] if at == version => Some(module),
             _ => None,
         })
         .collect()
@@ -72,6 +72,7 @@ require k8s.io/klog/v2 v2.140.0 // indirect
 
 require (
 \tk8s.io/api v0.0.0
+\tk8s.io/client-go v0.0.0 // indirect
 \tk8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
 )
 
@@ -87,15 +88,15 @@ replace (
     fn directives_are_read_in_and_out_of_blocks() {
         assert_eq!(required(EXAMPLE, "k8s.io/klog/v2"), Some("2.140.0"));
         assert_eq!(required(EXAMPLE, "k8s.io/utils"), Some("0.0.0-20260210185600-b8788abfbbc2"));
-        assert_eq!(required(EXAMPLE, "k8s.io/client-go"), None);
+        assert_eq!(required(EXAMPLE, "k8s.io/other"), None);
         assert_eq!(go(EXAMPLE), Some("1.26.0"));
         assert_eq!(godebug(EXAMPLE, "default"), Some("go1.26"));
-        assert_eq!(replaced_by_directory(EXAMPLE), ["k8s.io/api", "k8s.io/client-go"]);
+        assert_eq!(required_at(EXAMPLE, "v0.0.0"), ["k8s.io/api", "k8s.io/client-go"]);
     }
 
     #[test]
     fn nothing_is_found_in_nothing() {
         assert_eq!((required("", "a"), go(""), godebug("", "default")), (None, None, None));
-        assert!(replaced_by_directory("replace (").is_empty());
+        assert!(required_at("require (", "v0.0.0").is_empty());
     }
 }

@@ -63,11 +63,6 @@ impl GoModule {
         &self.go
     }
 
-    /// The names of its programs.
-    pub(super) fn programs(&self) -> impl Iterator<Item = &'static str> {
-        self.programs.iter().map(|(program, _)| *program)
-    }
-
     /// Everything of the command line but what to build and where to.
     fn flags(&self) -> Vec<String> {
         let mut linker = "-s -w".to_owned();
@@ -173,7 +168,10 @@ mod tests {
         fs::write(directory.path().join("notes.txt"), "no ingredient").unwrap();
         assert_eq!(first.directory(), module(directory.path()).directory());
 
-        assert_ne!(first.directory(), first.clone().set("example.com/hello.commit", "1".to_owned()).directory());
+        assert_ne!(
+            first.directory(),
+            first.clone().set("example.com/hello.commit", "1".to_owned()).directory()
+        );
         assert_ne!(first.directory(), GoModule { tags: &["small"], ..first.clone() }.directory());
         write(directory.path(), "two");
         assert_ne!(first.directory(), module(directory.path()).directory());

@@ -10,7 +10,9 @@ pub(super) fn missing(needed: &str) -> Option<Missing> {
     if process::find("go").is_none() {
         return Some(Missing::new(
             "no `go` in PATH",
-            format!("install Go {needed} or newer from https://go.dev/dl and put its bin directory into PATH"),
+            format!(
+                "install Go {needed} or newer from https://go.dev/dl and put its bin directory into PATH"
+            ),
         ));
     }
     // Outside of any module, and without fetching another toolchain: what is installed.
@@ -52,7 +54,9 @@ mod tests {
         assert_eq!(too_old("go1.26.8", "local", "1.26.0"), None);
         assert_eq!(too_old("go1.27rc1", "local", "1.26.0"), None);
         assert_eq!(too_old("go1.24.4", "auto", "1.26.0"), None);
-        for (installed, policy) in [("go1.24.4", "local"), ("go1.24.4", "local+path"), ("go1.19.8", "auto"), ("devel", "local")] {
+        for (installed, policy) in
+            [("go1.24.4", "local"), ("go1.24.4", "local+path"), ("go1.19.8", "auto"), ("devel", "local")]
+        {
             let missing = too_old(installed, policy, "1.26.0").unwrap().to_string();
             assert!(missing.contains(installed) && missing.contains("install Go 1.26.0"), "{missing}");
         }

@@ -4,13 +4,38 @@
 //! `${XDG_CACHE_HOME:-$HOME/.cache}/portolan/parts`, each part in a directory whose name ends in a hash of all that it was
 //! made from, so that a changed pin makes a new part and never touches one in use.
 
+mod cache;
+mod debootstrap;
 mod error;
+mod go_mod;
+mod go_module;
+mod go_toolchain;
+mod images;
+mod kubernetes;
+mod modules;
+mod node_root;
+mod pin;
+mod preconditions;
+mod process;
+mod programs;
 mod step;
+mod version;
 
 pub use error::{Missing, PartsError};
+pub use kubernetes::pinned;
+pub use node_root::packages;
+pub use pin::pin;
+pub use preconditions::preconditions;
 pub use step::Step;
+pub use version::KubernetesVersion;
 
 use std::path::PathBuf;
+
+use cache::Cache;
+use images::Images;
+use modules::Modules;
+use node_root::NodeRoot;
+use programs::Programs;
 
 /// The Kubernetes version of a lab for which none is asked.
 pub const DEFAULT_KUBERNETES: &str = "1.36.3";
@@ -43,12 +68,24 @@ impl Parts {
     /// Gives the parts for this version of Kubernetes, making what is not in the cache. Only one process makes parts at a
     /// time; others wait for it.
     pub fn ensure(kubernetes: &str, report: &mut dyn FnMut(Step)) -> Result<Parts, PartsError> {
-        let _ = report;
-        Err(PartsError::NotPinned { version: kubernetes.to_owned(), pinned: Vec::new() })
-    }
-}
+        let modules = Modules::read(kubernetes.parse()?)?;
+        let cache = Cache::of_user();
+        let missing = preconditions::to_make(&cache, &modules);
+        if !missing.is_empty() {
+            return Err(PartsError::Missing { missing });
+        }
 
-/// Checks all that the lab needs of this machine, and lists everything that is missing at once.
-pub fn preconditions() -> Result<(), Vec<Missing>> {
-    Ok(())
+        let root = cache.ensure(&NodeRoot::from_environment(), report)?;
+        let programs = modules.all().into_iter().map(|module| cache.ensure(module, report));
+        let programs = programs.collect::<Result<Vec<PathBuf>, PartsError>>()?;
+        let bin = cache.ensure(&Programs::new(modules.kubernetes.version(), programs), report)?;
+        let images = cache.ensure(&Images::new(&root, &cache.path(&modules.coredns)), report)?;
+        Ok(Parts {
+            bin,
+            root,
+            images,
+            kwok: modules::directory().join("kwok/stages"),
+            kubernetes: modules.kubernetes.version().to_owned(),
+        })
+    }
 }

@@ -1,8 +1,8 @@
 //! Pinning another version of Kubernetes.
 //!
-//! Kubernetes is published as one module, `k8s.io/kubernetes`, whose own `go.mod` takes some thirty further modules from a
-//! directory beside it (`staging`). Those are published too, as 0.MINOR.PATCH, and a module that replaces each of them so
-//! can build the programs.
+//! Kubernetes is published as one module, `k8s.io/kubernetes`, whose own `go.mod` requires some thirty further modules at
+//! v0.0.0 and takes them from a directory beside it (`staging`). Those are published too, as 0.MINOR.PATCH, and a module
+//! that replaces each of them so can build the programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ use std::process::Command;
 
 use super::version::KubernetesVersion;
 use super::{PartsError, cache, go_mod, go_toolchain, kubernetes, process};
+
+/// The version at which Kubernetes requires what it keeps in its own tree.
+const STAGING: &str = "v0.0.0";
 
 /// Writes the build module of this version, with all versions and sums, and gives its directory. A pin that is there is
 /// written anew.
@@ -25,7 +28,11 @@ pub fn pin(version: &str) -> Result<PathBuf, PartsError> {
     let fresh = fresh.map_err(PartsError::io("create a directory in", &directory))?;
     write(&fresh.path().join("go.mod"), &go_mod_text(version, &upstream))?;
     write(&fresh.path().join("tools.go"), &tools_text())?;
-    process::run("pin", Command::new("go").args(["mod", "tidy"]).current_dir(fresh.path()).env("GOWORK", "off"), "")?;
+    process::run(
+        "pin",
+        Command::new("go").args(["mod", "tidy"]).current_dir(fresh.path()).env("GOWORK", "off"),
+        "",
+    )?;
 
     let target = directory.join(version.to_string());
     cache::clear(&target)?;
@@ -43,7 +50,8 @@ fn upstream_go_mod(version: KubernetesVersion) -> Result<String, PartsError> {
     if let Some(missing) = go_toolchain::missing("1.21") {
         return Err(PartsError::Missing { missing: vec![missing] });
     }
-    let elsewhere = tempfile::tempdir().map_err(PartsError::io("create a directory in", &std::env::temp_dir()))?;
+    let elsewhere =
+        tempfile::tempdir().map_err(PartsError::io("create a directory in", &std::env::temp_dir()))?;
     let module = format!("k8s.io/kubernetes@v{version}");
     let mut command = Command::new("go");
     command.args(["mod", "download", "-json", &module]).current_dir(elsewhere.path()).env("GOWORK", "off");
@@ -64,7 +72,7 @@ fn go_mod_text(version: KubernetesVersion, upstream: &str) -> String {
     }
     text.push_str(&format!("\nrequire k8s.io/kubernetes v{version}\n\nreplace (\n"));
     let KubernetesVersion { minor, patch, .. } = version;
-    for module in go_mod::replaced_by_directory(upstream) {
+    for module in go_mod::required_at(upstream, STAGING) {
         text.push_str(&format!("\t{module} => {module} v0.{minor}.{patch}\n"));
     }
     text.push_str(")\n");
@@ -89,8 +97,8 @@ mod tests {
 
     #[test]
     fn staging_modules_are_replaced_by_their_published_version() {
-        let upstream = "module k8s.io/kubernetes\ngo 1.25.0\ngodebug default=go1.25\nreplace (\n\
-                        k8s.io/api => ./staging/src/k8s.io/api\nk8s.io/kubelet => ./staging/src/k8s.io/kubelet\n)\n";
+        let upstream = "module k8s.io/kubernetes\ngo 1.25.0\ngodebug default=go1.25\nrequire (\n\
+                        k8s.io/api v0.0.0\nk8s.io/kubelet v0.0.0 // indirect\nk8s.io/klog/v2 v2.1.0\n)\n";
         assert_eq!(
             go_mod_text("1.35.4".parse().unwrap(), upstream),
             "module portolan.dev/lab/kubernetes\n\ngo 1.25.0\n\ngodebug default=go1.25\n\n\

@@ -65,7 +65,17 @@ mod tests {
         for (text, printed) in [("1.36.3", "1.36.3"), ("v1.35.0", "1.35.0"), ("1.34.10", "1.34.10")] {
             assert_eq!(text.parse::<KubernetesVersion>().unwrap().to_string(), printed);
         }
-        for text in ["", "1.36", "1.36.3.1", "1.36.x", "1.+6.3", "1.36.03", "1.36.3-rc.0", "../1.2", "1.99999999999.0"] {
+        for text in [
+            "",
+            "1.36",
+            "1.36.3.1",
+            "1.36.x",
+            "1.+6.3",
+            "1.36.03",
+            "1.36.3-rc.0",
+            "../1.2",
+            "1.99999999999.0",
+        ] {
             let error = text.parse::<KubernetesVersion>().unwrap_err().to_string();
             assert!(error.contains("MAJOR.MINOR.PATCH"), "{text}: {error}");
         }
