@@ -26,6 +26,7 @@ pub struct LabBuilder {
     pods: Vec<Cidr>,
     services: Vec<Cidr>,
     detached: bool,
+    parts: Option<Parts>,
 }
 
 impl Default for LabBuilder {
@@ -39,6 +40,7 @@ impl Default for LabBuilder {
             pods: Vec::new(),
             services: Vec::new(),
             detached: false,
+            parts: None,
         }
     }
 }
@@ -86,6 +88,13 @@ impl LabBuilder {
         self
     }
 
+    /// Uses these parts instead of those in the cache; they decide the version of Kubernetes.
+    pub fn parts(mut self, parts: Parts) -> Self {
+        self.kubernetes = parts.kubernetes.clone();
+        self.parts = Some(parts);
+        self
+    }
+
     /// Lets the lab outlive the process and the [`Lab`] value.
     pub fn detached(mut self) -> Self {
         self.detached = true;
@@ -101,8 +110,16 @@ impl LabBuilder {
         self.detached
     }
 
-    pub(crate) fn kubernetes_version(&self) -> &str {
-        &self.kubernetes
+    /// The given parts, or those of the cache, made if they are missing.
+    pub(crate) async fn find_parts(&self) -> Result<Parts> {
+        if let Some(parts) = &self.parts {
+            return Ok(parts.clone());
+        }
+        let version = self.kubernetes.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            Parts::ensure(&version, &mut |step| eprintln!("lab: {step}"))
+        });
+        Ok(made.await??)
     }
 
     pub(crate) fn lab_name(&self) -> String {

@@ -18,6 +18,10 @@ use crate::report::{self, Row, Timings};
 use crate::state::{self, LabState};
 use crate::{switch, teardown};
 
+/// Set, it keeps labs that failed to start or whose test is over, for a look at what went wrong. They are still swept
+/// away when the next lab starts.
+const KEEP: &str = "PORTOLAN_LAB_KEEP";
+
 /// Clusters of real Kubernetes on this machine, joined by a switch.
 ///
 /// Dropping it clears everything away, also when a test panics; a lab that is [detached](LabBuilder::detached) or
@@ -51,11 +55,7 @@ impl Lab {
         for name in teardown::sweep()? {
             tracing::info!(lab = name, "cleared away an abandoned lab");
         }
-        let version = builder.kubernetes_version().to_owned();
-        let parts = tokio::task::spawn_blocking(move || {
-            Parts::ensure(&version, &mut |step| eprintln!("lab: {step}"))
-        })
-        .await??;
+        let parts = builder.find_parts().await?;
         let started = Instant::now();
         let mut lab = Lab::of(make_switch(&builder, &parts).await?, builder.is_detached())?;
         // Until it is up, failing clears it away, whether it is to stay or not.
@@ -199,9 +199,15 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        if !self.stays
-            && let Err(error) = teardown::down(self.name())
-        {
+        if self.stays {
+            return;
+        }
+        if std::env::var_os(KEEP).is_some_and(|value| !value.is_empty()) {
+            eprintln!(
+                "lab {0} is kept because {KEEP} is set; `cargo xtask lab down {0}` clears it away",
+                self.name()
+            );
+        } else if let Err(error) = teardown::down(self.name()) {
             eprintln!("lab {} could not be cleared away: {error:#}", self.name());
         }
     }
