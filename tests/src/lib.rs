@@ -1,1 +1,60 @@
-//! End-to-end tests live under `tests/`; what they share is here.
+//! What the end-to-end tests share: the manifests they apply.
+
+use serde_json::{Value, json};
+
+/// The namespace that the tests work in.
+pub const NAMESPACE: &str = "shop";
+
+/// A ForeignCluster whose kubeconfig is in the Secret of the same name in namespace `portolan`.
+#[must_use]
+pub fn foreign_cluster(name: &str) -> Value {
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "ForeignCluster",
+        "metadata": {"name": name},
+        "spec": {
+            "clusterIdentity": {"clusterID": name, "clusterName": name},
+            "credentials": {"secretRef": {"namespace": "portolan", "name": name}},
+        },
+    })
+}
+
+/// The namespace as a member opts it in.
+#[must_use]
+pub fn open_namespace() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"portolan.dev/placement": "allowed"}},
+    })
+}
+
+/// A MultiClusterDeployment of small pods that do nothing, with more fields of its spec.
+#[must_use]
+pub fn workload(name: &str, replicas: i32, more: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "MultiClusterDeployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{
+                        "name": "main",
+                        "image": "portolan.test/busybox:1",
+                        "command": ["sh", "-c", "while true; do sleep 1; done"],
+                        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                    }],
+                },
+            },
+        },
+    });
+    if let (Some(spec), Value::Object(more)) = (object["spec"].as_object_mut(), more) {
+        spec.extend(more);
+    }
+    object
+}

@@ -1,1 +1,18 @@
-fn main() {}
+//! Portolan: many Kubernetes clusters, worked as one.
+
+mod cli;
+mod commands;
+mod failure;
+mod output;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    output::log(cli.verbose);
+    match commands::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,25 @@
+//! What goes to the terminal. Data goes to standard output; everything else to standard error.
+
+use crate::failure::Failure;
+use std::io::{ErrorKind, Write};
+use tracing_subscriber::EnvFilter;
+
+/// Turns on the log, on standard error.
+pub(crate) fn log(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// Writes data to standard output. A reader that has heard enough is no failure.
+pub(crate) fn data(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(Failure::from),
+    }
+}

@@ -1,0 +1,39 @@
+//! Portolan on real Kubernetes. One binary, so that it links once.
+
+mod placement;
+
+use anyhow::{Context, Result};
+use portolan_lab::Cluster;
+use serde_json::Value;
+use std::process::Stdio;
+use tokio::io::AsyncWriteExt;
+
+/// Whether the lab can run here. Without root it cannot: that is said loudly, and is a failure in CI.
+fn can_run(test: &str) -> bool {
+    let root = std::process::Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    if !root {
+        let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        assert!(!ci, "{test} needs root, and CI may not skip the lab");
+        eprintln!("!!! SKIPPED {test}: the lab needs root");
+    }
+    root
+}
+
+/// Applies objects as a user does.
+async fn kubectl_apply(cluster: &Cluster, objects: &[Value]) -> Result<String> {
+    let text = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n");
+    kubectl_with_input(cluster, &["apply", "--server-side", "-f", "-"], &text).await
+}
+
+/// Runs kubectl with something on its standard input; a refusal is an error that carries its message.
+async fn kubectl_with_input(cluster: &Cluster, arguments: &[&str], input: &str) -> Result<String> {
+    let mut command = tokio::process::Command::from(cluster.kubectl_command(arguments));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut stdin = child.stdin.take().context("kubectl has a standard input")?;
+    stdin.write_all(input.as_bytes()).await?;
+    drop(stdin);
+    let output = child.wait_with_output().await?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    anyhow::ensure!(output.status.success(), "kubectl {}: {}", arguments.join(" "), text(&output.stderr));
+    Ok(text(&output.stdout))
+}
