@@ -3,6 +3,7 @@
 //! A node gets a directory of its own in every hierarchy and becomes the root of a cgroup namespace there, so that each
 //! kubelet finds and makes its own `/kubepods`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -139,14 +140,31 @@ impl Hierarchies {
         }
     }
 
-    /// Removes the group and all below it, waiting for processes that are still dying.
-    pub(crate) fn remove(&self, group: &str, limit: Duration) -> Result<()> {
-        let mounts: Vec<&Path> = match self {
+    /// Host process ids of all processes in the group and below it.
+    pub(crate) fn processes(&self, group: &str) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        for mount in self.mounts() {
+            visit(&mount.join(group), &mut |dir| {
+                let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+                found.extend(
+                    listed.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid > 0),
+                );
+            });
+        }
+        found
+    }
+
+    fn mounts(&self) -> Vec<&Path> {
+        match self {
             Hierarchies::V1(all) => all.iter().map(|each| each.mount.as_path()).collect(),
             Hierarchies::V2(mount) => vec![mount],
-        };
+        }
+    }
+
+    /// Removes the group and all below it, waiting for processes that are still dying.
+    pub(crate) fn remove(&self, group: &str, limit: Duration) -> Result<()> {
         let start = Instant::now();
-        for mount in mounts {
+        for mount in self.mounts() {
             let top = mount.join(group);
             while top.exists() {
                 let mut refused = None;

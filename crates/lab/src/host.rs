@@ -1,11 +1,21 @@
-//! What the lab needs of the machine at run time, checked before anything is started.
+//! What the lab needs of the machine, checked before anything is started.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::cgroup::Hierarchies;
 use crate::parts;
+
+/// Programs of the host that the lab runs, and the Debian package of each.
+const TOOLS: [(&str, &str); 7] = [
+    ("ip", "iproute2"),
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("setsid", "util-linux"),
+    ("mount", "mount"),
+    ("pivot_root", "util-linux"),
+    ("chroot", "coreutils"),
+];
 
 /// Says everything that is missing, and how to get it.
 pub(crate) fn check() -> Result<()> {
@@ -13,14 +23,21 @@ pub(crate) fn check() -> Result<()> {
         Ok(()) => Vec::new(),
         Err(missing) => missing.iter().map(ToString::to_string).collect(),
     };
-    if !Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists() {
-        missing.push("the kernel module br_netfilter: run `modprobe br_netfilter`".to_owned());
+    for (tool, package) in TOOLS {
+        if !is_in_path(tool) {
+            missing.push(format!("no `{tool}` in PATH: install it (apt-get install {package})"));
+        }
     }
-    if let Err(error) = Hierarchies::of_host() {
-        missing.push(format!("{error:#}"));
+    if !Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists() {
+        missing.push("the kernel does not filter bridged packets: run `modprobe br_netfilter`".to_owned());
     }
     if !missing.is_empty() {
-        bail!("the lab cannot run on this machine; what is missing:\n  - {}", missing.join("\n  - "));
+        bail!("the lab cannot run on this machine:\n  - {}", missing.join("\n  - "));
     }
     Ok(())
+}
+
+fn is_in_path(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(tool).is_file())
 }

@@ -1,17 +1,17 @@
 //! A lab: clusters that can reach one another.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use futures::future::try_join_all;
 
 use crate::builder::LabBuilder;
 use crate::cluster::Cluster;
+use crate::cuts::Cuts;
 use crate::parts::Parts;
 use crate::pki::merge_kubeconfigs;
 use crate::report::{self, Row, Timings};
@@ -119,12 +119,16 @@ impl Lab {
 
     /// Drops all packets between two clusters, of nodes and pods, both ways. The host still reaches both.
     pub async fn cut(&self, a: &str, b: &str) -> Result<()> {
-        self.change_cuts(a, b, BTreeSet::insert).await
+        let mut cuts = Cuts::read(&self.state.dir()?)?;
+        cuts.cut(a, b)?;
+        self.apply_cuts(&cuts).await
     }
 
     /// Undoes [`cut`](Self::cut).
     pub async fn heal(&self, a: &str, b: &str) -> Result<()> {
-        self.change_cuts(a, b, |cuts, pair| cuts.remove(&pair)).await
+        let mut cuts = Cuts::read(&self.state.dir()?)?;
+        cuts.heal(a, b)?;
+        self.apply_cuts(&cuts).await
     }
 
     /// Clears the lab away now and says if that failed, unlike dropping it.
@@ -139,30 +143,13 @@ impl Lab {
         Ok(Lab { state, clusters, timings: Timings::default(), took: Duration::ZERO, stays })
     }
 
-    async fn change_cuts(
-        &self,
-        a: &str,
-        b: &str,
-        change: fn(&mut BTreeSet<(String, String)>, (String, String)) -> bool,
-    ) -> Result<()> {
-        ensure!(a != b, "{a} has no link to itself");
-        let pair = if a < b { (a.to_owned(), b.to_owned()) } else { (b.to_owned(), a.to_owned()) };
-        let file = self.state.dir()?.join("cuts.json");
-        let mut cuts: BTreeSet<(String, String)> = match fs::read_to_string(&file) {
-            Ok(text) => {
-                serde_json::from_str(&text).with_context(|| format!("cannot read {}", file.display()))?
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => BTreeSet::new(),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
-        };
+    async fn apply_cuts(&self, cuts: &Cuts) -> Result<()> {
         let mut ports = Vec::new();
-        change(&mut cuts, pair);
-        for (a, b) in &cuts {
+        for (a, b) in cuts.pairs() {
             ports.push((self.ports_of(a)?, self.ports_of(b)?));
         }
         switch::set_cuts(&self.state, &ports).await?;
-        fs::write(&file, serde_json::to_string(&cuts)?)
-            .with_context(|| format!("cannot write {}", file.display()))
+        cuts.write(&self.state.dir()?)
     }
 
     fn ports_of(&self, cluster: &str) -> Result<Vec<String>> {

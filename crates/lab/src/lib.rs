@@ -22,6 +22,7 @@ mod cidr;
 mod cluster;
 mod command;
 mod component;
+mod cuts;
 mod host;
 pub mod image;
 mod kwok;

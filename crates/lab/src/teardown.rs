@@ -1,5 +1,6 @@
 //! Clearing a lab away: processes, links, cgroups and files, whatever state it is in.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::cgroup::Hierarchies;
 use crate::process;
-use crate::state;
+use crate::state::{self, LabState};
 use crate::switch;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -23,14 +24,20 @@ pub fn down(name: &str) -> Result<()> {
         bail!("there is no lab named {name:?} in {}", state::root()?.display());
     }
     let lab = state::read(name)?;
-    if let Some(lab) = &lab {
-        Hierarchies::of_host()?.thaw(&lab.cgroup());
+    let hierarchies = Hierarchies::of_host()?;
+    let group = lab.as_ref().map(LabState::cgroup);
+    if let Some(group) = &group {
+        hierarchies.thaw(group);
     }
-    // With its first process the kernel ends all others of a node, and with the last one go namespaces, mounts and links.
-    end_processes(&dir)?;
+    // With the last process go namespaces, mounts and the links in them.
+    end_processes(&dir, || {
+        let mut left: BTreeSet<u32> = process::of_lab(&dir).into_iter().collect();
+        left.extend(group.iter().flat_map(|group| hierarchies.processes(group)));
+        left
+    })?;
     if let Some(lab) = &lab {
         switch::remove_host_link(lab)?;
-        Hierarchies::of_host()?.remove(&lab.cgroup(), LIMIT)?;
+        hierarchies.remove(&lab.cgroup(), LIMIT)?;
     }
     refuse_mounts(&dir)?;
     match fs::remove_dir_all(&dir) {
@@ -54,10 +61,10 @@ pub fn sweep() -> Result<Vec<String>> {
     Ok(swept)
 }
 
-fn end_processes(dir: &Path) -> Result<()> {
+fn end_processes(dir: &Path, left: impl Fn() -> BTreeSet<u32>) -> Result<()> {
     let start = Instant::now();
     loop {
-        let left = process::of_lab(dir);
+        let left = left();
         if left.is_empty() {
             return Ok(());
         }

@@ -1,1 +1,55 @@
-fn main() {}
+//! What a developer runs: `cargo xtask --help` lists it.
+
+mod deny;
+mod docs;
+mod generate;
+mod lab;
+mod reference;
+mod steps;
+mod table;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "What a developer of Portolan runs.")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Runs all checks and all tests, as CI does.
+    Test(test::TestArgs),
+    /// Writes the generated files (deploy/crds, the reference pages), or checks that they are current.
+    Generate(generate::GenerateArgs),
+    /// Checks that links in the documentation resolve and that the commands in it exist.
+    Docs,
+    /// Real Kubernetes clusters on this machine, for tests and for trying things out.
+    #[command(subcommand)]
+    Lab(lab::Command),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    match arguments.task {
+        Task::Test(args) => test::run(&args)?,
+        Task::Generate(args) => generate::run(&args)?,
+        Task::Docs => docs::run()?,
+        Task::Lab(command) => return tokio::runtime::Runtime::new()?.block_on(lab::run(command)),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -92,6 +92,4 @@ pivot_root . mnt
 cd /
 umount -l /mnt
 mount --make-rshared /
-echo ready >/lab/ready.new
-mv /lab/ready.new /lab/ready
-exec /bin/sh -c 'while :; do sleep 86400 & wait; done'
+exec /bin/sh -c 'echo ready >/lab/ready.new && mv /lab/ready.new /lab/ready; while :; do sleep 86400 & wait; done'

@@ -190,10 +190,8 @@ impl Node {
             format!("node {} was not started: cannot read {}", self.name(), file.display())
         })?;
         let pid = text.trim().parse().with_context(|| format!("{} holds no process id", file.display()))?;
-        let marked = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let wanted = format!("{MARKER}={}", self.lab.display());
         ensure!(
-            marked.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()),
+            process::may_be_of_lab(pid, &self.lab),
             "node {} no longer runs (its first process {pid} is gone)",
             self.name()
         );

@@ -1,0 +1,113 @@
+//! Generated files that are checked in.
+
+use crate::steps::root;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+#[derive(Args)]
+pub(crate) struct GenerateArgs {
+    /// Changes nothing; fails if a file is not current.
+    #[arg(long)]
+    check: bool,
+}
+
+impl GenerateArgs {
+    /// Only looks whether the files are current.
+    pub(crate) fn checking() -> Self {
+        Self { check: true }
+    }
+}
+
+pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
+    let files = files()?;
+    let stale: Vec<_> =
+        files.iter().filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text)).collect();
+    let surplus = surplus(&files)?;
+    if args.check {
+        let names = stale.iter().map(|(path, _)| *path).chain(&surplus);
+        let names: Vec<_> = names.map(|path| format!("  {}", path.display())).collect();
+        if !names.is_empty() {
+            bail!("not current; run `cargo xtask generate` and commit:\n{}", names.join("\n"));
+        }
+        println!("{} generated files are current", files.len());
+        return Ok(());
+    }
+    for (path, text) in stale {
+        let folder = path.parent().context("a generated file has a folder")?;
+        fs::create_dir_all(folder)?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
+    for path in surplus {
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        println!("removed {}", path.display());
+    }
+    Ok(())
+}
+
+fn files() -> Result<BTreeMap<PathBuf, String>> {
+    let crds = crd_folder();
+    let mut files: BTreeMap<_, _> =
+        portolan_api::render_crds()?.into_iter().map(|(name, text)| (crds.join(name), text)).collect();
+    let reference = root().join("docs/src/reference");
+    files.insert(reference.join("command-line.md"), command_line()?);
+    files.insert(reference.join("resources.md"), crate::reference::page(&portolan_api::crds()));
+    Ok(files)
+}
+
+fn crd_folder() -> PathBuf {
+    root().join("deploy/crds")
+}
+
+/// Definitions of kinds that no longer exist.
+fn surplus(files: &BTreeMap<PathBuf, String>) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir(crd_folder()) else { return Ok(Vec::new()) };
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(paths.into_iter().filter(|path| !files.contains_key(path)).collect())
+}
+
+/// The reference of the command line, from the help texts themselves.
+fn command_line() -> Result<String> {
+    let mut text = String::from(
+        "# Command line\n\n\
+         This page is written by `cargo xtask generate` from the help texts of the commands.\n",
+    );
+    let mut pages = vec![Vec::<String>::new()];
+    while let Some(path) = pages.pop() {
+        let help = help("portolan", &path)?;
+        let title = std::iter::once("portolan".to_owned()).chain(path.clone()).collect::<Vec<_>>().join(" ");
+        text.push_str(&format!("\n## {title}\n\n```text\n{}\n```\n", help.trim_end()));
+        for command in subcommands(&help).into_iter().rev() {
+            pages.push(path.iter().cloned().chain([command]).collect());
+        }
+    }
+    Ok(text)
+}
+
+/// What a command of ours prints when asked for help.
+pub(crate) fn help(package: &str, path: &[String]) -> Result<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--package", package, "--"])
+        .args(path)
+        .arg("--help")
+        .env("COLUMNS", "100")
+        .current_dir(root())
+        .output()?;
+    if !output.status.success() {
+        bail!("`{package} {} --help`: {}", path.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The names under "Commands:" in a help text.
+fn subcommands(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let entries = lines.take_while(|line| line.starts_with("  "));
+    let named = entries.filter(|line| !line.starts_with("   "));
+    let names = named.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}

@@ -1,0 +1,71 @@
+//! Running programs one after the other, each announced and timed.
+
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map(PathBuf::from).unwrap_or(here)
+}
+
+/// Where things that outlive a checkout are kept.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let base = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None => {
+            PathBuf::from(std::env::var_os("HOME").context("HOME is not set: set it, or XDG_CACHE_HOME")?)
+                .join(".cache")
+        }
+    };
+    Ok(base.join("portolan"))
+}
+
+/// A run of several steps, with the time that each took.
+#[derive(Default)]
+pub(crate) struct Steps {
+    done: Vec<(String, Duration)>,
+}
+
+impl Steps {
+    /// Does one step; a failure ends the run and names it.
+    pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n=== {name}");
+        let start = Instant::now();
+        let result = work();
+        self.done.push((name.to_owned(), start.elapsed()));
+        if result.is_err() {
+            self.summary();
+        }
+        result.with_context(|| format!("{name} failed after {:.1} s", start.elapsed().as_secs_f64()))
+    }
+
+    /// Runs `cargo` with these arguments as a step.
+    pub(crate) fn cargo(&mut self, name: &str, arguments: &[&str]) -> Result<()> {
+        self.step(name, || run(Command::new(env!("CARGO")).args(arguments)))
+    }
+
+    /// Prints the time of each step.
+    pub(crate) fn summary(&self) {
+        println!("\n=== time");
+        for (name, time) in &self.done {
+            println!("{:>8.1} s  {name}", time.as_secs_f64());
+        }
+        let total: Duration = self.done.iter().map(|(_, time)| *time).sum();
+        println!("{:>8.1} s  in all", total.as_secs_f64());
+    }
+}
+
+/// Runs a program in the workspace's root, showing the command and its output.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line = words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+    println!("$ {line}");
+    let status = command.current_dir(root()).status().with_context(|| format!("cannot run {line}"))?;
+    if !status.success() {
+        bail!("{line}: {status}");
+    }
+    Ok(())
+}
