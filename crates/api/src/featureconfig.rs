@@ -163,8 +163,7 @@ pub struct FeatureRollout {
 }
 
 const ROLLOUT_RULES: &[Rule] = &[rule(
-    "!has(self.maxUnavailable) || (type(self.maxUnavailable) == string \
-     ? self.maxUnavailable.matches('^([1-9][0-9]?|100)%$') : self.maxUnavailable >= 1)",
+    "!has(self.maxUnavailable) || string(self.maxUnavailable).matches('^([1-9][0-9]{0,3}|([1-9][0-9]?|100)%)$')",
     "maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%",
 )];
 

@@ -8,6 +8,7 @@ pub mod cloudprovisioner;
 pub mod conditions;
 mod crds;
 pub mod duration;
+pub mod examples;
 pub mod featureconfig;
 pub mod foreigncluster;
 pub mod livemigration;

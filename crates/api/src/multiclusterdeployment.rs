@@ -118,6 +118,12 @@ const RULES: &[Rule] = &[
         "selector must not be empty: it would select every pod",
     ),
     rule(
+        "!has(self.selector.matchLabels) || (has(self.template.metadata) && has(self.template.metadata.labels) \
+         && self.selector.matchLabels.all(k, k in self.template.metadata.labels \
+         && self.template.metadata.labels[k] == self.selector.matchLabels[k]))",
+        "selector.matchLabels must be among the labels of the template",
+    ),
+    rule(
         "!has(self.weights) || size(self.weights) == 0 || self.replicasMode == 'Total'",
         "weights need replicasMode: Total, since PerLocation gives every location the same number",
     ),

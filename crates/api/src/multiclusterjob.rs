@@ -114,6 +114,10 @@ const RULES: &[Rule] = &[
         "completionMode is immutable: make a new job instead",
     ),
     rule(
+        "(has(oldSelf.suspend) && oldSelf.suspend) || self.template == oldSelf.template",
+        "template is immutable unless the job is suspended: make a new job instead",
+    ),
+    rule(
         "self.completionMode != 'Indexed' || self.completionsMode == 'PerLocation'",
         "completionMode Indexed needs completionsMode PerLocation: indexes cannot be divided over clusters",
     ),

@@ -127,6 +127,11 @@ pub(crate) const PLACEMENT_RULES: &[Rule] = &[
         "substitutionPolicy needs enableSubstitution: true",
     ),
     rule(
+        "!has(self.numberOfLocations) || !has(self.spread) \
+         || self.spread.all(s, !has(s.minDomains) || s.minDomains <= self.numberOfLocations)",
+        "spread.minDomains must not be greater than numberOfLocations",
+    ),
+    rule(
         "!has(self.onUnreachable) || self.onUnreachable != 'ReplaceAfter' || has(self.replaceAfter)",
         "onUnreachable ReplaceAfter needs replaceAfter, such as 10m",
     ),

@@ -18,7 +18,7 @@ fn quantity() -> Value {
         "x-kubernetes-int-or-string": true,
         "maxLength": 40,
         "x-kubernetes-validations": [{
-            "rule": "type(self) == string ? isQuantity(self) && !quantity(self).isLessThan(quantity('0')) : self >= 0",
+            "rule": "isQuantity(string(self)) && !quantity(string(self)).isLessThan(quantity('0'))",
             "message": "must be a quantity that is not negative, such as 500m, 2 or 1Gi",
         }],
     })

@@ -51,8 +51,33 @@ impl JsonSchema for PodTemplate {
         "PodTemplate".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        PreservedObject::json_schema(generator)
+    /// Declares no more than what rules need to see; the rest is preserved.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "required": ["spec"],
+            "properties": {
+                "metadata": {
+                    "description": "Labels and annotations of the pods.",
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {
+                        "labels": {
+                            "description": "The labels of the pods.",
+                            "type": "object",
+                            "maxProperties": 64,
+                            "additionalProperties": { "type": "string", "maxLength": 63 },
+                        },
+                    },
+                },
+                "spec": {
+                    "description": "The spec of the pods, with all fields of the Kubernetes version of the members.",
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                },
+            },
+        })
     }
 }
 
