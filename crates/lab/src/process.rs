@@ -11,13 +11,19 @@ pub(crate) const MARKER: &str = "PORTOLAN_LAB_STATE";
 
 /// Host process ids of all living processes that were started for the lab in `dir`.
 pub(crate) fn of_lab(dir: &Path) -> Vec<u32> {
+    all().filter(|pid| carries_marker(*pid, dir) == Some(true)).collect()
+}
+
+/// Whether the process lives and, as far as one can tell, belongs to the lab in `dir`.
+pub(crate) fn may_be_of_lab(pid: u32, dir: &Path) -> bool {
+    carries_marker(pid, dir).unwrap_or_else(|| is_running(pid))
+}
+
+/// None if the process shows no environment: it has ended, or is just replacing its program by another.
+fn carries_marker(pid: u32, dir: &Path) -> Option<bool> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok().filter(|environ| !environ.is_empty())?;
     let wanted = format!("{MARKER}={}", dir.display());
-    all()
-        .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
-        })
-        .collect()
+    Some(environ.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
 }
 
 /// Host process id of the process that is `inner` in the pid namespace whose init is `init`.
