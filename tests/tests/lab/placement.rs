@@ -24,7 +24,14 @@ async fn from_apply_on_the_hub_to_pods_in_two_members_and_back() -> Result<()> {
     let (hub, members) = (lab.cluster("c1")?, [lab.cluster("c2")?, lab.cluster("c3")?]);
     install(hub, &members).await?;
     let controller = start_controller(hub).await?;
-    hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", "foreigncluster/c3", "--timeout=60s"]).await?;
+    hub.kubectl(&[
+        "wait",
+        "--for=condition=Ready",
+        "foreigncluster/c2",
+        "foreigncluster/c3",
+        "--timeout=60s",
+    ])
+    .await?;
 
     // Cluster affinity: both members get all replicas.
     kubectl_apply(hub, &[workload("affine", 2, json!({"locations": ["c2", "c3"]}))]).await?;
@@ -47,7 +54,8 @@ async fn from_apply_on_the_hub_to_pods_in_two_members_and_back() -> Result<()> {
         Ok(if status["readyReplicas"] == 3 { Seen::Ready(()) } else { Seen::NotYet(status.to_string()) })
     })
     .await?;
-    let placed = list(members[0], "pods", "app=roomy").await?.len() + list(members[1], "pods", "app=roomy").await?.len();
+    let placed = list(members[0], "pods", "app=roomy").await?.len()
+        + list(members[1], "pods", "app=roomy").await?.len();
     assert_eq!(placed, 3);
 
     // What somebody changes in a member is set back.
@@ -72,7 +80,8 @@ async fn survives_a_silent_member(hub: &Cluster, member: &Cluster) -> Result<()>
     let before = uids(&list(member, "pods", "app=affine").await?);
     member.kill(Component::ApiServer).await?;
     hub.kubectl(&["wait", "--for=condition=Ready=Unknown", "foreigncluster/c3", "--timeout=60s"]).await?;
-    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready=Unknown", "mcd/affine", "--timeout=60s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready=Unknown", "mcd/affine", "--timeout=60s"])
+        .await?;
     let status = get(hub, "affine").await?["status"].clone();
     assert_eq!(status["locationsSummary"], "c2=2,c3=2", "silence is not absence");
     member.start(Component::ApiServer).await?;
@@ -134,7 +143,8 @@ async fn start_controller(hub: &Cluster) -> Result<JoinHandle<()>> {
 
 async fn ready(hub: &Cluster, name: &str) -> Result<()> {
     let object = format!("mcd/{name}");
-    let waited = hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", &object, "--timeout=90s"]).await;
+    let waited =
+        hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", &object, "--timeout=90s"]).await;
     if waited.is_err() {
         eprintln!("{}", hub.kubectl(&["-n", NAMESPACE, "describe", &object]).await?);
     }
