@@ -1,1 +1,23 @@
 //! Whole Kubernetes clusters in one process, on real or virtual time.
+//!
+//! A [`World`] holds clusters that share a clock, a seed and a network. Each [`Cluster`] has an API server behind
+//! an ordinary `kube::Client` (no sockets), the controllers that a small cluster needs, and simulated nodes. Faults
+//! are injected by a seeded [`FaultPlan`]; everything that happens is in the world's [`EventLog`].
+
+mod api;
+mod cluster;
+mod error;
+mod kinds;
+mod merge;
+mod quantity;
+mod registry;
+mod schema;
+mod server;
+mod store;
+mod verbs;
+mod world;
+
+pub use world::{
+    Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,
+    WorldConfig,
+};

@@ -1,0 +1,132 @@
+//! The state of one cluster's API server. Every request runs on it from start to end, without interruption.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use portolan_runtime::{Clock, Seed};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::registry::{Registry, Resource};
+use crate::store::{Event, ObjectKey, Store, Stored};
+use crate::world::EventLog;
+
+/// The letters of generated names: no vowels, nothing that looks like something else.
+const NAME_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The API server of a cluster.
+pub(crate) struct Api {
+    pub(crate) cluster: Arc<str>,
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) log: EventLog,
+    pub(crate) addresses: BTreeSet<u32>,
+    random: ChaCha8Rng,
+}
+
+/// Who writes, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    /// The field manager.
+    pub(crate) manager: String,
+    /// Everything is checked and answered, nothing is kept.
+    pub(crate) dry_run: bool,
+}
+
+impl Writer {
+    pub(crate) fn named(manager: &str) -> Self {
+        Self { manager: manager.to_owned(), dry_run: false }
+    }
+}
+
+/// An object as it is answered: from the store, or of a dry run.
+pub(crate) enum Answer {
+    Stored(Arc<Stored>),
+    Value(Value),
+}
+
+impl Answer {
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Answer::Stored(stored) => stored.value(),
+            Answer::Value(value) => value.clone(),
+        }
+    }
+}
+
+impl Api {
+    pub(crate) fn new(cluster: &str, clock: Clock, seed: Seed, log: EventLog, ring_size: usize) -> Self {
+        Self {
+            cluster: cluster.into(),
+            store: Store::new(ring_size),
+            registry: Registry::new(),
+            clock,
+            log,
+            addresses: BTreeSet::new(),
+            random: seed.child("identifiers").rng(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Now, as metadata and conditions show it.
+    pub(crate) fn time(&self) -> Value {
+        json!(self.clock.time())
+    }
+
+    pub(crate) fn new_uid(&mut self) -> String {
+        let mut bytes = [0_u8; 16];
+        self.random.fill_bytes(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    /// The random end of a generated name.
+    pub(crate) fn name_suffix(&mut self, length: usize) -> String {
+        let letters = (0..length).map(|_| {
+            let index = self.random.next_u32() as usize % NAME_ALPHABET.len();
+            char::from(NAME_ALPHABET[index])
+        });
+        letters.collect()
+    }
+
+    /// The built-in row that the sandbox itself works with.
+    pub(crate) fn row(&self, group: &str, plural: &str) -> Result<Arc<Resource>, ApiError> {
+        let version = if group == "autoscaling" { "v2" } else { "v1" };
+        let missing = || ApiError::internal(format!("no built-in resource {plural} of group {group:?}"));
+        self.registry.find(group, version, plural).ok_or_else(missing)
+    }
+
+    pub(crate) fn live(&self, row: &Resource, namespace: &str, name: &str) -> Result<Arc<Stored>, ApiError> {
+        let key = ObjectKey::new(namespace, name);
+        self.store.get(&row.table, &key).ok_or_else(|| ApiError::not_found(row.about(name)))
+    }
+
+    /// What follows every change: the log, and the rows of custom resources.
+    pub(crate) fn changed(&mut self, row: &Resource, event: &Event) {
+        self.log.change(self.clock.now(), &self.cluster, &row.table, event);
+        if row.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            self.definition_changed(event);
+        }
+        if row.is("", "services") && event.kind == crate::store::EventKind::Deleted {
+            crate::kinds::release_address(&mut self.addresses, &event.object.value());
+        }
+    }
+
+    fn definition_changed(&mut self, event: &Event) {
+        let value = event.object.value();
+        let group = value.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
+        let plural = value.pointer("/spec/names/plural").and_then(Value::as_str).unwrap_or_default();
+        let established = crate::kinds::condition_is_true(&value, "Established");
+        let served = event.kind != crate::store::EventKind::Deleted && established;
+        self.registry.set_custom(&format!("{group}/{plural}"), served.then_some(&value));
+    }
+}

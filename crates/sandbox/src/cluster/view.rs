@@ -1,0 +1,194 @@
+//! What the controllers know of pods and nodes without decoding them again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Seen, controller_of, deleting, text};
+use crate::kinds::condition_is_true;
+use crate::quantity;
+use crate::store::{EventKind, ObjectKey};
+
+/// Amounts by resource name, in thousandths.
+pub(super) type Amounts = BTreeMap<Arc<str>, i128>;
+
+/// A pod in brief.
+#[derive(Clone, Debug)]
+pub(super) struct PodView {
+    pub(super) owner: Option<Arc<str>>,
+    pub(super) node: Arc<str>,
+    pub(super) over: bool,
+    pub(super) ready: bool,
+    pub(super) deleting: bool,
+    pub(super) created: Arc<str>,
+    pub(super) requests: Amounts,
+}
+
+/// A node in brief.
+#[derive(Clone, Debug)]
+pub(super) struct NodeView {
+    pub(super) allocatable: Amounts,
+    pub(super) object: Arc<Value>,
+    pub(super) simulated: bool,
+}
+
+/// Pods and nodes, indexed.
+#[derive(Default)]
+pub(super) struct View {
+    pub(super) pods: BTreeMap<ObjectKey, PodView>,
+    pub(super) pods_by_owner: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
+    pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
+    /// What the pods of each node ask for, with their number under `pods`.
+    pub(super) used: BTreeMap<Arc<str>, Amounts>,
+    /// Replica sets by the uid of what controls them.
+    pub(super) replica_sets: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
+    replica_set_owner: BTreeMap<ObjectKey, Arc<str>>,
+}
+
+impl View {
+    /// Takes in a change.
+    pub(super) fn update(&mut self, seen: &Seen) {
+        let gone = seen.kind == EventKind::Deleted;
+        match &*seen.table {
+            "/pods" => {
+                self.forget_pod(&seen.key);
+                if !gone {
+                    self.add_pod(&seen.key, &seen.object);
+                }
+            }
+            "/nodes" => {
+                if gone {
+                    self.nodes.remove(&seen.key.name);
+                } else {
+                    self.nodes.insert(seen.key.name.clone(), node_view(&seen.object));
+                }
+            }
+            "apps/replicasets" => {
+                if let Some(owner) = self.replica_set_owner.remove(&seen.key) {
+                    remove_from(&mut self.replica_sets, &owner, &seen.key);
+                }
+                if let (false, Some(owner)) = (gone, controller_of(&seen.object)) {
+                    let owner: Arc<str> = text(owner, "/uid").into();
+                    self.replica_sets.entry(owner.clone()).or_default().insert(seen.key.clone());
+                    self.replica_set_owner.insert(seen.key.clone(), owner);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The pods that an owner controls.
+    pub(super) fn pods_of<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a ObjectKey, &'a PodView)> {
+        let keys = self.pods_by_owner.get(owner).into_iter().flatten();
+        keys.filter_map(|key| self.pods.get_key_value(key))
+    }
+
+    fn forget_pod(&mut self, key: &ObjectKey) {
+        let Some(pod) = self.pods.remove(key) else { return };
+        if let Some(owner) = &pod.owner {
+            remove_from(&mut self.pods_by_owner, owner, key);
+        }
+        if !pod.node.is_empty() && !pod.over {
+            self.charge(&pod, -1);
+        }
+    }
+
+    fn add_pod(&mut self, key: &ObjectKey, object: &Value) {
+        let pod = pod_view(object);
+        if let Some(owner) = &pod.owner {
+            self.pods_by_owner.entry(owner.clone()).or_default().insert(key.clone());
+        }
+        if !pod.node.is_empty() && !pod.over {
+            self.charge(&pod, 1);
+        }
+        self.pods.insert(key.clone(), pod);
+    }
+
+    fn charge(&mut self, pod: &PodView, sign: i128) {
+        let used = self.used.entry(pod.node.clone()).or_default();
+        for (resource, amount) in &pod.requests {
+            *used.entry(resource.clone()).or_default() += sign * amount;
+        }
+    }
+}
+
+fn remove_from(index: &mut BTreeMap<Arc<str>, BTreeSet<ObjectKey>>, owner: &Arc<str>, key: &ObjectKey) {
+    if let Some(keys) = index.get_mut(owner) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(owner);
+        }
+    }
+}
+
+fn pod_view(object: &Value) -> PodView {
+    let phase = text(object, "/status/phase");
+    PodView {
+        owner: controller_of(object).map(|owner| text(owner, "/uid").into()),
+        node: text(object, "/spec/nodeName").into(),
+        over: matches!(phase, "Succeeded" | "Failed"),
+        ready: condition_is_true(object, "Ready"),
+        deleting: deleting(object),
+        created: text(object, "/metadata/creationTimestamp").into(),
+        requests: pod_requests(object),
+    }
+}
+
+/// What a pod asks for: the sum of its containers and side-cars, or the greatest of its other init containers on
+/// top of the side-cars started before, whichever is more; overhead; and one of `pods`.
+pub(super) fn pod_requests(pod: &Value) -> Amounts {
+    let list =
+        |name: &str| pod.pointer(&format!("/spec/{name}")).and_then(Value::as_array).into_iter().flatten();
+    let mut running = Amounts::new();
+    for container in list("containers") {
+        add(&mut running, &amounts(container.pointer("/resources/requests")));
+    }
+    let mut sidecars = Amounts::new();
+    let mut initial = Amounts::new();
+    for container in list("initContainers") {
+        let own = amounts(container.pointer("/resources/requests"));
+        let mut together = sidecars.clone();
+        add(&mut together, &own);
+        if text(container, "/restartPolicy") == "Always" {
+            sidecars = together.clone();
+        }
+        greatest(&mut initial, &together);
+    }
+    add(&mut running, &sidecars);
+    greatest(&mut running, &initial);
+    add(&mut running, &amounts(pod.pointer("/spec/overhead")));
+    running.insert("pods".into(), 1000);
+    running
+}
+
+fn amounts(quantities: Option<&Value>) -> Amounts {
+    let pairs = quantities.and_then(Value::as_object).into_iter().flatten();
+    pairs
+        .filter_map(|(name, quantity)| {
+            let written = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
+            Some((name.as_str().into(), quantity::parse(&written)?))
+        })
+        .collect()
+}
+
+fn add(into: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        *into.entry(name.clone()).or_default() += amount;
+    }
+}
+
+fn greatest(into: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        let entry = into.entry(name.clone()).or_default();
+        *entry = (*entry).max(*amount);
+    }
+}
+
+fn node_view(object: &Value) -> NodeView {
+    NodeView {
+        allocatable: amounts(object.pointer("/status/allocatable")),
+        simulated: object.pointer("/metadata/annotations/sandbox.portolan.dev~1simulated").is_some(),
+        object: Arc::new(object.clone()),
+    }
+}

@@ -1,0 +1,189 @@
+//! The defaults that the API server fills in for built-in kinds.
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::Resource;
+
+/// Fills in what the sender left out.
+pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
+    if row.custom {
+        return;
+    }
+    match (row.group.as_str(), row.kind.as_str()) {
+        ("", "Pod") => pod_spec(object.get_mut("spec")),
+        ("", "Service") => service(object),
+        ("", "Secret") => secret(object),
+        ("", "Namespace") => {
+            ensure(object, "spec", json!({}));
+            if let Some(spec) = object.get_mut("spec") {
+                ensure(spec, "finalizers", json!(["kubernetes"]));
+            }
+        }
+        ("", "Event") => {}
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "ReplicaSet") => {
+            if let Some(spec) = object.get_mut("spec") {
+                ensure(spec, "replicas", json!(1));
+                pod_spec(spec.pointer_mut("/template/spec"));
+            }
+        }
+        ("apps", "StatefulSet" | "DaemonSet") => pod_spec(object.pointer_mut("/spec/template/spec")),
+        ("batch", "Job") => job(object),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
+        ("apiextensions.k8s.io", _) => definition(object),
+        _ => {}
+    }
+}
+
+/// Sets a field that is absent.
+pub(super) fn ensure(object: &mut Value, key: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.entry(key.to_owned()).or_insert(value);
+    }
+}
+
+fn each<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn deployment(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "replicas", json!(1));
+    ensure(spec, "revisionHistoryLimit", json!(10));
+    ensure(spec, "progressDeadlineSeconds", json!(600));
+    ensure(spec, "strategy", json!({}));
+    if let Some(strategy) = spec.get_mut("strategy") {
+        ensure(strategy, "type", json!("RollingUpdate"));
+        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+            ensure(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = strategy.get_mut("rollingUpdate") {
+                ensure(rolling, "maxUnavailable", json!("25%"));
+                ensure(rolling, "maxSurge", json!("25%"));
+            }
+        }
+    }
+    pod_spec(spec.pointer_mut("/template/spec"));
+}
+
+fn job(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    // A job with neither number is a single pod; one with parallelism alone is a work queue.
+    if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
+        ensure(spec, "completions", json!(1));
+    }
+    ensure(spec, "parallelism", json!(1));
+    ensure(spec, "backoffLimit", json!(6));
+    ensure(spec, "completionMode", json!("NonIndexed"));
+    ensure(spec, "suspend", json!(false));
+    ensure(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
+    pod_spec(spec.pointer_mut("/template/spec"));
+}
+
+fn secret(object: &mut Value) {
+    ensure(object, "type", json!("Opaque"));
+}
+
+fn binding(object: &mut Value) {
+    for subject in each(object, "subjects") {
+        if matches!(subject.get("kind").and_then(Value::as_str), Some("User" | "Group")) {
+            ensure(subject, "apiGroup", json!("rbac.authorization.k8s.io"));
+        }
+    }
+}
+
+fn definition(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "conversion", json!({"strategy": "None"}));
+    if let Some(names) = spec.get_mut("names") {
+        let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        ensure(names, "singular", json!(kind.to_lowercase()));
+        ensure(names, "listKind", json!(format!("{kind}List")));
+    }
+}
+
+fn service(object: &mut Value) {
+    ensure(object, "spec", json!({}));
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "type", json!("ClusterIP"));
+    ensure(spec, "sessionAffinity", json!("None"));
+    for port in each(spec, "ports") {
+        ensure(port, "protocol", json!("TCP"));
+        let target = port.get("port").cloned();
+        if let Some(target) = target {
+            ensure(port, "targetPort", target);
+        }
+    }
+    if spec.get("type") != Some(&json!("ExternalName")) {
+        ensure(spec, "internalTrafficPolicy", json!("Cluster"));
+        ensure(spec, "ipFamilies", json!(["IPv4"]));
+        ensure(spec, "ipFamilyPolicy", json!("SingleStack"));
+    }
+}
+
+/// The defaults of a pod's spec, in a pod or in a template.
+fn pod_spec(spec: Option<&mut Value>) {
+    let Some(spec) = spec else { return };
+    ensure(spec, "restartPolicy", json!("Always"));
+    ensure(spec, "terminationGracePeriodSeconds", json!(30));
+    ensure(spec, "dnsPolicy", json!("ClusterFirst"));
+    ensure(spec, "securityContext", json!({}));
+    ensure(spec, "schedulerName", json!("default-scheduler"));
+    if let Some(account) = spec.get("serviceAccountName").cloned() {
+        ensure(spec, "serviceAccount", account);
+    }
+    for list in ["initContainers", "containers"] {
+        for container in each(spec, list) {
+            container_defaults(container);
+        }
+    }
+    for volume in each(spec, "volumes") {
+        for source in ["configMap", "secret", "projected", "downwardAPI"] {
+            if let Some(source) = volume.get_mut(source) {
+                ensure(source, "defaultMode", json!(420));
+            }
+        }
+    }
+}
+
+fn container_defaults(container: &mut Value) {
+    ensure(container, "resources", json!({}));
+    ensure(container, "terminationMessagePath", json!("/dev/termination-log"));
+    ensure(container, "terminationMessagePolicy", json!("File"));
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let moving = !image.contains('@') && (!last.contains(':') || last.ends_with(":latest"));
+    ensure(container, "imagePullPolicy", json!(if moving { "Always" } else { "IfNotPresent" }));
+    for port in each(container, "ports") {
+        ensure(port, "protocol", json!("TCP"));
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(probe) {
+            for (key, value) in [
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ] {
+                ensure(probe, key, json!(value));
+            }
+            if let Some(http) = probe.get_mut("httpGet") {
+                ensure(http, "path", json!("/"));
+                ensure(http, "scheme", json!("HTTP"));
+            }
+        }
+    }
+    for variable in each(container, "env") {
+        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+            ensure(field, "apiVersion", json!("v1"));
+        }
+    }
+    // A limit without a request is a request too.
+    if let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut)
+        && let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned()
+    {
+        let requests = resources.entry("requests").or_insert_with(|| Value::Object(Map::new()));
+        for (name, limit) in limits {
+            ensure(requests, &name, limit);
+        }
+    }
+}

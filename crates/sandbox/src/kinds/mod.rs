@@ -1,0 +1,22 @@
+//! What is particular to built-in kinds: defaults, preparation, validation.
+
+mod defaults;
+mod names;
+mod prepare;
+mod validate;
+
+use serde_json::Value;
+
+pub(crate) use defaults::apply_defaults;
+pub(crate) use names::{is_dns_label, is_dns_subdomain};
+pub(crate) use prepare::{prepare_create, prepare_update, release_address};
+pub(crate) use validate::{validate_create, validate_update};
+
+/// True if the object has that condition with status `True`.
+pub(crate) fn condition_is_true(object: &Value, kind: &str) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some(kind)
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
+}

@@ -1,0 +1,184 @@
+//! What the API server sets itself when a built-in object is created.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use super::defaults::ensure;
+use crate::api::Api;
+use crate::error::{ApiError, Cause};
+use crate::registry::Resource;
+
+/// The first and the last cluster address of services (10.96.0.0/12).
+const ADDRESSES: (u32, u32) = (0x0a60_0001, 0x0a6f_fffe);
+
+/// Fills in what only the server can know.
+pub(crate) fn prepare_create(
+    api: &mut Api,
+    row: &Resource,
+    object: &mut Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
+    if row.custom {
+        return Ok(());
+    }
+    match (row.group.as_str(), row.kind.as_str()) {
+        ("", "Namespace") => {
+            let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+            if let Some(metadata) = object.get_mut("metadata") {
+                ensure(metadata, "labels", json!({}));
+                metadata["labels"]["kubernetes.io/metadata.name"] = name;
+            }
+            object["status"] = json!({"phase": "Active"});
+        }
+        ("", "Pod") => pod(object),
+        ("", "Service") => return service_address(api, object, dry_run),
+        ("", "Secret") => string_data(object),
+        ("batch", "Job") => job(object),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Carries over what an update may not drop.
+pub(crate) fn prepare_update(row: &Resource, old: &Value, new: &mut Value) {
+    if row.custom {
+        return;
+    }
+    match (row.group.as_str(), row.kind.as_str()) {
+        ("", "Service") => {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                if let (Some(value), Some(spec)) =
+                    (old.pointer(&format!("/spec/{field}")), new.get_mut("spec"))
+                    && spec.get("type") != Some(&json!("ExternalName"))
+                {
+                    ensure(spec, field, value.clone());
+                }
+            }
+        }
+        ("", "Secret") => string_data(new),
+        _ => {}
+    }
+}
+
+fn pod(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "serviceAccountName", json!("default"));
+    let account = spec.get("serviceAccountName").cloned().unwrap_or_default();
+    ensure(spec, "serviceAccount", account);
+    ensure(spec, "enableServiceLinks", json!(true));
+    ensure(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    ensure(spec, "priority", json!(0));
+    ensure(spec, "tolerations", json!([]));
+    if let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            let tolerated = tolerations.iter().any(|toleration| {
+                let of = |field: &str| toleration.get(field).and_then(Value::as_str).unwrap_or_default();
+                (of("key") == key || of("key").is_empty()) && matches!(of("effect"), "" | "NoExecute")
+            });
+            if !tolerated {
+                tolerations.push(
+                    json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+                );
+            }
+        }
+    }
+    let quality = quality_of_service(spec);
+    object["status"] = json!({"phase": "Pending", "qosClass": quality});
+}
+
+/// Guaranteed if every container's limits equal its requests, BestEffort if none has any.
+fn quality_of_service(spec: &Value) -> &'static str {
+    let lists = ["initContainers", "containers"].map(|list| spec.get(list).and_then(Value::as_array));
+    let (mut any, mut all) = (false, true);
+    for container in lists.into_iter().flatten().flatten() {
+        for resource in ["cpu", "memory"] {
+            let of = |kind: &str| container.pointer(&format!("/resources/{kind}/{resource}"));
+            any |= of("requests").is_some() || of("limits").is_some();
+            all &= of("limits").is_some() && of("limits") == of("requests");
+        }
+    }
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+fn job(object: &mut Value) {
+    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+    let uid = object.pointer("/metadata/uid").cloned().unwrap_or_default();
+    let Some(spec) = object.get_mut("spec") else { return };
+    if spec.get("manualSelector") == Some(&json!(true)) || spec.get("selector").is_some() {
+        return;
+    }
+    spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    let Some(template) = spec.get_mut("template") else { return };
+    ensure(template, "metadata", json!({}));
+    let metadata = &mut template["metadata"];
+    ensure(metadata, "labels", json!({}));
+    for (key, value) in [("job-name", &name), ("controller-uid", &uid)] {
+        metadata["labels"][key] = value.clone();
+        metadata["labels"][format!("batch.kubernetes.io/{key}")] = value.clone();
+    }
+}
+
+fn string_data(object: &mut Value) {
+    let Some(plain) = object.as_object_mut().and_then(|object| object.remove("stringData")) else { return };
+    ensure(object, "data", json!({}));
+    for (key, value) in plain.as_object().into_iter().flatten() {
+        object["data"][key.as_str()] =
+            json!(k8s_openapi::ByteString(value.as_str().unwrap_or_default().into()));
+    }
+}
+
+fn service_address(api: &mut Api, object: &mut Value, dry_run: bool) -> Result<(), ApiError> {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    object["status"] = json!({"loadBalancer": {}});
+    let Some(spec) = object.get_mut("spec") else { return Ok(()) };
+    if spec.get("type") == Some(&json!("ExternalName")) {
+        return Ok(());
+    }
+    let address = match spec.get("clusterIP").and_then(Value::as_str) {
+        Some("None") => "None".to_owned(),
+        Some(given) if !given.is_empty() => {
+            let parsed: Option<u32> = given.parse::<Ipv4Addr>().ok().map(u32::from);
+            let inside = parsed.filter(|address| (ADDRESSES.0..=ADDRESSES.1).contains(address));
+            let refuse = |detail: &str| {
+                let cause = Cause::invalid("spec.clusterIPs", &json!([given]), detail);
+                ApiError::invalid("", "Service", &name, &[cause])
+            };
+            let address = inside.ok_or_else(|| {
+                refuse("failed to allocate IP: the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12")
+            })?;
+            if api.addresses.contains(&address) {
+                return Err(refuse("failed to allocate IP: provided IP is already allocated"));
+            }
+            if !dry_run {
+                api.addresses.insert(address);
+            }
+            given.to_owned()
+        }
+        _ => {
+            let free = (ADDRESSES.0..=ADDRESSES.1).find(|address| !api.addresses.contains(address));
+            let free =
+                free.ok_or_else(|| ApiError::internal("failed to allocate a serviceIP: range is full"))?;
+            if !dry_run {
+                api.addresses.insert(free);
+            }
+            Ipv4Addr::from(free).to_string()
+        }
+    };
+    spec["clusterIPs"] = json!([address]);
+    spec["clusterIP"] = json!(address);
+    Ok(())
+}
+
+/// Gives a deleted service's address back.
+pub(crate) fn release_address(addresses: &mut BTreeSet<u32>, service: &Value) {
+    let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
+    if let Some(address) = address.and_then(|text| text.parse::<Ipv4Addr>().ok()) {
+        addresses.remove(&u32::from(address));
+    }
+}

@@ -1,0 +1,220 @@
+//! The rules of built-in kinds, worded as the API server words them.
+
+use serde_json::{Value, json};
+
+use super::{is_dns_label, is_dns_subdomain};
+use crate::error::Cause;
+use crate::registry::Resource;
+use crate::store::LabelSelector;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
+    must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+    and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/// What is wrong with a new object.
+pub(crate) fn validate_create(row: &Resource, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    // Roles may be called almost anything (system:node); services and namespaces are DNS labels.
+    if row.group != "rbac.authorization.k8s.io" {
+        let label = row.is("", "namespaces") || row.is("", "services");
+        if label && !is_dns_label(name) {
+            causes.push(Cause::invalid("metadata.name", &json!(name), LABEL));
+        } else if !label && !is_dns_subdomain(name) {
+            causes.push(Cause::invalid("metadata.name", &json!(name), SUBDOMAIN));
+        }
+    }
+    causes.extend(validate(row, object));
+    causes
+}
+
+/// What is wrong with a change of an object.
+pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut causes = validate(row, new);
+    let mut immutable = |field: &str| {
+        let pointer = format!("/{}", field.replace('.', "/"));
+        let (before, after) = (old.pointer(&pointer), new.pointer(&pointer));
+        if before != after {
+            let shown = after.cloned().unwrap_or_default();
+            causes.push(Cause::invalid(field, &shown, "field is immutable"));
+        }
+    };
+    if row.is("apps", "deployments") || row.is("apps", "replicasets") {
+        immutable("spec.selector");
+    }
+    if row.is("batch", "jobs") {
+        immutable("spec.selector");
+        immutable("spec.completionMode");
+        if new.pointer("/spec/suspend") != Some(&json!(true))
+            && old.pointer("/spec/suspend") != Some(&json!(true))
+        {
+            immutable("spec.template");
+        }
+    }
+    if row.is("rbac.authorization.k8s.io", "rolebindings")
+        || row.is("rbac.authorization.k8s.io", "clusterrolebindings")
+    {
+        immutable("roleRef");
+    }
+    if row.is("", "configmaps") || row.is("", "secrets") {
+        if old.get("immutable") == Some(&json!(true)) {
+            for field in ["data", "binaryData", "immutable"] {
+                if old.get(field) != new.get(field) {
+                    causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+                }
+            }
+        }
+        if row.is("", "secrets") && old.get("type") != new.get("type") {
+            let shown = new.get("type").cloned().unwrap_or_default();
+            causes.push(Cause::invalid("type", &shown, "field is immutable"));
+        }
+    }
+    if row.is("", "pods") {
+        causes.extend(pod_update(old, new));
+    }
+    causes
+}
+
+fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if row.custom {
+        return causes;
+    }
+    match (row.group.as_str(), row.kind.as_str()) {
+        ("", "Pod") => pod_spec(object.get("spec"), "spec", &mut causes),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => workload(object, &mut causes),
+        ("batch", "Job") => {
+            pod_spec(object.pointer("/spec/template/spec"), "spec.template.spec", &mut causes);
+            let policy = object.pointer("/spec/template/spec/restartPolicy");
+            if policy == Some(&json!("Always")) {
+                causes.push(Cause {
+                    reason: "FieldValueNotSupported",
+                    field: "spec.template.spec.restartPolicy".to_owned(),
+                    message: "Unsupported value: \"Always\": supported values: \"OnFailure\", \"Never\""
+                        .to_owned(),
+                });
+            }
+        }
+        ("", "Service") => {
+            let kind = object.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
+            let headless = object.pointer("/spec/clusterIP") == Some(&json!("None"));
+            let ports = object.pointer("/spec/ports").and_then(Value::as_array);
+            if ports.is_none_or(Vec::is_empty) && kind != "ExternalName" && !headless {
+                causes.push(Cause::required("spec.ports", ""));
+            }
+            for (index, port) in ports.into_iter().flatten().enumerate() {
+                let number = port.get("port").and_then(Value::as_i64).unwrap_or_default();
+                if !(1..=65535).contains(&number) {
+                    let field = format!("spec.ports[{index}].port");
+                    causes.push(Cause::invalid(
+                        field,
+                        &json!(number),
+                        "must be between 1 and 65535, inclusive",
+                    ));
+                }
+                if port.get("name").is_none() && ports.is_some_and(|ports| ports.len() > 1) {
+                    causes.push(Cause::required(format!("spec.ports[{index}].name"), ""));
+                }
+            }
+        }
+        _ => {}
+    }
+    causes
+}
+
+fn workload(object: &Value, causes: &mut Vec<Cause>) {
+    if let Some(replicas) =
+        object.pointer("/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
+    {
+        causes.push(Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
+    }
+    match object.pointer("/spec/selector") {
+        None => causes.push(Cause::required("spec.selector", "")),
+        Some(selector) => {
+            let labels = object.pointer("/spec/template/metadata/labels");
+            if selector.as_object().is_none_or(serde_json::Map::is_empty) {
+                causes.push(Cause::invalid(
+                    "spec.selector",
+                    selector,
+                    "empty selector is invalid for deployment",
+                ));
+            } else if !LabelSelector::from_json(selector).matches_labels(labels) {
+                let shown = labels.cloned().unwrap_or_else(|| json!({}));
+                let detail = "`selector` does not match template `labels`";
+                causes.push(Cause::invalid("spec.template.metadata.labels", &shown, detail));
+            }
+        }
+    }
+    pod_spec(object.pointer("/spec/template/spec"), "spec.template.spec", causes);
+}
+
+fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+    let containers = spec.and_then(|spec| spec.get("containers")).and_then(Value::as_array);
+    if containers.is_none_or(Vec::is_empty) {
+        causes.push(Cause::required(format!("{path}.containers"), ""));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (index, container) in containers.into_iter().flatten().enumerate() {
+        let field = format!("{path}.containers[{index}]");
+        let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default();
+        if text("name").is_empty() {
+            causes.push(Cause::required(format!("{field}.name"), ""));
+        } else if !is_dns_label(text("name")) {
+            causes.push(Cause::invalid(format!("{field}.name"), &json!(text("name")), LABEL));
+        } else if names.contains(&text("name")) {
+            causes.push(Cause {
+                reason: "FieldValueDuplicate",
+                field: format!("{field}.name"),
+                message: format!("Duplicate value: {:?}", text("name")),
+            });
+        }
+        names.push(text("name"));
+        if text("image").is_empty() {
+            causes.push(Cause::required(format!("{field}.image"), ""));
+        }
+        for kind in ["requests", "limits"] {
+            let quantities = container.pointer(&format!("/resources/{kind}")).and_then(Value::as_object);
+            for (resource, quantity) in quantities.into_iter().flatten() {
+                let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
+                if crate::quantity::parse(&text).is_none() {
+                    let detail = "quantities must match the regular expression \
+                        '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+                    let field = format!("{field}.resources.{kind}[{resource}]");
+                    causes.push(Cause::invalid(field, quantity, detail));
+                }
+            }
+        }
+    }
+}
+
+/// Only images, the deadline, added tolerations, and a few others may change in a pod's spec.
+fn pod_update(old: &Value, new: &Value) -> Option<Cause> {
+    let stripped = |pod: &Value| {
+        let mut spec = pod.get("spec").cloned().unwrap_or_default();
+        for list in ["containers", "initContainers", "ephemeralContainers"] {
+            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(container) = container.as_object_mut() {
+                    container.remove("image");
+                    container.remove("resources");
+                }
+            }
+        }
+        if let Some(spec) = spec.as_object_mut() {
+            for field in
+                ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"]
+            {
+                spec.remove(field);
+            }
+        }
+        spec
+    };
+    (stripped(old) != stripped(new)).then(|| {
+        let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
+            `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+            tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+        Cause::forbidden("spec", detail)
+    })
+}

@@ -1,0 +1,9 @@
+//! Structured merge: who owns which field, and how two versions of an object become one.
+
+mod fieldset;
+mod managers;
+mod strategic;
+mod typed;
+
+pub(crate) use managers::{Apply, ApplyError, Manager, Operation, apply, track_update};
+pub(crate) use strategic::strategic_merge;

@@ -1,0 +1,97 @@
+//! What a cluster says that it serves.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Registry, Resource};
+
+const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+impl Registry {
+    /// `/apis`: all groups but the core one.
+    pub(crate) fn group_list(&self) -> Value {
+        let groups: Vec<Value> = self.groups().iter().map(|(name, versions)| group(name, versions)).collect();
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    }
+
+    /// `/apis/GROUP`.
+    pub(crate) fn group(&self, name: &str) -> Option<Value> {
+        let mut out = group(name, self.groups().get(name)?);
+        out["kind"] = json!("APIGroup");
+        out["apiVersion"] = json!("v1");
+        Some(out)
+    }
+
+    /// `/api/v1` and `/apis/GROUP/VERSION`.
+    pub(crate) fn resource_list(&self, group: &str, version: &str) -> Option<Value> {
+        let rows: Vec<_> = self.all().filter(|row| row.group == group && row.version == version).collect();
+        let first = rows.first()?;
+        let resources: Vec<Value> = rows.iter().flat_map(|row| entries(row)).collect();
+        Some(json!({
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": first.api_version(),
+            "resources": resources,
+        }))
+    }
+
+    fn groups(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for row in self.all().filter(|row| !row.group.is_empty()) {
+            let versions = groups.entry(&row.group).or_default();
+            if !versions.contains(&row.version.as_str()) {
+                versions.push(&row.version);
+            }
+        }
+        for versions in groups.values_mut() {
+            versions.sort_by_key(|version| version_rank(version));
+        }
+        groups
+    }
+}
+
+/// Stable versions before beta before alpha, greater numbers first.
+fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u32>, String) {
+    let digits: String = version.chars().skip(1).take_while(char::is_ascii_digit).collect();
+    let stage = if version.contains("alpha") { 2 } else { u8::from(version.contains("beta")) };
+    (stage, std::cmp::Reverse(digits.parse().unwrap_or(0)), version.to_owned())
+}
+
+fn group(name: &str, versions: &[&str]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
+}
+
+fn entries(row: &Resource) -> Vec<Value> {
+    let mut main = json!({
+        "name": row.plural,
+        "singularName": row.singular,
+        "namespaced": row.namespaced,
+        "kind": row.kind,
+        "verbs": VERBS,
+    });
+    if !row.short_names.is_empty() {
+        main["shortNames"] = json!(row.short_names);
+    }
+    if !row.categories.is_empty() {
+        main["categories"] = json!(row.categories);
+    }
+    let mut out = vec![main];
+    if row.scale.is_some() {
+        out.push(json!({
+            "name": format!("{}/scale", row.plural), "singularName": "", "namespaced": row.namespaced,
+            "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"],
+        }));
+    }
+    if row.status {
+        out.push(json!({
+            "name": format!("{}/status", row.plural), "singularName": "", "namespaced": row.namespaced,
+            "kind": row.kind, "verbs": ["get", "patch", "update"],
+        }));
+    }
+    out
+}

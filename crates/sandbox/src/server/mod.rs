@@ -1,0 +1,73 @@
+//! From an HTTP request to a verb, and from its outcome to an HTTP answer.
+
+mod path;
+mod query;
+mod route;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri};
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::error::ApiError;
+use crate::verbs::WatchBody;
+
+/// A request, received whole.
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// Who writes if the request does not say.
+    pub(crate) party: Arc<str>,
+}
+
+/// An answer.
+pub(crate) struct Reply {
+    pub(crate) code: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: ReplyBody,
+}
+
+pub(crate) enum ReplyBody {
+    Full(Bytes),
+    Watch(WatchBody),
+}
+
+impl Reply {
+    fn json(code: u16, bytes: Bytes) -> Self {
+        Self { code, content_type: "application/json", body: ReplyBody::Full(bytes) }
+    }
+
+    fn value(code: u16, value: &Value) -> Self {
+        Self::json(code, serde_json::to_vec(value).unwrap_or_default().into())
+    }
+
+    fn text(code: u16, text: &'static str) -> Self {
+        let body = ReplyBody::Full(Bytes::from_static(text.as_bytes()));
+        Self { code, content_type: "text/plain; charset=utf-8", body }
+    }
+
+    pub(crate) fn error(error: &ApiError) -> Self {
+        Self::value(error.code, &error.status())
+    }
+}
+
+/// The API server of a cluster, as requests reach it.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) api: Arc<Mutex<Api>>,
+}
+
+impl Server {
+    /// Answers a request. Never fails: what is wrong is said in a Status.
+    pub(crate) fn handle(&self, request: &Request) -> Reply {
+        route::route(self, request).unwrap_or_else(|error| Reply::error(&error))
+    }
+
+    pub(crate) fn api(&self) -> MutexGuard<'_, Api> {
+        self.api.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

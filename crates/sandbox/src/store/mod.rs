@@ -1,0 +1,372 @@
+//! The store of one cluster: one revision for all objects, compare-and-swap, a bounded ring of events.
+
+mod selector;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+pub(crate) use selector::{FieldSelector, LabelSelector, Selector, SelectorError};
+
+/// A namespace (empty for what is cluster-wide) and a name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectKey {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+impl ObjectKey {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl std::fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// One version of an object, encoded once for everybody who reads it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) key: ObjectKey,
+    pub(crate) revision: u64,
+    pub(crate) bytes: Bytes,
+    pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the resource's selectable fields, in the resource's order.
+    pub(crate) fields: Box<[Box<str>]>,
+}
+
+impl Stored {
+    /// The object as a value.
+    pub(crate) fn value(&self) -> Value {
+        // The bytes were written by `encode`, from a value.
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One change of the store.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) kind: EventKind,
+    pub(crate) revision: u64,
+    /// The object after the change; what it last was, if it was deleted.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) previous: Option<Arc<Stored>>,
+}
+
+/// Why a write did not happen.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum WriteError {
+    Exists,
+    Missing,
+    /// The object is at another revision than the writer believes.
+    Stale,
+}
+
+/// The revision asked for is no longer (or not yet) known.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Expired {
+    pub(crate) oldest: u64,
+}
+
+/// A change in some table, for those who follow all of them.
+pub(crate) type Change = (Arc<str>, Arc<Event>);
+
+/// Which fields of a resource can be selected by, and how each is found.
+pub(crate) type Selectable = [(String, String)];
+
+#[derive(Default)]
+struct Table {
+    objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    ring: VecDeque<Arc<Event>>,
+    /// The greatest revision whose event has left the ring.
+    dropped: u64,
+    changed: Arc<Notify>,
+}
+
+/// All objects of a cluster.
+pub(crate) struct Store {
+    revision: u64,
+    ring_size: usize,
+    tables: BTreeMap<Arc<str>, Table>,
+    journal: VecDeque<Change>,
+    journal_changed: Arc<Notify>,
+}
+
+impl Store {
+    /// An empty store which remembers `ring_size` events of each resource.
+    pub(crate) fn new(ring_size: usize) -> Self {
+        Self {
+            revision: 1,
+            ring_size,
+            tables: BTreeMap::new(),
+            journal: VecDeque::new(),
+            journal_changed: Arc::new(Notify::new()),
+        }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn get(&self, table: &str, key: &ObjectKey) -> Option<Arc<Stored>> {
+        self.tables.get(table)?.objects.get(key).cloned()
+    }
+
+    /// Objects in order, of one namespace or of all, after `after`.
+    pub(crate) fn scan(
+        &self,
+        table: &str,
+        namespace: Option<&str>,
+        after: Option<&ObjectKey>,
+    ) -> impl Iterator<Item = &Arc<Stored>> {
+        let start = match (after, namespace) {
+            (Some(key), _) => Bound::Excluded(key.clone()),
+            (None, Some(namespace)) => Bound::Included(ObjectKey::new(namespace, "")),
+            (None, None) => Bound::Unbounded,
+        };
+        let namespace: Option<Arc<str>> = namespace.map(Into::into);
+        let objects = self.tables.get(table).map(|table| &table.objects);
+        objects
+            .into_iter()
+            .flat_map(move |objects| objects.range((start.clone(), Bound::Unbounded)))
+            .take_while(move |(key, _)| {
+                namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+            })
+            .map(|(_, object)| object)
+    }
+
+    /// How many objects a resource has.
+    pub(crate) fn count(&self, table: &str) -> usize {
+        self.tables.get(table).map_or(0, |table| table.objects.len())
+    }
+
+    /// The names of all tables that hold anything.
+    pub(crate) fn tables(&self) -> Vec<Arc<str>> {
+        self.tables
+            .iter()
+            .filter(|(_, table)| !table.objects.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// The objects as they were at `revision`: every key that has changed since, with what it was.
+    pub(crate) fn undo_to(
+        &self,
+        table: &str,
+        revision: u64,
+    ) -> Result<BTreeMap<ObjectKey, Option<Arc<Stored>>>, Expired> {
+        let mut overlay = BTreeMap::new();
+        for event in self.since(table, revision)? {
+            overlay.entry(event.object.key.clone()).or_insert_with(|| event.previous.clone());
+        }
+        Ok(overlay)
+    }
+
+    /// Events after `revision`, oldest first.
+    pub(crate) fn since(
+        &self,
+        table: &str,
+        revision: u64,
+    ) -> Result<impl Iterator<Item = &Arc<Event>>, Expired> {
+        let table = self.tables.get(table);
+        let dropped = table.map_or(0, |table| table.dropped);
+        if revision < dropped {
+            return Err(Expired { oldest: dropped });
+        }
+        Ok(table.into_iter().flat_map(move |table| {
+            let start = table.ring.partition_point(|event| event.revision <= revision);
+            table.ring.range(start..)
+        }))
+    }
+
+    /// Rings when the table changes.
+    pub(crate) fn changed(&mut self, table: &Arc<str>) -> Arc<Notify> {
+        self.tables.entry(table.clone()).or_default().changed.clone()
+    }
+
+    /// Rings when anything changes.
+    pub(crate) fn journal_changed(&self) -> Arc<Notify> {
+        self.journal_changed.clone()
+    }
+
+    /// The next change that the cluster's own controllers have not seen.
+    pub(crate) fn next_change(&mut self) -> Option<Change> {
+        self.journal.pop_front()
+    }
+
+    /// Forgets all past events: whoever watches from an older revision must list again.
+    pub(crate) fn compact(&mut self) {
+        for table in self.tables.values_mut() {
+            if let Some(last) = table.ring.back() {
+                table.dropped = last.revision;
+            }
+            table.ring.clear();
+            table.changed.notify_waiters();
+        }
+    }
+
+    /// Adds an object that must not exist.
+    pub(crate) fn create(
+        &mut self,
+        table: &Arc<str>,
+        key: ObjectKey,
+        value: &mut Value,
+        selectable: &Selectable,
+    ) -> Result<Arc<Event>, WriteError> {
+        if self.get(table, &key).is_some() {
+            return Err(WriteError::Exists);
+        }
+        Ok(self.commit(table, EventKind::Added, key, value, selectable, None))
+    }
+
+    /// Replaces an object that must be at `expected`.
+    pub(crate) fn replace(
+        &mut self,
+        table: &Arc<str>,
+        key: ObjectKey,
+        value: &mut Value,
+        selectable: &Selectable,
+        expected: u64,
+    ) -> Result<Arc<Event>, WriteError> {
+        let previous = self.get(table, &key).ok_or(WriteError::Missing)?;
+        if previous.revision != expected {
+            return Err(WriteError::Stale);
+        }
+        Ok(self.commit(table, EventKind::Modified, key, value, selectable, Some(previous)))
+    }
+
+    /// Removes an object; `value` is what its last event shows.
+    pub(crate) fn remove(
+        &mut self,
+        table: &Arc<str>,
+        key: ObjectKey,
+        value: &mut Value,
+        selectable: &Selectable,
+    ) -> Result<Arc<Event>, WriteError> {
+        let previous = self.get(table, &key).ok_or(WriteError::Missing)?;
+        Ok(self.commit(table, EventKind::Deleted, key, value, selectable, Some(previous)))
+    }
+
+    fn commit(
+        &mut self,
+        name: &Arc<str>,
+        kind: EventKind,
+        key: ObjectKey,
+        value: &mut Value,
+        selectable: &Selectable,
+        previous: Option<Arc<Stored>>,
+    ) -> Arc<Event> {
+        self.revision += 1;
+        let object = Arc::new(encode(key, self.revision, value, selectable));
+        let event = Arc::new(Event { kind, revision: self.revision, object: object.clone(), previous });
+        let ring_size = self.ring_size;
+        let table = self.tables.entry(name.clone()).or_default();
+        match kind {
+            EventKind::Deleted => table.objects.remove(&object.key),
+            EventKind::Added | EventKind::Modified => table.objects.insert(object.key.clone(), object),
+        };
+        table.ring.push_back(event.clone());
+        while table.ring.len() > ring_size {
+            if let Some(old) = table.ring.pop_front() {
+                table.dropped = old.revision;
+            }
+        }
+        table.changed.notify_waiters();
+        self.journal.push_back((name.clone(), event.clone()));
+        self.journal_changed.notify_one();
+        event
+    }
+}
+
+fn encode(key: ObjectKey, revision: u64, value: &mut Value, selectable: &Selectable) -> Stored {
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".to_owned(), Value::from(revision.to_string()));
+    }
+    let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
+    let labels = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
+        .collect();
+    let fields = selectable.iter().map(|(_, pointer)| text_at(value, pointer)).collect();
+    // A serde_json value always encodes: its keys are strings.
+    let bytes = serde_json::to_vec(&*value).unwrap_or_default();
+    Stored { key, revision, bytes: bytes.into(), labels, fields }
+}
+
+fn text_at(value: &Value, pointer: &str) -> Box<str> {
+    match value.pointer(pointer) {
+        Some(Value::String(text)) => text.as_str().into(),
+        Some(Value::Null) | None => "".into(),
+        Some(other) => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn write(store: &mut Store, table: &Arc<str>, name: &str) -> u64 {
+        let key = ObjectKey::new("", name);
+        let mut value = json!({"metadata": {"name": name}});
+        store.create(table, key, &mut value, &[]).unwrap().revision
+    }
+
+    #[test]
+    fn the_ring_forgets_and_says_so() {
+        let mut store = Store::new(2);
+        let table: Arc<str> = "x".into();
+        let first = write(&mut store, &table, "a");
+        let second = write(&mut store, &table, "b");
+        write(&mut store, &table, "c");
+        assert_eq!(store.since("x", first).unwrap().count(), 2);
+        assert!(matches!(store.since("x", first - 1), Err(Expired { oldest }) if oldest == first));
+        store.compact();
+        assert!(store.since("x", second).is_err());
+        assert_eq!(store.since("x", store.revision()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_past_can_be_listed() {
+        let mut store = Store::new(10);
+        let table: Arc<str> = "x".into();
+        let then = write(&mut store, &table, "a");
+        write(&mut store, &table, "b");
+        let key = ObjectKey::new("", "a");
+        store.remove(&table, key.clone(), &mut json!({"metadata": {}}), &[]).unwrap();
+        let overlay = store.undo_to("x", then).unwrap();
+        assert!(overlay.get(&key).unwrap().is_some());
+        assert!(overlay.get(&ObjectKey::new("", "b")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_stale_writer_loses() {
+        let mut store = Store::new(10);
+        let table: Arc<str> = "x".into();
+        let at = write(&mut store, &table, "a");
+        let key = ObjectKey::new("", "a");
+        let mut value = json!({"metadata": {"name": "a"}});
+        store.replace(&table, key.clone(), &mut value, &[], at).unwrap();
+        assert_eq!(store.replace(&table, key, &mut value, &[], at).unwrap_err(), WriteError::Stale);
+    }
+}

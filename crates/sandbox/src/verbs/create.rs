@@ -1,0 +1,158 @@
+//! Create.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{convert, metadata};
+use crate::api::{Answer, Api, Writer};
+use crate::error::{About, ApiError, Cause};
+use crate::kinds;
+use crate::merge::{Manager, Operation, track_update};
+use crate::registry::{Generation, Resource};
+use crate::store::{ObjectKey, WriteError};
+
+/// How often a generated name is drawn anew when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+/// Generated names end in five random letters, and fit into 63 characters.
+const SUFFIX: usize = 5;
+const LONGEST_PREFIX: usize = 58;
+
+impl Api {
+    /// Creates an object and answers it.
+    pub(crate) fn create(
+        &mut self,
+        row: &Arc<Resource>,
+        namespace: &str,
+        mut object: Value,
+        writer: &Writer,
+    ) -> Result<Answer, ApiError> {
+        metadata::check_body(row, namespace, &mut object)?;
+        if !metadata::text(&object, "resourceVersion").is_empty() {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let name = self.choose_name(row, namespace, &object)?;
+        object["metadata"]["name"] = json!(name);
+        self.check_namespace(row, namespace, &name)?;
+        self.fill_in(row, &mut object, writer)?;
+        track_update(None, &mut object, &row.node, manager(row, writer, ""), self.time(), &[]);
+        self.insert(row, namespace, &name, object, writer)
+    }
+
+    /// Everything between a body and the store that both create and apply need.
+    pub(super) fn fill_in(
+        &mut self,
+        row: &Arc<Resource>,
+        object: &mut Value,
+        writer: &Writer,
+    ) -> Result<(), ApiError> {
+        if !row.custom {
+            metadata::normalise(object, &row.node);
+        }
+        if let Some(fields) = object["metadata"].as_object_mut() {
+            for field in metadata::SERVER_OWNED {
+                fields.remove(*field);
+            }
+            fields.remove("resourceVersion");
+        }
+        let uid = self.new_uid();
+        object["metadata"]["uid"] = json!(uid);
+        object["metadata"]["creationTimestamp"] = self.time();
+        if row.generation != Generation::None {
+            object["metadata"]["generation"] = json!(1);
+        }
+        // Nodes are registered together with their status; of all others it is written separately.
+        if row.status
+            && !row.is("", "nodes")
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        kinds::apply_defaults(row, object);
+        let name = metadata::text(object, "name").to_owned();
+        let mut causes = kinds::validate_create(row, object);
+        causes.extend(metadata::check_owners(object));
+        self.refuse(row, &name, &causes)?;
+        kinds::prepare_create(self, row, object, writer.dry_run)
+    }
+
+    pub(super) fn refuse(&self, row: &Resource, name: &str, causes: &[Cause]) -> Result<(), ApiError> {
+        if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(&row.group, &row.kind, name, causes)) }
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        row: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+        mut object: Value,
+        writer: &Writer,
+    ) -> Result<Answer, ApiError> {
+        let key = ObjectKey::new(if row.namespaced { namespace } else { "" }, name);
+        if self.store.get(&row.table, &key).is_some() {
+            return Err(ApiError::already_exists(row.about(name)));
+        }
+        if writer.dry_run {
+            return Ok(Answer::Value(object));
+        }
+        convert::to_stored(row, &mut object);
+        match self.store.create(&row.table, key, &mut object, &row.selectable) {
+            Ok(event) => {
+                self.changed(row, &event);
+                Ok(Answer::Stored(event.object.clone()))
+            }
+            Err(WriteError::Exists | WriteError::Missing | WriteError::Stale) => {
+                Err(ApiError::already_exists(row.about(name)))
+            }
+        }
+    }
+
+    fn choose_name(&mut self, row: &Resource, namespace: &str, object: &Value) -> Result<String, ApiError> {
+        let name = metadata::text(object, "name");
+        if !name.is_empty() {
+            return Ok(name.to_owned());
+        }
+        let prefix = metadata::text(object, "generateName");
+        if prefix.is_empty() {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(ApiError::invalid(&row.group, &row.kind, "", &[cause]));
+        }
+        let prefix: String = prefix.chars().take(LONGEST_PREFIX).collect();
+        let mut candidate = String::new();
+        for _ in 0..NAME_ATTEMPTS {
+            candidate = format!("{prefix}{}", self.name_suffix(SUFFIX));
+            if self.store.get(&row.table, &ObjectKey::new(namespace, &candidate)).is_none() {
+                break;
+            }
+        }
+        Ok(candidate)
+    }
+
+    /// A namespaced object needs a namespace that is there to stay.
+    pub(super) fn check_namespace(
+        &self,
+        row: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), ApiError> {
+        if !row.namespaced {
+            return Ok(());
+        }
+        let Some(found) = self.store.get("/namespaces", &ObjectKey::new("", namespace)) else {
+            return Err(ApiError::not_found(About { group: "", resource: "namespaces", name: namespace }));
+        };
+        if !metadata::text(&found.value(), "deletionTimestamp").is_empty() {
+            return Err(ApiError::terminating(row.about(name), namespace));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn manager(row: &Resource, writer: &Writer, subresource: &str) -> Manager {
+    Manager {
+        name: writer.manager.clone(),
+        operation: Operation::Update,
+        subresource: subresource.to_owned(),
+        api_version: row.api_version(),
+    }
+}

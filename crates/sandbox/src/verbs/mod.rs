@@ -1,0 +1,19 @@
+//! The verbs, each written once for all resources.
+
+mod binding;
+mod convert;
+mod create;
+mod delete;
+mod metadata;
+mod patch;
+mod read;
+mod scale;
+mod update;
+mod watch;
+
+pub(crate) use convert::present;
+pub(crate) use delete::{DeleteOptions, Propagation};
+pub(crate) use patch::{Patch, PatchRequest};
+pub(crate) use read::ListRequest;
+pub(crate) use update::Part;
+pub(crate) use watch::{WatchBody, WatchRequest};

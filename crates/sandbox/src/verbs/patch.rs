@@ -1,0 +1,192 @@
+//! Patch: JSON, merge, strategic merge, and server-side apply.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::update::Part;
+use super::{convert, metadata};
+use crate::api::{Answer, Api, Writer};
+use crate::error::{ApiError, Cause};
+use crate::merge::{self, ApplyError, Manager, Operation};
+use crate::registry::Resource;
+use crate::store::Stored;
+
+/// A patch as it was sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Patch {
+    Json(json_patch::Patch),
+    Merge(Value),
+    Strategic(Value),
+    Apply { config: Value, force: bool },
+}
+
+/// Where a patch goes.
+pub(crate) struct PatchRequest<'a> {
+    pub(crate) row: &'a Arc<Resource>,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) part: Part,
+    pub(crate) patch: Patch,
+}
+
+impl Api {
+    /// Patches an object and answers it; true if it was created.
+    pub(crate) fn patch(
+        &mut self,
+        request: PatchRequest<'_>,
+        writer: &Writer,
+    ) -> Result<(Answer, bool), ApiError> {
+        let PatchRequest { row, namespace, name, part, patch } = request;
+        let live = self.live(row, if row.namespaced { namespace } else { "" }, name);
+        if let Patch::Apply { config, force } = patch {
+            let target = ApplyTarget { row, namespace, name, part, force };
+            return self.apply(target, live, config, writer);
+        }
+        let live = live?;
+        let mut old = live.value();
+        convert::from_stored(row, &mut old);
+        let mut new = match patch {
+            Patch::Json(patch) => {
+                let mut new = old.clone();
+                json_patch::patch(&mut new, &patch).map_err(|error| json_patch_failed(row, name, &error))?;
+                new
+            }
+            Patch::Merge(patch) => {
+                let mut new = old.clone();
+                merge_patch(&mut new, &patch);
+                new
+            }
+            Patch::Strategic(patch) if !row.custom => merge::strategic_merge(&old, &patch, &row.node)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?,
+            Patch::Strategic(_) => {
+                let known = [
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/apply-patch+yaml",
+                ];
+                return Err(ApiError::unsupported_media_type(
+                    "application/strategic-merge-patch+json",
+                    &known,
+                ));
+            }
+            Patch::Apply { .. } => old.clone(),
+        };
+        metadata::check_body(row, namespace, &mut new)?;
+        if metadata::text(&new, "name") != name {
+            let cause =
+                Cause::invalid("metadata.name", &json!(metadata::text(&new, "name")), "field is immutable");
+            return Err(ApiError::invalid(&row.group, &row.kind, name, &[cause]));
+        }
+        Ok((self.write(row, &live, part, new, writer, true)?, false))
+    }
+
+    fn apply(
+        &mut self,
+        target: ApplyTarget<'_>,
+        live: Result<Arc<Stored>, ApiError>,
+        mut config: Value,
+        writer: &Writer,
+    ) -> Result<(Answer, bool), ApiError> {
+        let ApplyTarget { row, namespace, name, part, force } = target;
+        metadata::check_body(row, namespace, &mut config)?;
+        if config
+            .pointer("/metadata/managedFields")
+            .is_some_and(|managed| managed.as_array().is_none_or(|m| !m.is_empty()))
+        {
+            return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+        }
+        match metadata::text(&config, "name") {
+            "" => config["metadata"]["name"] = json!(name),
+            given if given == name => {}
+            given => {
+                let message =
+                    format!("the name of the object ({given}) does not match the name on the URL ({name})");
+                return Err(ApiError::bad_request(message));
+            }
+        }
+        if !row.custom {
+            metadata::normalise(&mut config, &row.node);
+        }
+        let manager = Manager {
+            name: writer.manager.clone(),
+            operation: Operation::Apply,
+            subresource: part.subresource().to_owned(),
+            api_version: row.api_version(),
+        };
+        let old = live.as_ref().ok().map(|live| {
+            let mut old = live.value();
+            convert::from_stored(row, &mut old);
+            old
+        });
+        let request = merge::Apply {
+            live: old.as_ref(),
+            config: &config,
+            node: &row.node,
+            manager,
+            force,
+            time: self.time(),
+            reset: part.reset(row),
+        };
+        let merged = merge::apply(&request).map_err(|error| match error {
+            ApplyError::Conflicts(owned) => {
+                ApiError::apply_conflict(ApplyError::Conflicts(owned.clone()).to_string(), &owned)
+            }
+            ApplyError::Merge(error) => {
+                ApiError::bad_request(format!("failed to create typed patch object: {error}"))
+            }
+        })?;
+        match (live, old) {
+            (Ok(live), Some(old)) => {
+                let prepared = self.prepare(row, &live, old, part, merged)?;
+                Ok((self.store_change(prepared, writer)?, false))
+            }
+            (Err(missing), _) if part != Part::Main => Err(missing),
+            _ => {
+                if !metadata::text(&merged, "uid").is_empty()
+                    || !metadata::text(&merged, "resourceVersion").is_empty()
+                {
+                    return Err(ApiError::modified(row.about(name)));
+                }
+                self.check_namespace(row, namespace, name)?;
+                let mut object = merged;
+                self.fill_in(row, &mut object, writer)?;
+                Ok((self.insert(row, namespace, name, object, writer)?, true))
+            }
+        }
+    }
+}
+
+struct ApplyTarget<'a> {
+    row: &'a Arc<Resource>,
+    namespace: &'a str,
+    name: &'a str,
+    part: Part,
+    force: bool,
+}
+
+fn json_patch_failed(row: &Resource, name: &str, error: &json_patch::PatchError) -> ApiError {
+    let cause = Cause::invalid("patch", &json!(name), &error.to_string());
+    let mut out = ApiError::invalid(&row.group, &row.kind, name, &[cause]);
+    out.message = format!("the server rejected our request due to an error in our request: {error}");
+    out
+}
+
+/// RFC 7386.
+fn merge_patch(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(fields) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(name);
+        } else {
+            merge_patch(fields.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}

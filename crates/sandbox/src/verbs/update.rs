@@ -1,0 +1,284 @@
+//! Update: the whole object, or its status.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::create::manager;
+use super::{convert, metadata};
+use crate::api::{Answer, Api, Writer};
+use crate::error::{ApiError, Cause};
+use crate::kinds;
+use crate::merge::track_update;
+use crate::registry::Resource;
+use crate::store::{ObjectKey, Stored, WriteError};
+
+/// Which part of an object a request writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+    /// The finalizers of a namespace's spec.
+    Finalize,
+}
+
+impl Part {
+    pub(super) fn subresource(self) -> &'static str {
+        match self {
+            Part::Main => "",
+            Part::Status => "status",
+            Part::Finalize => "finalize",
+        }
+    }
+
+    /// Fields which an endpoint does not write, and so nobody comes to own through it.
+    pub(super) fn reset(self, row: &Resource) -> &'static [&'static [&'static str]] {
+        match self {
+            Part::Main if row.status => &[&["status"]],
+            Part::Main => &[],
+            Part::Status if row.custom => &[&["spec"], &["metadata"]],
+            Part::Status | Part::Finalize => &[&["spec"]],
+        }
+    }
+}
+
+/// A write that has passed every check, or turned out to be none.
+pub(super) struct Prepared<'a> {
+    pub(super) row: &'a Arc<Resource>,
+    pub(super) live: Arc<Stored>,
+    pub(super) old: Value,
+    pub(super) new: Value,
+}
+
+impl Api {
+    /// Replaces an object (or its status) and answers it.
+    pub(crate) fn update(
+        &mut self,
+        row: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+        part: Part,
+        mut object: Value,
+        writer: &Writer,
+    ) -> Result<Answer, ApiError> {
+        metadata::check_body(row, namespace, &mut object)?;
+        let given = metadata::text(&object, "name");
+        if given.is_empty() {
+            object["metadata"]["name"] = json!(name);
+        } else if given != name {
+            let message =
+                format!("the name of the object ({given}) does not match the name on the URL ({name})");
+            return Err(ApiError::bad_request(message));
+        }
+        let live = self.live(row, if row.namespaced { namespace } else { "" }, name)?;
+        if row.custom && metadata::text(&object, "resourceVersion").is_empty() {
+            let cause =
+                Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+            return Err(ApiError::invalid(&row.group, &row.kind, name, &[cause]));
+        }
+        self.write(row, &live, part, object, writer, true)
+    }
+
+    /// Carries out a change of `live` to `object`: what an update, a patch and the sandbox itself do.
+    pub(super) fn write(
+        &mut self,
+        row: &Arc<Resource>,
+        live: &Arc<Stored>,
+        part: Part,
+        object: Value,
+        writer: &Writer,
+        track: bool,
+    ) -> Result<Answer, ApiError> {
+        let mut old = live.value();
+        convert::from_stored(row, &mut old);
+        let mut prepared = self.prepare(row, live, old, part, object)?;
+        if track {
+            let time = self.time();
+            let who = manager(row, writer, part.subresource());
+            let Prepared { old, new, .. } = &mut prepared;
+            track_update(Some(old), new, &row.node, who, time, part.reset(row));
+        }
+        self.store_change(prepared, writer)
+    }
+
+    /// Checks a change and brings it into the form that is stored.
+    pub(super) fn prepare<'a>(
+        &mut self,
+        row: &'a Arc<Resource>,
+        live: &Arc<Stored>,
+        old: Value,
+        part: Part,
+        mut new: Value,
+    ) -> Result<Prepared<'a>, ApiError> {
+        let name = live.key.name.to_string();
+        let version = metadata::text(&new, "resourceVersion");
+        if !version.is_empty() && version != live.revision.to_string() {
+            return Err(ApiError::modified(row.about(&name)));
+        }
+        let uid = metadata::text(&new, "uid");
+        if !uid.is_empty() && uid != metadata::text(&old, "uid") {
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                metadata::text(&old, "uid")
+            );
+            return Err(ApiError::conflict(row.about(&name), &why));
+        }
+        if !row.custom {
+            metadata::normalise(&mut new, &row.node);
+        }
+        isolate(row, part, &old, &mut new);
+        for field in metadata::SERVER_OWNED.iter().chain(&["name", "namespace", "resourceVersion"]) {
+            carry(&old, &mut new, field);
+        }
+        kinds::prepare_update(row, &old, &mut new);
+        kinds::apply_defaults(row, &mut new);
+        if let Some(generation) = metadata::next_generation(row, &old, &new) {
+            new["metadata"]["generation"] = json!(generation);
+        }
+        let mut causes =
+            if part == Part::Main { kinds::validate_update(row, &old, &new) } else { Vec::new() };
+        causes.extend(new_finalizers_while_deleting(&old, &new));
+        causes.extend(metadata::check_owners(&new));
+        self.refuse(row, &name, &causes)?;
+        Ok(Prepared { row, live: live.clone(), old, new })
+    }
+
+    /// Writes a checked change, unless it changes nothing; takes the object away if nothing holds it any more.
+    pub(super) fn store_change(&mut self, change: Prepared<'_>, writer: &Writer) -> Result<Answer, ApiError> {
+        let Prepared { row, live, old, mut new } = change;
+        if old == new {
+            return Ok(Answer::Stored(live));
+        }
+        if writer.dry_run {
+            return Ok(Answer::Value(new));
+        }
+        let gone = may_go(row, &new);
+        convert::to_stored(row, &mut new);
+        let key = live.key.clone();
+        let written = if gone {
+            self.store.remove(&row.table, key, &mut new, &row.selectable)
+        } else {
+            self.store.replace(&row.table, key, &mut new, &row.selectable, live.revision)
+        };
+        match written {
+            Ok(event) => {
+                self.changed(row, &event);
+                Ok(Answer::Stored(event.object.clone()))
+            }
+            Err(WriteError::Missing) => Err(ApiError::not_found(row.about(&live.key.name))),
+            Err(WriteError::Stale | WriteError::Exists) => Err(ApiError::modified(row.about(&live.key.name))),
+        }
+    }
+
+    /// Changes an object on the sandbox' own account; absent objects and void changes are no errors.
+    pub(crate) fn modify(
+        &mut self,
+        row: &Arc<Resource>,
+        key: &ObjectKey,
+        part: Part,
+        manager: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Option<Answer>, ApiError> {
+        let Some(live) = self.store.get(&row.table, key) else { return Ok(None) };
+        let mut object = live.value();
+        convert::from_stored(row, &mut object);
+        change(&mut object);
+        self.write(row, &live, part, object, &Writer::named(manager), true).map(Some)
+    }
+}
+
+/// A deleted object goes when no finalizer and no grace period holds it.
+fn may_go(row: &Resource, object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let held = |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let grace = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    metadata.get("deletionTimestamp").is_some_and(Value::is_string)
+        && !held(metadata.get("finalizers"))
+        && grace == 0
+        && !(row.is("", "namespaces") && held(object.pointer("/spec/finalizers")))
+}
+
+/// Each endpoint writes its part only.
+fn isolate(row: &Resource, part: Part, old: &Value, new: &mut Value) {
+    match part {
+        Part::Main => {
+            if row.status {
+                copy(old, new, "status");
+            }
+            // Only `finalize` takes a namespace's finalizers away.
+            if row.is("", "namespaces") {
+                copy(old, new, "spec");
+            }
+        }
+        Part::Status => {
+            let status = new.get("status").cloned();
+            let sent = new["metadata"].clone();
+            *new = old.clone();
+            if row.is("", "pods") || row.is("", "nodes") {
+                for field in ["labels", "annotations"] {
+                    match sent.get(field) {
+                        Some(value) => new["metadata"][field] = value.clone(),
+                        None => {
+                            new["metadata"].as_object_mut().map(|metadata| metadata.remove(field));
+                        }
+                    }
+                }
+            }
+            if let (Some(managed), Some(metadata)) =
+                (sent.get("managedFields"), new["metadata"].as_object_mut())
+            {
+                metadata.insert("managedFields".to_owned(), managed.clone());
+            }
+            match status {
+                Some(status) => new["status"] = status,
+                None => {
+                    new.as_object_mut().map(|object| object.remove("status"));
+                }
+            }
+        }
+        Part::Finalize => {
+            let finalizers = new.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+            *new = old.clone();
+            new["spec"]["finalizers"] = finalizers;
+        }
+    }
+}
+
+fn copy(old: &Value, new: &mut Value, field: &str) {
+    match (old.get(field), new.as_object_mut()) {
+        (Some(value), Some(object)) => {
+            object.insert(field.to_owned(), value.clone());
+        }
+        (None, Some(object)) => {
+            object.remove(field);
+        }
+        (_, None) => {}
+    }
+}
+
+fn carry(old: &Value, new: &mut Value, field: &str) {
+    let Some(metadata) = new["metadata"].as_object_mut() else { return };
+    match old["metadata"].get(field) {
+        Some(value) => metadata.insert(field.to_owned(), value.clone()),
+        None => metadata.remove(field),
+    };
+}
+
+fn new_finalizers_while_deleting(old: &Value, new: &Value) -> Option<Cause> {
+    if metadata::text(old, "deletionTimestamp").is_empty() {
+        return None;
+    }
+    let of = |object: &Value| -> Vec<String> {
+        let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = of(old);
+    let added: Vec<String> = of(new).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
+    let shown = added.iter().map(|finalizer| format!("{finalizer:?}")).collect::<Vec<_>>().join(", ");
+    (!added.is_empty()).then(|| {
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+        );
+        Cause::forbidden("metadata.finalizers", &detail)
+    })
+}

@@ -1,0 +1,258 @@
+//! Watch: a stream of events, each encoded once.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::Stream;
+use futures::stream::BoxStream;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::convert;
+use crate::api::Api;
+use crate::error::ApiError;
+use crate::registry::Resource;
+use crate::store::{Event, EventKind, Selector, Stored};
+
+/// How often a quiet watch is told the present revision.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How many events go into one chunk of the answer at most.
+const BATCH: usize = 256;
+
+/// A watch as it was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchRequest {
+    pub(crate) namespace: Option<String>,
+    pub(crate) selector: Selector,
+    /// None or zero: begin with what there is.
+    pub(crate) resource_version: Option<u64>,
+    pub(crate) bookmarks: bool,
+    pub(crate) send_initial_events: bool,
+    pub(crate) timeout: Duration,
+}
+
+/// What a watch needs from its cluster while it lasts.
+struct Watcher {
+    api: Arc<Mutex<Api>>,
+    row: Arc<Resource>,
+    request: WatchRequest,
+    changed: Arc<Notify>,
+    /// Everything up to this revision has been sent.
+    seen: u64,
+    /// What a bookmark last told.
+    told: u64,
+    initial: VecDeque<Arc<Stored>>,
+    mark_initial_end: bool,
+    deadline: Instant,
+    next_bookmark: Instant,
+    over: bool,
+}
+
+/// The body of a watch's answer.
+pub(crate) struct WatchBody(BoxStream<'static, Bytes>);
+
+impl Stream for WatchBody {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+impl WatchBody {
+    /// Begins a watch.
+    pub(crate) fn open(
+        api: &Arc<Mutex<Api>>,
+        row: &Arc<Resource>,
+        request: WatchRequest,
+    ) -> Result<Self, ApiError> {
+        let mut state = api.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = state.store.revision();
+        let from = request.resource_version.unwrap_or(0);
+        if from > current {
+            return Err(ApiError::too_new(from, current));
+        }
+        let with_state = from == 0 || request.send_initial_events;
+        let namespace = request.namespace.as_deref().filter(|_| row.namespaced);
+        let initial = match with_state {
+            true => state
+                .store
+                .scan(&row.table, namespace, None)
+                .filter(|object| request.selector.matches(object))
+                .cloned()
+                .collect(),
+            false => VecDeque::new(),
+        };
+        let changed = state.store.changed(&row.table);
+        drop(state);
+        let now = Instant::now();
+        let watcher = Watcher {
+            api: api.clone(),
+            row: row.clone(),
+            changed,
+            seen: if with_state { current } else { from },
+            told: 0,
+            initial,
+            mark_initial_end: request.send_initial_events && request.bookmarks,
+            deadline: now + request.timeout,
+            next_bookmark: now + BOOKMARK_EVERY,
+            over: false,
+            request,
+        };
+        let stream = futures::stream::unfold(watcher, |mut watcher| async move {
+            let chunk = watcher.next().await?;
+            Some((chunk, watcher))
+        });
+        Ok(Self(Box::pin(stream)))
+    }
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.over {
+                return None;
+            }
+            let changed = self.changed.clone();
+            let ring = changed.notified();
+            tokio::pin!(ring);
+            // Registered before looking, so that no change between the two is missed.
+            ring.as_mut().enable();
+            if let Some(chunk) = self.ready() {
+                return Some(chunk);
+            }
+            let wake =
+                if self.request.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            tokio::select! {
+                biased;
+                () = &mut ring => {}
+                () = tokio::time::sleep_until(wake) => {
+                    if let Some(chunk) = self.on_time() {
+                        return Some(chunk);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What can be sent at once.
+    fn ready(&mut self) -> Option<Bytes> {
+        let mut out = BytesMut::new();
+        for _ in 0..BATCH {
+            match self.initial.pop_front() {
+                Some(object) => put(&mut out, "ADDED", &convert::present(&self.row, &object)),
+                None => break,
+            }
+        }
+        if self.initial.is_empty() && std::mem::take(&mut self.mark_initial_end) {
+            put(&mut out, "BOOKMARK", &self.bookmark(true));
+            self.told = self.seen;
+        }
+        if !out.is_empty() {
+            return Some(out.freeze());
+        }
+        let api = self.api.clone();
+        let state = api.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = match state.store.since(&self.row.table, self.seen) {
+            Ok(events) => events,
+            Err(expired) => {
+                self.over = true;
+                let status = ApiError::too_old(self.seen, expired.oldest).status();
+                put(&mut out, "ERROR", &serde_json::to_vec(&status).unwrap_or_default().into());
+                return Some(out.freeze());
+            }
+        };
+        for event in events.take(BATCH) {
+            self.seen = event.revision;
+            self.send(event, &mut out);
+        }
+        drop(state);
+        (!out.is_empty()).then(|| out.freeze())
+    }
+
+    /// An event as this watch sees it: an object can come into a selection, and leave it.
+    fn send(&self, event: &Event, out: &mut BytesMut) {
+        let request = &self.request;
+        let here = |object: &Stored| {
+            request
+                .namespace
+                .as_deref()
+                .is_none_or(|namespace| !self.row.namespaced || *object.key.namespace == *namespace)
+                && request.selector.matches(object)
+        };
+        let before = event.previous.as_ref().is_some_and(|previous| here(previous));
+        let now = event.kind != EventKind::Deleted && here(&event.object);
+        match (before, now) {
+            (false, true) => put(out, "ADDED", &convert::present(&self.row, &event.object)),
+            (true, true) => put(out, "MODIFIED", &convert::present(&self.row, &event.object)),
+            (true, false) if event.kind == EventKind::Deleted => {
+                put(out, "DELETED", &convert::present(&self.row, &event.object));
+            }
+            (true, false) => {
+                // It left the selection: the last version that was in it, at the revision of its leaving.
+                let mut last = event.previous.as_ref().map(|previous| previous.value()).unwrap_or_default();
+                convert::from_stored(&self.row, &mut last);
+                last["metadata"]["resourceVersion"] = json!(event.revision.to_string());
+                put(out, "DELETED", &serde_json::to_vec(&last).unwrap_or_default().into());
+            }
+            (false, false) => {}
+        }
+    }
+
+    /// What the time brings: the end, or a bookmark.
+    fn on_time(&mut self) -> Option<Bytes> {
+        let now = Instant::now();
+        let ended = now >= self.deadline;
+        self.over |= ended;
+        if now >= self.next_bookmark {
+            self.next_bookmark = now + BOOKMARK_EVERY;
+        }
+        if !self.request.bookmarks {
+            return None;
+        }
+        let state = self.api.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = state.store.revision();
+        let pending =
+            state.store.since(&self.row.table, self.seen).map_or(true, |mut events| events.next().is_some());
+        drop(state);
+        if current == self.told || pending {
+            return None;
+        }
+        // Nothing of this resource is pending, so all of it is known up to the present revision.
+        (self.seen, self.told) = (current, current);
+        let mut out = BytesMut::new();
+        put(&mut out, "BOOKMARK", &self.bookmark(false));
+        Some(out.freeze())
+    }
+
+    fn bookmark(&self, initial_end: bool) -> Bytes {
+        let mut object = json!({
+            "kind": self.row.kind,
+            "apiVersion": self.row.api_version(),
+            "metadata": {"resourceVersion": self.seen.to_string(), "creationTimestamp": Value::Null},
+        });
+        if initial_end {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        // The typed client wants a spec where its type has one; an empty object stands for the zero value.
+        for field in ["spec", "status"] {
+            if self.row.node.field(field).1 {
+                object[field] = json!({});
+            }
+        }
+        serde_json::to_vec(&object).unwrap_or_default().into()
+    }
+}
+
+fn put(out: &mut BytesMut, kind: &str, object: &Bytes) {
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(kind.as_bytes());
+    out.put_slice(b"\",\"object\":");
+    out.put_slice(object);
+    out.put_slice(b"}\n");
+}

@@ -1,0 +1,130 @@
+//! What a world and its clusters are made of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::FaultPlan;
+
+/// A world as it begins.
+#[derive(Clone, Debug)]
+pub struct WorldConfig {
+    /// Everything random comes from this number.
+    pub seed: u64,
+    /// What the clock shows at first.
+    pub start: Timestamp,
+    /// What goes wrong.
+    pub faults: FaultPlan,
+    /// How long a request and its answer take together: drawn between the two.
+    pub latency: (Duration, Duration),
+    /// How many past events of each resource a cluster remembers.
+    pub ring_size: usize,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            start: Timestamp::UNIX_EPOCH,
+            faults: FaultPlan::none(),
+            latency: (Duration::ZERO, Duration::ZERO),
+            ring_size: 10_000,
+        }
+    }
+}
+
+/// A cluster as it begins.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    pub(crate) name: String,
+    pub(crate) nodes: Vec<(String, NodeConfig)>,
+    pub(crate) start_up: Duration,
+    pub(crate) shut_down: Duration,
+    pub(crate) run_time: Duration,
+    pub(crate) ring_size: Option<usize>,
+}
+
+impl ClusterConfig {
+    /// A cluster without nodes.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            nodes: Vec::new(),
+            start_up: Duration::from_secs(1),
+            shut_down: Duration::from_secs(1),
+            run_time: Duration::from_secs(5),
+            ring_size: None,
+        }
+    }
+
+    /// Adds `count` simulated nodes, called `<cluster>-<number>`.
+    #[must_use]
+    pub fn nodes(mut self, count: usize, node: NodeConfig) -> Self {
+        for _ in 0..count {
+            let name = format!("{}-{}", self.name, self.nodes.len() + 1);
+            self.nodes.push((name, node.clone()));
+        }
+        self
+    }
+
+    /// How long a pod takes from its binding to being ready (one second, if not said).
+    #[must_use]
+    pub fn start_up(mut self, time: Duration) -> Self {
+        self.start_up = time;
+        self
+    }
+
+    /// How long a pod takes to stop, at most its grace period (one second, if not said).
+    #[must_use]
+    pub fn shut_down(mut self, time: Duration) -> Self {
+        self.shut_down = time;
+        self
+    }
+
+    /// How long pods run that are not restarted always (five seconds, if not said).
+    #[must_use]
+    pub fn run_time(mut self, time: Duration) -> Self {
+        self.run_time = time;
+        self
+    }
+
+    /// How many past events of each resource this cluster remembers.
+    #[must_use]
+    pub fn ring_size(mut self, events: usize) -> Self {
+        self.ring_size = Some(events);
+        self
+    }
+}
+
+/// A simulated node.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    pub(crate) cpu: String,
+    pub(crate) memory: String,
+    pub(crate) pods: u32,
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+impl NodeConfig {
+    /// A node of that size, as quantities are written (`"4"`, `"16Gi"`), for 110 pods.
+    #[must_use]
+    pub fn new(cpu: impl Into<String>, memory: impl Into<String>) -> Self {
+        Self { cpu: cpu.into(), memory: memory.into(), pods: 110, labels: BTreeMap::new() }
+    }
+
+    /// How many pods fit at most.
+    #[must_use]
+    pub fn pods(mut self, pods: u32) -> Self {
+        self.pods = pods;
+        self
+    }
+
+    /// Adds a label.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+}

@@ -1,0 +1,218 @@
+//! The links between parties and clusters: alive, cut, or lossy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portolan_runtime::{Clock, Seed};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::fault::{self, CrashPoint, Fault, FaultPlan};
+use super::log::EventLog;
+
+/// How long a silent connection is waited for.
+pub(super) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+struct Party {
+    incarnation: u64,
+    crashed: bool,
+    requests: u64,
+}
+
+struct State {
+    parties: BTreeMap<String, Party>,
+    cuts: BTreeSet<(String, String)>,
+    random: BTreeMap<(String, String), ChaCha8Rng>,
+    faults_stopped: bool,
+}
+
+/// All links of a world.
+pub(super) struct Links {
+    plan: FaultPlan,
+    clock: Clock,
+    seed: Seed,
+    log: EventLog,
+    latency: (Duration, Duration),
+    started: Instant,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+/// The link is down for good or for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("{party} cannot reach cluster {cluster}: no answer within {CONNECTION_TIMEOUT:?}")]
+pub(super) struct Unreachable {
+    party: String,
+    cluster: String,
+}
+
+impl Links {
+    pub(super) fn new(
+        plan: FaultPlan,
+        clock: Clock,
+        seed: Seed,
+        log: EventLog,
+        latency: (Duration, Duration),
+    ) -> Self {
+        Self {
+            plan,
+            clock,
+            seed,
+            log,
+            latency,
+            started: Instant::now(),
+            state: Mutex::new(State {
+                parties: BTreeMap::new(),
+                cuts: BTreeSet::new(),
+                random: BTreeMap::new(),
+                faults_stopped: false,
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, cluster: &str, text: &str) {
+        self.log.record(self.clock.now(), cluster, text, &[]);
+    }
+
+    pub(super) fn cut(&self, party: &str, cluster: &str) {
+        self.note(cluster, &format!("cut off from {party}"));
+        self.state().cuts.insert((party.to_owned(), cluster.to_owned()));
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn join(&self, party: &str, cluster: &str) {
+        self.note(cluster, &format!("joined with {party}"));
+        self.state().cuts.remove(&(party.to_owned(), cluster.to_owned()));
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn crash(&self, party: &str, why: &str) {
+        self.note("-", &format!("{party} crashes {why}"));
+        self.state().parties.entry(party.to_owned()).or_default().crashed = true;
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn restart(&self, party: &str) {
+        self.note("-", &format!("{party} restarts"));
+        let mut state = self.state();
+        let entry = state.parties.entry(party.to_owned()).or_default();
+        entry.incarnation += 1;
+        entry.crashed = false;
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn requests(&self, party: &str) -> u64 {
+        self.state().parties.get(party).map_or(0, |party| party.requests)
+    }
+
+    pub(super) fn incarnation(&self, party: &str) -> u64 {
+        self.state().parties.get(party).map_or(0, |party| party.incarnation)
+    }
+
+    pub(super) fn stop_faults(&self) {
+        self.state().faults_stopped = true;
+    }
+
+    /// Waits until `condition` holds, looking again whenever a link changes.
+    async fn wait(&self, condition: impl Fn(&State) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if condition(&self.state()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) async fn crashed(&self, party: &str) {
+        self.wait(|state| state.parties.get(party).is_some_and(|party| party.crashed)).await;
+    }
+
+    fn dead(state: &State, party: &str, incarnation: u64) -> bool {
+        state.parties.get(party).is_some_and(|found| found.crashed || found.incarnation != incarnation)
+    }
+
+    /// Goes on when the party lives and the link is up; never, if the party is dead.
+    pub(super) async fn pass(&self, party: &str, incarnation: u64, cluster: &str) -> Result<(), Unreachable> {
+        if Self::dead(&self.state(), party, incarnation) {
+            std::future::pending::<()>().await;
+        }
+        let link = (party.to_owned(), cluster.to_owned());
+        if !self.state().cuts.contains(&link) {
+            return Ok(());
+        }
+        let up = self.wait(|state| !state.cuts.contains(&link));
+        if tokio::time::timeout(CONNECTION_TIMEOUT, up).await.is_err() {
+            return Err(Unreachable { party: link.0, cluster: link.1 });
+        }
+        if Self::dead(&self.state(), party, incarnation) {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    /// Counts a request and tells its number and on which side of it the party crashes.
+    pub(super) fn count(&self, party: &str) -> (u64, Option<CrashPoint>) {
+        let mut state = self.state();
+        let entry = state.parties.entry(party.to_owned()).or_default();
+        entry.requests += 1;
+        let number = entry.requests;
+        let crash = self.plan.crashes.iter().find(|crash| crash.party == party && crash.request == number);
+        (number, crash.map(|crash| crash.point))
+    }
+
+    fn faulty(&self, state: &State) -> bool {
+        !state.faults_stopped && self.plan.until.is_none_or(|until| self.started.elapsed() < until)
+    }
+
+    /// The random stream of one party's link to one cluster, whatever else happens in the world.
+    fn random<'a>(&self, state: &'a mut State, party: &str, cluster: &str) -> &'a mut ChaCha8Rng {
+        let seed = self.seed.child(party).child(cluster);
+        state.random.entry((party.to_owned(), cluster.to_owned())).or_insert_with(|| seed.rng())
+    }
+
+    pub(super) fn draw(&self, party: &str, cluster: &str, write: bool) -> Option<Fault> {
+        let mut state = self.state();
+        if self.plan.rates.is_empty() || !self.faulty(&state) {
+            return None;
+        }
+        let rates = self.plan.rates_of(party);
+        fault::draw(rates, write, self.random(&mut state, party, cluster))
+    }
+
+    /// Whether a watch breaks off here.
+    pub(super) fn drops_watch(&self, party: &str, cluster: &str) -> bool {
+        let mut state = self.state();
+        if self.plan.rates.is_empty() || !self.faulty(&state) {
+            return false;
+        }
+        let rate = self.plan.rates_of(party).watch_drop;
+        self.random(&mut state, party, cluster).next_u32() % 1000 < rate
+    }
+
+    /// The time of one way.
+    pub(super) async fn travel(&self, party: &str, cluster: &str) {
+        let (least, most) = self.latency;
+        if most.is_zero() {
+            return;
+        }
+        let spread = u64::try_from(most.saturating_sub(least).as_micros()).unwrap_or(u64::MAX);
+        let drawn = match spread {
+            0 => 0,
+            spread => self.random(&mut self.state(), party, cluster).next_u64() % (spread + 1),
+        };
+        tokio::time::sleep((least + Duration::from_micros(drawn)) / 2).await;
+    }
+}

@@ -1,0 +1,200 @@
+//! A world: clusters, a clock, a seed, and what goes wrong between them.
+
+mod check;
+mod config;
+mod fault;
+mod link;
+mod log;
+mod service;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portolan_runtime::{Clock, Seed};
+use tokio::task::JoinHandle;
+
+use crate::api::Api;
+use crate::cluster;
+use crate::server::Server;
+
+pub use check::Violation;
+pub use config::{ClusterConfig, NodeConfig, WorldConfig};
+pub use fault::{Crash, CrashPoint, FaultPlan, FaultRates};
+pub use log::EventLog;
+
+use link::Links;
+
+/// Clusters that share a clock, a seed and a network.
+///
+/// Must be made and used within a tokio runtime. With that runtime single-threaded and its time paused from
+/// the start, the same seed gives the same history.
+#[derive(Clone)]
+pub struct World(Arc<Inner>);
+
+pub(crate) struct Inner {
+    clock: Clock,
+    seed: Seed,
+    log: EventLog,
+    links: Arc<Links>,
+    ring_size: usize,
+    clusters: Mutex<BTreeMap<String, (Server, JoinHandle<()>)>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let clusters = self.clusters.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, task) in clusters.values() {
+            task.abort();
+        }
+    }
+}
+
+impl World {
+    /// A world without clusters.
+    #[must_use]
+    pub fn new(config: WorldConfig) -> Self {
+        let clock = Clock::starting_at(config.start);
+        let seed = Seed::new(config.seed);
+        let log = EventLog::new();
+        let links =
+            Links::new(config.faults, clock.clone(), seed.child("faults"), log.clone(), config.latency);
+        Self(Arc::new(Inner {
+            clock,
+            seed,
+            log,
+            links: Arc::new(links),
+            ring_size: config.ring_size,
+            clusters: Mutex::new(BTreeMap::new()),
+        }))
+    }
+
+    /// Adds a cluster with its nodes and starts its controllers.
+    ///
+    /// A second cluster of the same name takes the place of the first, which then answers no more.
+    pub fn add_cluster(&self, config: ClusterConfig) -> Cluster {
+        let seed = self.0.seed.child("cluster").child(&config.name);
+        let ring_size = config.ring_size.unwrap_or(self.0.ring_size);
+        let mut api = Api::new(&config.name, self.0.clock.clone(), seed, self.0.log.clone(), ring_size);
+        cluster::bootstrap(&mut api, &config);
+        let api = Arc::new(Mutex::new(api));
+        let task = tokio::spawn(cluster::run(api.clone(), config.clone()));
+        let server = Server { api };
+        let mut clusters = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, old)) = clusters.insert(config.name.clone(), (server.clone(), task)) {
+            old.abort();
+        }
+        Cluster { name: config.name.into(), server, world: self.0.clone() }
+    }
+
+    /// The cluster of that name.
+    #[must_use]
+    pub fn cluster(&self, name: &str) -> Option<Cluster> {
+        let clusters = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let (server, _) = clusters.get(name)?;
+        Some(Cluster { name: name.into(), server: server.clone(), world: self.0.clone() })
+    }
+
+    /// The clock that all clusters go by.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The seed of this world; take a child of it for whatever else draws.
+    #[must_use]
+    pub fn seed(&self) -> &Seed {
+        &self.0.seed
+    }
+
+    /// The history of this world.
+    #[must_use]
+    pub fn log(&self) -> &EventLog {
+        &self.0.log
+    }
+
+    /// Cuts a party off from a cluster, both ways: requests wait and time out, watches fall silent.
+    pub fn partition(&self, party: &str, cluster: &str) {
+        self.0.links.cut(party, cluster);
+    }
+
+    /// Joins a party and a cluster again.
+    pub fn heal(&self, party: &str, cluster: &str) {
+        self.0.links.join(party, cluster);
+    }
+
+    /// Comes true when the fault plan crashes that party: drop all its tasks, then [`World::restart`] it.
+    pub fn crash_signal(&self, party: &str) -> impl Future<Output = ()> + Send + 'static {
+        let links = self.0.links.clone();
+        let party = party.to_owned();
+        async move { links.crashed(&party).await }
+    }
+
+    /// Crashes a party now: its requests are never answered again.
+    pub fn crash(&self, party: &str) {
+        self.0.links.crash(party, "on demand");
+    }
+
+    /// Lets a party live again. Clients made before stay dead; make new ones.
+    pub fn restart(&self, party: &str) {
+        self.0.links.restart(party);
+    }
+
+    /// How many requests a party has made.
+    #[must_use]
+    pub fn requests(&self, party: &str) -> u64 {
+        self.0.links.requests(party)
+    }
+
+    /// Ends all injected request faults; partitions stay.
+    pub fn stop_faults(&self) {
+        self.0.links.stop_faults();
+    }
+
+    /// What no store may ever show: every violation found, none if all is well.
+    #[must_use]
+    pub fn check(&self) -> Vec<Violation> {
+        let clusters = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        clusters.iter().flat_map(|(name, (server, _))| check::check(name, &server.api())).collect()
+    }
+}
+
+/// One cluster of a world.
+#[derive(Clone)]
+pub struct Cluster {
+    name: Arc<str>,
+    server: Server,
+    world: Arc<Inner>,
+}
+
+impl Cluster {
+    /// The cluster's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A client for `party`, whose faults, partitions and crashes it suffers.
+    #[must_use]
+    pub fn client(&self, party: &str) -> kube::Client {
+        let service =
+            service::ApiService::new(self.server.clone(), self.world.clone(), self.name.clone(), party);
+        kube::Client::new(service, "default")
+    }
+
+    /// Forgets past events: watches from earlier revisions are told 410 and must list again.
+    pub fn compact(&self) {
+        self.server.api().store.compact();
+    }
+
+    /// The revision of the last change.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.server.api().store.revision()
+    }
+
+    /// How many objects of a resource (`deployments`, group `apps`) there are.
+    #[must_use]
+    pub fn count(&self, group: &str, plural: &str) -> usize {
+        self.server.api().store.count(&format!("{group}/{plural}"))
+    }
+}

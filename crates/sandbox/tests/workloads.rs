@@ -1,0 +1,128 @@
+//! The rest of a cluster: scheduling, roll-outs, pods that start and end.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{available, cluster, deployment, eventually};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_becomes_available_scales_and_goes() {
+    let (world, cluster) = cluster();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client("test"), "default");
+    let pods: Api<Pod> = Api::namespaced(cluster.client("test"), "default");
+    deployments.create(&PostParams::default(), &deployment("web", 3)).await.unwrap();
+    eventually("three pods", async || available(&deployments, "web", 3).await).await;
+    let found = pods.list(&ListParams::default()).await.unwrap();
+    let mut nodes: Vec<_> =
+        found.items.iter().map(|pod| pod.spec.clone().unwrap().node_name.unwrap()).collect();
+    nodes.sort();
+    assert_eq!(nodes, ["c1-1", "c1-2", "c1-3"], "spread by free room");
+    let ready = deployments.get("web").await.unwrap();
+    let conditions = ready.status.unwrap().conditions.unwrap();
+    assert!(conditions.iter().any(|c| c.type_ == "Available" && c.status == "True"));
+    assert!(conditions.iter().any(|c| c.reason.as_deref() == Some("NewReplicaSetAvailable")));
+
+    deployments
+        .patch_scale("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 1}})))
+        .await
+        .unwrap();
+    eventually("one pod", async || pods.list(&ListParams::default()).await.unwrap().items.len() == 1).await;
+    deployments.delete("web", &DeleteParams::default()).await.unwrap();
+    eventually("nothing is left", async || {
+        cluster.count("", "pods") == 0 && cluster.count("apps", "replicasets") == 0
+    })
+    .await;
+    assert_eq!(world.check(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_template_rolls_without_a_gap() {
+    let (_world, cluster) = cluster();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client("test"), "default");
+    deployments.create(&PostParams::default(), &deployment("web", 4)).await.unwrap();
+    eventually("four pods", async || available(&deployments, "web", 4).await).await;
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(image)).await.unwrap();
+    let mut least = 4;
+    eventually("four new pods", async || {
+        let status = deployments.get("web").await.unwrap().status.unwrap();
+        least = least.min(status.available_replicas.unwrap_or(0));
+        available(&deployments, "web", 4).await && status.observed_generation == Some(2)
+    })
+    .await;
+    assert!(least >= 3, "25% may be away, {} were", 4 - least);
+    let sets: Api<ReplicaSet> = Api::namespaced(cluster.client("test"), "default");
+    let sets = sets.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(sets.len(), 2);
+    let revisions: Vec<_> =
+        sets.iter().map(|set| set.annotations()["deployment.kubernetes.io/revision"].clone()).collect();
+    assert!(revisions.contains(&"1".to_owned()) && revisions.contains(&"2".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_waits_with_a_reason() {
+    let (world, cluster) = cluster();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client("test"), "default");
+    let pods: Api<Pod> = Api::namespaced(cluster.client("test"), "default");
+    let nodes: Api<Node> = Api::all(cluster.client("test"));
+    nodes
+        .patch("c1-1", &PatchParams::default(), &Patch::Merge(json!({"spec": {"unschedulable": true}})))
+        .await
+        .unwrap();
+    deployments.create(&PostParams::default(), &deployment("web", 9)).await.unwrap();
+    let pending = ListParams::default().fields("spec.nodeName=");
+    eventually("eight run", async || {
+        deployments.get("web").await.unwrap().status.unwrap_or_default().available_replicas == Some(8)
+    })
+    .await;
+    let waiting = pods.list(&pending).await.unwrap().items;
+    assert_eq!(waiting.len(), 1);
+    let condition = waiting[0].status.clone().unwrap().conditions.unwrap()[0].clone();
+    assert_eq!(condition.reason.as_deref(), Some("Unschedulable"));
+    let message = condition.message.unwrap();
+    assert!(
+        message.starts_with("0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."),
+        "{message}"
+    );
+    nodes
+        .patch("c1-1", &PatchParams::default(), &Patch::Merge(json!({"spec": {"unschedulable": null}})))
+        .await
+        .unwrap();
+    eventually("room is used", async || available(&deployments, "web", 9).await).await;
+    assert_eq!(world.check(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_take_their_time() {
+    let (_world, cluster) = cluster();
+    let pods: Api<Pod> = Api::namespaced(cluster.client("test"), "default");
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "annotations": {"sandbox.portolan.dev/start-up": "20s", "sandbox.portolan.dev/run-time": "60s", "sandbox.portolan.dev/exit-code": "3"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x:1"}]},
+    }))
+    .unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let phase = async || pods.get("p").await.unwrap().status.unwrap().phase.unwrap();
+    tokio::time::sleep(Duration::from_secs(19)).await;
+    assert_eq!(phase().await, "Pending");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(phase().await, "Running");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(phase().await, "Failed");
+    let code = pods.get("p").await.unwrap().status.unwrap().container_statuses.unwrap()[0]
+        .state
+        .clone()
+        .unwrap()
+        .terminated
+        .unwrap()
+        .exit_code;
+    assert_eq!(code, 3);
+}
