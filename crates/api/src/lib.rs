@@ -6,6 +6,7 @@
 pub mod autoscaling;
 pub mod cloudprovisioner;
 pub mod conditions;
+pub mod convert;
 mod crds;
 pub mod duration;
 pub mod examples;
