@@ -6,13 +6,17 @@ use std::process::Command;
 use portolan_lab::image::{Linkage, linkage};
 use portolan_lab::parts::{self, DEFAULT_KUBERNETES, Parts};
 
+/// The version of Kubernetes to look at, for a run over several of them.
+fn kubernetes() -> String {
+    std::env::var("PORTOLAN_LAB_KUBERNETES").unwrap_or_else(|_| DEFAULT_KUBERNETES.to_owned())
+}
+
 fn ensure() -> Parts {
     if let Err(missing) = parts::preconditions() {
         let list: String = missing.iter().map(|one| format!("\n  - {one}")).collect();
         panic!("the lab cannot run here:{list}");
     }
-    Parts::ensure(DEFAULT_KUBERNETES, &mut |step| eprintln!("{step}"))
-        .unwrap_or_else(|error| panic!("{error}"))
+    Parts::ensure(&kubernetes(), &mut |step| eprintln!("{step}")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What a program prints about its version.
@@ -25,9 +29,9 @@ fn version(program: &Path, words: &[&str]) -> String {
 #[test]
 fn every_program_is_static_and_of_its_pinned_version() {
     let parts = ensure();
-    assert_eq!(parts.kubernetes, DEFAULT_KUBERNETES);
-    let kubernetes = format!("Kubernetes v{DEFAULT_KUBERNETES}");
-    let kubectl = format!("Client Version: v{DEFAULT_KUBERNETES}");
+    assert_eq!(parts.kubernetes, kubernetes());
+    let kubectl = format!("Client Version: v{}", parts.kubernetes);
+    let kubernetes = format!("Kubernetes v{}", parts.kubernetes);
     let programs: [(&str, &[&str], &str); 11] = [
         ("kube-apiserver", &["--version"], &kubernetes),
         ("kube-controller-manager", &["--version"], &kubernetes),

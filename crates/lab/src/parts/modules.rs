@@ -72,3 +72,42 @@ fn kwok() -> Result<GoModule, PartsError> {
         programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn modules_are_what_their_go_mod_requires() {
+        let modules = Modules::read(crate::parts::DEFAULT_KUBERNETES.parse().unwrap()).unwrap();
+        let versions = modules.all().map(|module| module.version().to_owned());
+        assert_eq!(versions, [crate::parts::DEFAULT_KUBERNETES, "2.3.7", "1.15.0", "0.8.0"]);
+    }
+
+    #[test]
+    fn kwok_has_stages_for_nodes_and_pods() {
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(directory().join("kwok/stages")).unwrap() {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            for stage in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+                assert_eq!(
+                    (&stage["apiVersion"], &stage["kind"]),
+                    (&"kwok.x-k8s.io/v1alpha1".into(), &"Stage".into())
+                );
+                let name = stage["metadata"]["name"].as_str().unwrap().to_owned();
+                let kind = stage["spec"]["resourceRef"]["kind"].as_str().unwrap().to_lowercase();
+                assert!(name.starts_with(&kind), "{name} is for {kind}");
+                assert!(names.insert(name.clone()), "{name} is there twice");
+            }
+        }
+        assert_eq!(
+            names.into_iter().collect::<Vec<_>>(),
+            ["node-ready", "pod-complete", "pod-delete", "pod-ready"]
+        );
+    }
+}

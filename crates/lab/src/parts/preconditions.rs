@@ -4,9 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use super::cache::Cache;
+use super::go_module::GoModule;
+use super::images::Images;
 use super::modules::Modules;
+use super::node_root::NodeRoot;
 use super::version::{KubernetesVersion, leading_numbers};
-use super::{DEFAULT_KUBERNETES, Missing, debootstrap, go_toolchain, node_root, process};
+use super::{DEFAULT_KUBERNETES, Missing, debootstrap, go_toolchain, process};
 
 /// Room for a node root, the programs of one version and the images, and what is needed while they are made.
 const NEEDED_BYTES: u64 = 4 << 30;
@@ -22,7 +25,13 @@ pub fn preconditions() -> Result<(), Vec<Missing>> {
     let mut missing = to_run();
     let version = DEFAULT_KUBERNETES.parse::<KubernetesVersion>();
     match version.and_then(Modules::read) {
-        Ok(modules) => missing.extend(to_make(&Cache::of_user(), &modules)),
+        Ok(modules) => {
+            for one in to_make(&Cache::of_user(), &modules) {
+                if missing.iter().all(|told| told.what != one.what) {
+                    missing.push(one);
+                }
+            }
+        }
         Err(error) => {
             missing.push(Missing::new(error.to_string(), "the checkout is not complete: clone it again"));
         }
@@ -51,17 +60,18 @@ fn to_run() -> Vec<Missing> {
 
 /// What is missing to make the parts that are not in the cache.
 pub(super) fn to_make(cache: &Cache, modules: &Modules) -> Vec<Missing> {
-    let root = node_root::NodeRoot::from_environment();
+    let root = NodeRoot::from_environment();
+    let images = Images::new(&cache.path(&root), &cache.path(&modules.coredns));
     let programs = modules.all().into_iter().all(|module| cache.holds(module));
-    if programs && cache.holds(&root) {
+    if programs && cache.holds(&root) && cache.holds(&images) {
         return Vec::new();
     }
     let mut missing = Vec::new();
     if !programs {
-        let newest = modules.all().into_iter().map(|module| module.go()).max_by_key(|go| leading_numbers(go));
+        let newest = modules.all().into_iter().map(GoModule::go).max_by_key(|go| leading_numbers(go));
         missing.extend(newest.and_then(go_toolchain::missing));
     }
-    if process::find("gcc").is_none() {
+    if !cache.holds(&images) && process::find("gcc").is_none() {
         missing
             .push(Missing::new("no `gcc` in PATH", "install a C compiler (apt-get install gcc libc6-dev)"));
     }
