@@ -1,4 +1,5 @@
 //! The parts of a cluster are made, or found in the cache, and are what they should be.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::path::Path;
 use std::process::Command;
