@@ -180,4 +180,21 @@ mod tests {
         assert!("999999999h999999999h999999999h".parse::<Duration>().is_ok());
         assert!("1s".repeat(30).parse::<Duration>().is_err());
     }
+
+    proptest::proptest! {
+        /// What the API server lets in, a controller can read: otherwise one object would stop its watch.
+        #[test]
+        fn the_schema_and_the_parser_agree(text in "([0-9]{0,10}[.]?[0-9]{0,7}(us|ms|s|m|h|d| |-)?){0,3}") {
+            let schema = Duration::json_schema(&mut SchemaGenerator::default()).to_value();
+            let value = serde_json::Value::String(text.clone());
+            let accepted = text.len() <= MAX_LENGTH && kube::core::cel::Validator::new().validate(&schema, &value, None).is_ok();
+            proptest::prop_assert_eq!(accepted, text.parse::<Duration>().is_ok(), "{}", text);
+        }
+
+        #[test]
+        fn what_is_written_reads_back(microseconds in 0u64..400_000_000_000_000) {
+            let duration = Duration::from_micros(microseconds);
+            proptest::prop_assert_eq!(duration.to_string().parse::<Duration>(), Ok(duration));
+        }
+    }
 }

@@ -165,6 +165,11 @@ const RULES: &[Rule] = &[
     ),
 ];
 
+const ROOT_RULES: &[Rule] = &[rule(
+    "size(self.metadata.name) <= 63",
+    "the name of a ForeignCluster must have at most 63 characters, since it becomes the value of labels",
+)];
+
 /// Where a cluster is, seen from this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ClusterType {
@@ -424,5 +429,6 @@ kind!(
     ForeignClusterStatus,
     "A ForeignCluster is a member of the fleet: who it is, how it is reached, what is shared in each direction, and \
      what is known about its health, room and distance. The labels of its metadata, such as \
-     topology.kubernetes.io/region, are what cluster selectors match."
+     topology.kubernetes.io/region, are what cluster selectors match.",
+    ROOT_RULES
 );

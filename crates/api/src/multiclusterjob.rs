@@ -127,6 +127,11 @@ const RULES: &[Rule] = &[
     ),
 ];
 
+const ROOT_RULES: &[Rule] = &[rule(
+    "size(self.metadata.name) <= 63",
+    "the name of a MultiClusterJob must have at most 63 characters, since it becomes a label of its pods",
+)];
+
 /// Whether the pods of a job are numbered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CompletionMode {
@@ -252,5 +257,6 @@ kind!(
     MultiClusterJobSpec,
     MultiClusterJobStatus,
     "A MultiClusterJob is a set of Jobs of the same name on one or more clusters. It is written like a Job, with the \
-     clusters or the policy that chooses them added. Finished work is never run again."
+     clusters or the policy that chooses them added. Finished work is never run again.",
+    ROOT_RULES
 );

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::{
     api::resource::Quantity,
     apis::meta::v1::{LabelSelector, Time},
 };
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -22,8 +22,7 @@ pub struct Placement {
     /// The names of the preferred clusters (of their ForeignClusters). If it is given, the workload is placed on
     /// exactly these clusters, apart from substitution and bursting. It goes with cluster-affinity only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256), inner(length(min = 1, max = 253)))]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(schema_with = "locations_schema")]
     pub locations: Vec<String>,
 
     /// How clusters are prioritised once those without room are filtered out. If it is not given, it is
@@ -79,6 +78,22 @@ pub struct Placement {
     /// What happens when an object in a member no longer is as it was placed there.
     #[serde(default)]
     pub drift_policy: DriftPolicy,
+}
+
+fn locations_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 256,
+        "x-kubernetes-list-type": "set",
+        "items": {
+            "type": "string",
+            "maxLength": 63,
+            "x-kubernetes-validations": [{
+                "rule": "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+                "message": "must be the name of one ForeignCluster, such as cluster2",
+            }],
+        },
+    })
 }
 
 impl Placement {

@@ -105,6 +105,12 @@ fn structural(schema: Value) -> Value {
             && inner.is_object()
         {
             *inner = structural(inner.take());
+            // The field that holds them is explained already.
+            if let Some(inner) = inner.as_object_mut()
+                && !inner.contains_key("enum")
+            {
+                inner.remove("description");
+            }
         }
     }
     Value::Object(schema)
