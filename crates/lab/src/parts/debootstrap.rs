@@ -60,9 +60,13 @@ fn install() -> Result<(), PartsError> {
         command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
         process::run("debootstrap", &mut command, FIX).map(drop)
     };
-    let packages =
+    let install =
         ["install", "--yes", "--no-install-recommends", "debootstrap", "debian-archive-keyring", "gpgv"];
-    // A fresh container has no package lists, an old one lists what is no longer there.
-    apt(&["update"])?;
-    apt(&packages)
+    if apt(&install).is_ok() {
+        return Ok(());
+    }
+    // A fresh container has no package lists, an old one lists what is no longer there. That some other list cannot be had
+    // matters only if the packages cannot be had either.
+    let updated = apt(&["update"]);
+    apt(&install).map_err(|error| updated.err().unwrap_or(error))
 }
