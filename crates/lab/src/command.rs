@@ -6,10 +6,14 @@ use anyhow::{Context, Result, bail};
 
 /// Runs `command` to its end and returns what it printed; a failure carries its standard error.
 pub(crate) async fn run(command: Command) -> Result<String> {
-    let shown = describe(&command);
+    run_shown(&describe(&command), command).await
+}
+
+/// [`run`] for a command that is known by another name to whoever reads the error.
+pub(crate) async fn run_shown(shown: &str, command: Command) -> Result<String> {
     let mut command = tokio::process::Command::from(command);
     command.stdin(std::process::Stdio::null()).kill_on_drop(true);
-    finish(&shown, command.output().await)
+    finish(shown, command.output().await)
 }
 
 /// [`run`] with `input` on standard input.

@@ -50,6 +50,8 @@ pub fn down(name: &str) -> Result<()> {
 
 /// Clears away the labs whose owner died without doing so; returns their names.
 pub fn sweep() -> Result<Vec<String>> {
+    // Two processes that start at the same time must not both clear the same lab away.
+    let _lock = state::lock()?;
     let mut swept = Vec::new();
     for name in state::names()? {
         let abandoned = state::read(&name)?.and_then(|lab| lab.owner).is_some_and(|owner| !owner.is_alive());

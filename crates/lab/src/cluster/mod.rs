@@ -1,6 +1,7 @@
 //! A cluster: a control plane and nodes that run pods.
 
 mod bring_up;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use nix::sys::signal::Signal;
 
 use crate::command::run;
 use crate::component::Component;
@@ -104,11 +104,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks a component to end and waits until it has: on the node of the control plane, or on every node if it is one
+    /// Asks a component to end, and ends it after a few seconds if it has not: on the node of the control plane, or on every node if it is one
     /// that runs everywhere.
     pub async fn stop(&self, component: Component) -> Result<()> {
         for node in self.nodes_of(component)? {
-            node.end(component, Signal::SIGTERM).await?;
+            node.stop(component).await?;
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl Cluster {
     /// Ends a component without letting it do anything more, as a crash does.
     pub async fn kill(&self, component: Component) -> Result<()> {
         for node in self.nodes_of(component)? {
-            node.end(component, Signal::SIGKILL).await?;
+            node.kill(component).await?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::net::{TcpStream, UnixStream};
@@ -16,13 +17,16 @@ use tokio::net::{TcpStream, UnixStream};
 pub(crate) use boot::boot;
 
 use crate::cgroup::Hierarchies;
-use crate::command::{run, run_with_input};
+use crate::command::{run_shown, run_with_input};
 use crate::component::{CONTAINERD_SOCKET, Component};
 use crate::process::{self, MARKER};
 use crate::state::{LabState, NodeState};
 use crate::wait::{Seen, until};
 
 const PATH_IN_NODE: &str = "/opt/lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How long a component may take to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long the kernel may take to end a killed one.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
 /// A node of a cluster.
@@ -67,7 +71,9 @@ impl Node {
 
     /// Runs a command in the node and returns what it printed.
     pub async fn exec(&self, command: &[&str]) -> Result<String> {
-        run(self.command(command)?).await.with_context(|| format!("on node {}", self.name()))
+        run_shown(&command.join(" "), self.command(command)?)
+            .await
+            .with_context(|| format!("on node {}", self.name()))
     }
 
     /// [`exec`](Self::exec) with text on standard input.
@@ -156,19 +162,51 @@ impl Node {
         process::resident_bytes(self.pid_of(component)?)
     }
 
-    /// Ends a component with a signal and waits until it is gone.
-    pub(crate) async fn end(&self, component: Component, signal: Signal) -> Result<()> {
-        let pid = self
-            .pid_of(component)
-            .with_context(|| format!("{component} does not run on node {}", self.name()))?;
-        let start_time = process::start_time(pid);
-        kill(Pid::from_raw(pid.cast_signed()), signal).with_context(|| {
-            format!("cannot send {signal} to {component} (process {pid}) on node {}", self.name())
-        })?;
-        let what = format!("{component} on node {} ends after {signal}", self.name());
-        until(&what, END_LIMIT, Duration::from_millis(10), async || {
-            let gone = !process::is_running(pid) || process::start_time(pid) != start_time;
-            Ok(if gone { Seen::Ready(()) } else { Seen::NotYet(format!("process {pid} still runs")) })
+    /// Asks a component to end and ends it if it takes too long over it, as init systems do: an API server waits a
+    /// minute for watches to go away.
+    pub(crate) async fn stop(&self, component: Component) -> Result<()> {
+        let process = self.running(component)?;
+        self.signal(component, process, Signal::SIGTERM)?;
+        if self.wait_until_gone(component, process, GRACE).await.is_err() {
+            self.signal(component, process, Signal::SIGKILL)?;
+        }
+        self.wait_until_gone(component, process, END_LIMIT).await
+    }
+
+    /// Ends a component at once.
+    pub(crate) async fn kill(&self, component: Component) -> Result<()> {
+        let process = self.running(component)?;
+        self.signal(component, process, Signal::SIGKILL)?;
+        self.wait_until_gone(component, process, END_LIMIT).await
+    }
+
+    /// Process id and start time of a running component.
+    fn running(&self, component: Component) -> Result<(u32, u64)> {
+        let running = self.pid_of(component).and_then(|pid| Some((pid, process::start_time(pid)?)));
+        running.with_context(|| format!("{component} does not run on node {}", self.name()))
+    }
+
+    fn signal(&self, component: Component, (pid, _): (u32, u64), signal: Signal) -> Result<()> {
+        match kill(Pid::from_raw(pid.cast_signed()), signal) {
+            // It ended by itself meanwhile.
+            Ok(()) | Err(Errno::ESRCH) => Ok(()),
+            Err(error) => Err(error).with_context(|| {
+                format!("cannot send {signal} to {component} (process {pid}) on node {}", self.name())
+            }),
+        }
+    }
+
+    /// Waits until the process was reaped: only then are the ports of all its threads free again.
+    async fn wait_until_gone(
+        &self,
+        component: Component,
+        (pid, start_time): (u32, u64),
+        limit: Duration,
+    ) -> Result<()> {
+        let what = format!("{component} on node {} has ended", self.name());
+        until(&what, limit, Duration::from_millis(10), async || {
+            let there = process::start_time(pid) == Some(start_time);
+            Ok(if there { Seen::NotYet(format!("process {pid} is still there")) } else { Seen::Ready(()) })
         })
         .await
     }
