@@ -9,6 +9,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use crate::crd::Validator;
 use crate::error::ApiError;
 use crate::registry::{Registry, Resource};
 use crate::store::{Event, ObjectKey, Store, Stored};
@@ -25,6 +26,9 @@ pub(crate) struct Api {
     pub(crate) clock: Clock,
     pub(crate) log: EventLog,
     pub(crate) addresses: BTreeSet<u32>,
+    pub(crate) rules: Validator,
+    /// What the present request is warned of.
+    pub(crate) warnings: Vec<String>,
     random: ChaCha8Rng,
 }
 
@@ -35,11 +39,20 @@ pub(crate) struct Writer {
     pub(crate) manager: String,
     /// Everything is checked and answered, nothing is kept.
     pub(crate) dry_run: bool,
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+/// What becomes of fields that no schema names: they are dropped, and that is said or not, or refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownFields {
+    Ignore,
+    Warn,
+    Refuse,
 }
 
 impl Writer {
     pub(crate) fn named(manager: &str) -> Self {
-        Self { manager: manager.to_owned(), dry_run: false }
+        Self { manager: manager.to_owned(), dry_run: false, unknown_fields: UnknownFields::Ignore }
     }
 }
 
@@ -67,6 +80,8 @@ impl Api {
             clock,
             log,
             addresses: BTreeSet::new(),
+            rules: Validator::new(),
+            warnings: Vec::new(),
             random: seed.child("identifiers").rng(),
         }
     }

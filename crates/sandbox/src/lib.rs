@@ -6,6 +6,7 @@
 
 mod api;
 mod cluster;
+mod crd;
 mod error;
 mod kinds;
 mod merge;

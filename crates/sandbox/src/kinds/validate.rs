@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{is_dns_label, is_dns_subdomain};
+use crate::crd::validate_definition;
 use crate::error::Cause;
 use crate::registry::Resource;
 use crate::store::LabelSelector;
@@ -98,6 +99,7 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
                 });
             }
         }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => causes.extend(validate_definition(object)),
         ("", "Service") => {
             let kind = object.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
             let headless = object.pointer("/spec/clusterIP") == Some(&json!("None"));

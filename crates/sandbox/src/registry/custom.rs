@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Generation, Resource, ScalePaths};
+use crate::crd::Definition;
 use crate::schema::{self, Node};
 
 /// A row for every served version of an established definition.
@@ -35,6 +36,7 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
             .map(|(spec, status)| ScalePaths { spec, status, selector: pointer("labelSelectorPath") });
         let selectable = version.get("selectableFields").and_then(Value::as_array);
         let selectable = selectable.into_iter().flatten().filter_map(|field| field.get("jsonPath")?.as_str());
+        let schema = version.pointer("/schema/openAPIV3Schema");
         let singular = text("/spec/names/singular");
         let kind = text("/spec/names/kind");
         out.push(Resource {
@@ -54,8 +56,9 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
             selectable: selectable
                 .map(|path| (path.trim_start_matches('.').to_owned(), path.replace('.', "/")))
                 .collect(),
-            node: version.pointer("/schema/openAPIV3Schema").map_or(Node::Any, schema::custom),
+            node: schema.map_or(Node::Any, schema::custom),
             custom: true,
+            definition: schema.map(Definition::of),
         });
     }
     out

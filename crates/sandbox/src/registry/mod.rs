@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::crd::Definition;
 use crate::error::About;
 use crate::schema::Node;
 
@@ -54,6 +55,8 @@ pub(crate) struct Resource {
     pub(crate) node: Node,
     /// From a custom resource definition.
     pub(crate) custom: bool,
+    /// The schema of a custom resource.
+    pub(crate) definition: Option<Arc<Definition>>,
 }
 
 impl Resource {

@@ -3,6 +3,7 @@
 mod builtin;
 mod custom;
 mod types;
+mod unknown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde_json::Value;
 pub(crate) use builtin::{builtin, metadata};
 pub(crate) use custom::custom;
 pub(crate) use types::type_error;
+pub(crate) use unknown::drop_unknown;
 
 /// The kinds of scalar that Kubernetes tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,6 +29,8 @@ pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) content_type: &'static str,
     pub(crate) body: ReplyBody,
+    /// Sent as `Warning` headers.
+    pub(crate) warnings: Vec<String>,
 }
 
 pub(crate) enum ReplyBody {
@@ -38,7 +40,7 @@ pub(crate) enum ReplyBody {
 
 impl Reply {
     fn json(code: u16, bytes: Bytes) -> Self {
-        Self { code, content_type: "application/json", body: ReplyBody::Full(bytes) }
+        Self { code, content_type: "application/json", body: ReplyBody::Full(bytes), warnings: Vec::new() }
     }
 
     fn value(code: u16, value: &Value) -> Self {
@@ -47,7 +49,7 @@ impl Reply {
 
     fn text(code: u16, text: &'static str) -> Self {
         let body = ReplyBody::Full(Bytes::from_static(text.as_bytes()));
-        Self { code, content_type: "text/plain; charset=utf-8", body }
+        Self { code, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
     }
 
     pub(crate) fn error(error: &ApiError) -> Self {
@@ -64,7 +66,9 @@ pub(crate) struct Server {
 impl Server {
     /// Answers a request. Never fails: what is wrong is said in a Status.
     pub(crate) fn handle(&self, request: &Request) -> Reply {
-        route::route(self, request).unwrap_or_else(|error| Reply::error(&error))
+        let mut reply = route::route(self, request).unwrap_or_else(|error| Reply::error(&error));
+        reply.warnings = std::mem::take(&mut self.api().warnings);
+        reply
     }
 
     pub(crate) fn api(&self) -> MutexGuard<'_, Api> {

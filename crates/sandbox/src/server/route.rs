@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::path::{self, Path, ResourcePath};
 use super::query::Query;
 use super::{Reply, ReplyBody, Request, Server};
-use crate::api::{Answer, Writer};
+use crate::api::{Answer, UnknownFields, Writer};
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::verbs::{
@@ -134,7 +134,12 @@ impl Call<'_> {
             timeout: self.query.watch_time()?,
         };
         let body = WatchBody::open(&self.server.api, &self.row, watch)?;
-        Ok(Reply { code: 200, content_type: "application/json", body: ReplyBody::Watch(body) })
+        Ok(Reply {
+            code: 200,
+            content_type: "application/json",
+            body: ReplyBody::Watch(body),
+            warnings: Vec::new(),
+        })
     }
 
     fn delete_collection(&self) -> Result<Reply, ApiError> {
@@ -253,7 +258,18 @@ impl Call<'_> {
     }
 
     fn writer(&self) -> Result<Writer, ApiError> {
-        Ok(Writer { manager: self.manager(), dry_run: self.query.dry_run()? })
+        let unknown_fields = match self.query.text("fieldValidation") {
+            Some("Ignore") => UnknownFields::Ignore,
+            None | Some("Warn") => UnknownFields::Warn,
+            Some("Strict") => UnknownFields::Refuse,
+            Some(other) => {
+                let known = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
+                return Err(ApiError::bad_request(format!(
+                    "fieldValidation: Unsupported value: {other:?}: {known}"
+                )));
+            }
+        };
+        Ok(Writer { manager: self.manager(), dry_run: self.query.dry_run()?, unknown_fields })
     }
 
     /// The field manager: named, or the program that calls, or the party.

@@ -46,9 +46,7 @@ impl Api {
         object: &mut Value,
         writer: &Writer,
     ) -> Result<(), ApiError> {
-        if !row.custom {
-            metadata::normalise(object, &row.node);
-        }
+        self.drop_unknown(row, object, writer)?;
         if let Some(fields) = object["metadata"].as_object_mut() {
             for field in metadata::SERVER_OWNED {
                 fields.remove(*field);
@@ -68,10 +66,9 @@ impl Api {
         {
             fields.remove("status");
         }
-        kinds::apply_defaults(row, object);
+        self.fill_in_defaults(row, object);
         let name = metadata::text(object, "name").to_owned();
-        let mut causes = kinds::validate_create(row, object);
-        causes.extend(metadata::check_owners(object));
+        let causes = self.causes(row, None, object);
         self.refuse(row, &name, &causes)?;
         kinds::prepare_create(self, row, object, writer.dry_run)
     }

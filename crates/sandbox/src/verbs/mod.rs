@@ -1,5 +1,6 @@
 //! The verbs, each written once for all resources.
 
+mod admit;
 mod binding;
 mod convert;
 mod create;

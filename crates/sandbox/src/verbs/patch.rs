@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::update::Part;
 use super::{convert, metadata};
-use crate::api::{Answer, Api, Writer};
+use crate::api::{Answer, Api, UnknownFields, Writer};
 use crate::error::{ApiError, Cause};
 use crate::merge::{self, ApplyError, Manager, Operation};
 use crate::registry::Resource;
@@ -105,6 +105,10 @@ impl Api {
                 return Err(ApiError::bad_request(message));
             }
         }
+        let strict = Writer { unknown_fields: UnknownFields::Refuse, ..writer.clone() };
+        if let Err(error) = self.drop_unknown(row, &mut config.clone(), &strict) {
+            return Err(undeclared(row, namespace, name, &error));
+        }
         if !row.custom {
             metadata::normalise(&mut config, &row.node);
         }
@@ -138,7 +142,7 @@ impl Api {
         })?;
         match (live, old) {
             (Ok(live), Some(old)) => {
-                let prepared = self.prepare(row, &live, old, part, merged)?;
+                let prepared = self.prepare(row, &live, old, part, merged, writer)?;
                 Ok((self.store_change(prepared, writer)?, false))
             }
             (Err(missing), _) if part != Part::Main => Err(missing),
@@ -155,6 +159,21 @@ impl Api {
             }
         }
     }
+}
+
+/// An applied configuration names its fields, and so may name only those there are.
+fn undeclared(row: &Resource, namespace: &str, name: &str, error: &ApiError) -> ApiError {
+    let fields = error.message.split("unknown field \"").skip(1).filter_map(|rest| rest.split('"').next());
+    let listed: Vec<String> = fields.map(|path| format!(".{path}: field not declared in schema")).collect();
+    let place = if row.namespaced { format!("{namespace}/{name}") } else { format!("/{name}") };
+    let mut out = ApiError::internal("");
+    out.message = format!(
+        "failed to create typed patch object ({place}; {}, Kind={}): {}",
+        row.api_version(),
+        row.kind,
+        listed.join("\n")
+    );
+    out
 }
 
 struct ApplyTarget<'a> {

@@ -91,7 +91,7 @@ impl Api {
     ) -> Result<Answer, ApiError> {
         let mut old = live.value();
         convert::from_stored(row, &mut old);
-        let mut prepared = self.prepare(row, live, old, part, object)?;
+        let mut prepared = self.prepare(row, live, old, part, object, writer)?;
         if track {
             let time = self.time();
             let who = manager(row, writer, part.subresource());
@@ -109,6 +109,7 @@ impl Api {
         old: Value,
         part: Part,
         mut new: Value,
+        writer: &Writer,
     ) -> Result<Prepared<'a>, ApiError> {
         let name = live.key.name.to_string();
         let version = metadata::text(&new, "resourceVersion");
@@ -123,22 +124,22 @@ impl Api {
             );
             return Err(ApiError::conflict(row.about(&name), &why));
         }
-        if !row.custom {
-            metadata::normalise(&mut new, &row.node);
-        }
+        self.drop_unknown(row, &mut new, writer)?;
         isolate(row, part, &old, &mut new);
         for field in metadata::SERVER_OWNED.iter().chain(&["name", "namespace", "resourceVersion"]) {
             carry(&old, &mut new, field);
         }
         kinds::prepare_update(row, &old, &mut new);
-        kinds::apply_defaults(row, &mut new);
+        self.fill_in_defaults(row, &mut new);
         if let Some(generation) = metadata::next_generation(row, &old, &new) {
             new["metadata"]["generation"] = json!(generation);
         }
-        let mut causes =
-            if part == Part::Main { kinds::validate_update(row, &old, &new) } else { Vec::new() };
+        let mut causes = match part {
+            Part::Main => self.causes(row, Some(&old), &new),
+            Part::Status if row.custom => self.causes(row, Some(&old), &new),
+            Part::Status | Part::Finalize => Vec::new(),
+        };
         causes.extend(new_finalizers_while_deleting(&old, &new));
-        causes.extend(metadata::check_owners(&new));
         self.refuse(row, &name, &causes)?;
         Ok(Prepared { row, live: live.clone(), old, new })
     }

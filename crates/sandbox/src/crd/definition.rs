@@ -1,0 +1,111 @@
+//! Whether a custom resource definition is one.
+
+use std::collections::BTreeMap;
+
+use kube_cel::CompiledSchema;
+use serde_json::{Value, json};
+
+use super::{Definition, path};
+use crate::error::Cause;
+
+/// What is wrong with a definition.
+pub(crate) fn validate_definition(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    for (pointer, field) in [
+        ("/spec/group", "spec.group"),
+        ("/spec/scope", "spec.scope"),
+        ("/spec/names/plural", "spec.names.plural"),
+        ("/spec/names/kind", "spec.names.kind"),
+    ] {
+        if text(pointer).is_empty() {
+            causes.push(Cause::required(field, ""));
+        }
+    }
+    if !matches!(text("/spec/scope"), "" | "Namespaced" | "Cluster") {
+        let message = format!(
+            "Unsupported value: {:?}: supported values: \"Cluster\", \"Namespaced\"",
+            text("/spec/scope")
+        );
+        causes.push(Cause { reason: "FieldValueNotSupported", field: "spec.scope".to_owned(), message });
+    }
+    let expected = format!("{}.{}", text("/spec/names/plural"), text("/spec/group"));
+    if text("/metadata/name") != expected {
+        let name = json!(text("/metadata/name"));
+        causes.push(Cause::invalid("metadata.name", &name, "must be spec.names.plural+\".\"+spec.group"));
+    }
+    let versions: Vec<&Value> =
+        object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().collect();
+    let stored = versions.iter().filter(|version| version.get("storage") == Some(&json!(true))).count();
+    if stored != 1 {
+        let shown = json!(object.pointer("/spec/versions"));
+        causes.push(Cause::invalid(
+            "spec.versions",
+            &shown,
+            "must have exactly one version marked as storage version",
+        ));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        let field = path::item("spec.versions", index);
+        match version.pointer("/schema/openAPIV3Schema") {
+            None => causes
+                .push(Cause::required(format!("{field}.schema.openAPIV3Schema"), "schemas are required")),
+            Some(schema) => {
+                let place = format!("{field}.schema.openAPIV3Schema");
+                check_schema(schema, &place, true, &mut causes);
+                check_rules(&Definition::of(schema).rules, &place, &mut causes);
+            }
+        }
+    }
+    causes
+}
+
+/// The rules of structural schemas that are most often broken.
+fn check_schema(schema: &Value, place: &str, root: bool, causes: &mut Vec<Cause>) {
+    let flag = |key: &str| schema.get(key) == Some(&json!(true));
+    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    let untyped = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
+    if kind.is_empty() && !untyped {
+        let detail = if root {
+            "must not be empty at the root"
+        } else {
+            "must not be empty for specified object fields"
+        };
+        causes.push(Cause::required(format!("{place}.type"), detail));
+    } else if root && kind != "object" {
+        causes.push(Cause::invalid(format!("{place}.type"), &json!(kind), "must be object at the root"));
+    }
+    if kind == "array" && schema.get("items").is_none() {
+        causes.push(Cause::required(format!("{place}.items"), "must be specified"));
+    }
+    for (name, below) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if !(root && matches!(name.as_str(), "metadata" | "apiVersion" | "kind")) {
+            check_schema(below, &format!("{place}.properties[{name}]"), false, causes);
+        }
+    }
+    if let Some(below) = schema.get("items") {
+        check_schema(below, &format!("{place}.items"), false, causes);
+    }
+    if let Some(below) = schema.get("additionalProperties").filter(|below| below.is_object()) {
+        check_schema(below, &format!("{place}.additionalProperties"), false, causes);
+    }
+}
+
+/// Rules that do not compile, wherever they are.
+fn check_rules(schema: &CompiledSchema, place: &str, causes: &mut Vec<Cause>) {
+    for (index, rule) in schema.validations.iter().enumerate() {
+        if let Err(error) = rule {
+            let field = format!("{place}.x-kubernetes-validations[{index}].rule");
+            causes.push(Cause::invalid(field, &json!(""), &format!("compilation failed: {error}")));
+        }
+    }
+    let named: BTreeMap<_, _> = schema.properties.iter().collect();
+    for (name, below) in named {
+        check_rules(below, &format!("{place}.properties[{name}]"), causes);
+    }
+    for (part, below) in [("items", &schema.items), ("additionalProperties", &schema.additional_properties)] {
+        if let Some(below) = below {
+            check_rules(below, &format!("{place}.{part}"), causes);
+        }
+    }
+}
