@@ -11,8 +11,10 @@ use super::node_root::NodeRoot;
 use super::version::{KubernetesVersion, leading_numbers};
 use super::{DEFAULT_KUBERNETES, Missing, debootstrap, go_toolchain, process};
 
-/// Room for a node root, the programs of one version and the images, and what is needed while they are made.
-const NEEDED_BYTES: u64 = 4 << 30;
+/// Room for a node root and the images, also while they are made.
+const ROOM_FOR_ROOT: u64 = 2 << 30;
+/// Room for the programs of one version of Kubernetes (1 GB) and Go's own caches, which are usually beside them (7 GB).
+const ROOM_FOR_PROGRAMS: u64 = 8 << 30;
 
 /// What kubelet, runc and CRIU use.
 const CONTROLLERS: &[&str] = &["cpu", "cpuset", "memory", "pids"];
@@ -81,7 +83,7 @@ pub(super) fn to_make(cache: &Cache, modules: &Modules) -> Vec<Missing> {
             missing.push(Missing::new("not root", "run it as root (sudo): a node root has files of root"));
         }
     }
-    missing.extend(room(cache.root()));
+    missing.extend(room(cache.root(), if programs { ROOM_FOR_ROOT } else { ROOM_FOR_PROGRAMS }));
     missing
 }
 
@@ -110,7 +112,7 @@ fn cgroups(mountinfo: &str, unified: &str) -> Option<Missing> {
 }
 
 /// Looks at the file system on which the cache is or will be.
-fn room(cache: &Path) -> Option<Missing> {
+fn room(cache: &Path, needed: u64) -> Option<Missing> {
     let there = cache.ancestors().find(|path| path.is_dir())?;
     let fix =
         format!("make room, or put the cache elsewhere (XDG_CACHE_HOME; it is now {})", cache.display());
@@ -121,12 +123,12 @@ fn room(cache: &Path) -> Option<Missing> {
         Ok(found) => {
             let free = found.blocks_available().saturating_mul(found.fragment_size());
             let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-            (free < NEEDED_BYTES).then(|| {
+            (free < needed).then(|| {
                 let what = format!(
                     "{} has {:.1} GiB free, {:.0} are needed",
                     there.display(),
                     gib(free),
-                    gib(NEEDED_BYTES)
+                    gib(needed)
                 );
                 Missing::new(what, fix)
             })
@@ -165,6 +167,8 @@ mod tests {
 
     #[test]
     fn there_is_no_room_where_nothing_can_be_written() {
-        assert!(room(Path::new("/proc/portolan/parts")).unwrap().to_string().contains("0.0 GiB free"));
+        assert!(
+            room(Path::new("/proc/portolan/parts"), 1 << 30).unwrap().to_string().contains("0.0 GiB free")
+        );
     }
 }
