@@ -102,14 +102,9 @@ impl LabState {
         dir_of(&self.name)
     }
 
-    /// Name of the host's end of the link to the lab.
-    pub(crate) fn host_link(&self) -> String {
-        format!("plab{}", self.slot)
-    }
-
-    /// Name of the lab's directory in each cgroup hierarchy.
-    pub(crate) fn cgroup(&self) -> String {
-        format!("portolan-lab-{}-{}", self.slot, self.name)
+    /// The names of what the lab adds to the host.
+    pub(crate) fn traces(&self) -> Traces {
+        Traces { name: self.name.clone(), slot: self.slot }
     }
 
     /// The host's address in the lab network.
@@ -123,6 +118,31 @@ impl LabState {
         let new = dir.join("lab.json.new");
         fs::write(&new, text).with_context(|| format!("cannot write {}", new.display()))?;
         fs::rename(&new, dir.join(FILE)).with_context(|| format!("cannot write {}", dir.join(FILE).display()))
+    }
+}
+
+/// What must be known of a lab to clear it away. It is read by itself, so that a lab of an older or newer version of this
+/// program can be cleared away too.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct Traces {
+    name: String,
+    pub(crate) slot: u32,
+}
+
+impl Traces {
+    /// Reads them; none if the lab's making was interrupted before it had any.
+    pub(crate) fn read(name: &str) -> Result<Option<Self>> {
+        read_file(&dir_of(name)?.join(FILE))
+    }
+
+    /// Name of the host's end of the link to the lab.
+    pub(crate) fn host_link(&self) -> String {
+        format!("plab{}", self.slot)
+    }
+
+    /// Name of the lab's directory in each cgroup hierarchy.
+    pub(crate) fn cgroup(&self) -> String {
+        format!("portolan-lab-{}-{}", self.slot, self.name)
     }
 }
 
@@ -179,12 +199,22 @@ pub fn names() -> Result<Vec<String>> {
 
 /// Reads the lab `name`; none if its making was interrupted before anything but its directory existed.
 pub fn read(name: &str) -> Result<Option<LabState>> {
-    read_dir(&dir_of(name)?)
+    read_file(&dir_of(name)?.join(FILE)).with_context(|| {
+        format!("lab {name} is of another version; `cargo xtask lab down {name}` clears it away")
+    })
 }
 
-fn read_dir(dir: &Path) -> Result<Option<LabState>> {
-    let file = dir.join(FILE);
-    match fs::read_to_string(&file) {
+/// Reads who owns the lab `name`, if anybody does.
+pub(crate) fn owner(name: &str) -> Result<Option<Owner>> {
+    #[derive(Deserialize)]
+    struct Owned {
+        owner: Option<Owner>,
+    }
+    Ok(read_file::<Owned>(&dir_of(name)?.join(FILE))?.and_then(|owned| owned.owner))
+}
+
+fn read_file<T: serde::de::DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+    match fs::read_to_string(file) {
         Ok(text) => {
             serde_json::from_str(&text).map(Some).with_context(|| format!("cannot read {}", file.display()))
         }

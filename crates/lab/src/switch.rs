@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cidr::Cidr;
 use crate::command::{run, run_blocking, run_with_input};
 use crate::process::{self, MARKER};
-use crate::state::{self, LabState};
+use crate::state::{self, LabState, Traces};
 use crate::wait::{Seen, until};
 
 /// All labs of the machine share this range, which is reserved for tests of network devices (RFC 2544).
@@ -34,7 +34,7 @@ pub(crate) async fn choose_slot() -> Result<(u32, Cidr)> {
     let links = run(ip(&["-o", "link", "show"])).await?;
     let mut used = Vec::new();
     for name in state::names()? {
-        used.extend(state::read(&name)?.map(|lab| lab.slot));
+        used.extend(Traces::read(&name)?.map(|traces| traces.slot));
     }
     let all: Cidr = ALL_LABS.parse()?;
     for slot in 0..LABS {
@@ -89,7 +89,7 @@ pub(crate) async fn start(lab: &LabState) -> Result<()> {
     )
     .await?;
 
-    let link = lab.host_link();
+    let link = lab.traces().host_link();
     let inside = format!(
         "link set lo up\nlink add br0 type bridge forward_delay 0\nlink set host master br0\nlink set host up\n\
          addr add {}/{PREFIX} dev br0\nlink set br0 up\n",
@@ -132,11 +132,10 @@ pub(crate) async fn set_cuts(lab: &LabState, cuts: &[(Vec<String>, Vec<String>)]
 }
 
 /// Removes the host's link, if it is there.
-pub(crate) fn remove_host_link(lab: &LabState) -> Result<()> {
-    let link = lab.host_link();
-    let exists = || Path::new("/sys/class/net").join(&link).exists();
+pub(crate) fn remove_host_link(link: &str) -> Result<()> {
+    let exists = || Path::new("/sys/class/net").join(link).exists();
     if exists()
-        && let Err(error) = run_blocking(ip(&["link", "del", &link]))
+        && let Err(error) = run_blocking(ip(&["link", "del", link]))
         && exists()
     {
         return Err(error);

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::cgroup::Hierarchies;
 use crate::process;
-use crate::state::{self, LabState};
+use crate::state::{self, Traces};
 use crate::switch;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -23,9 +23,9 @@ pub fn down(name: &str) -> Result<()> {
     if !dir.exists() {
         bail!("there is no lab named {name:?} in {}", state::root()?.display());
     }
-    let lab = state::read(name)?;
+    let traces = Traces::read(name)?;
     let hierarchies = Hierarchies::of_host()?;
-    let group = lab.as_ref().map(LabState::cgroup);
+    let group = traces.as_ref().map(Traces::cgroup);
     if let Some(group) = &group {
         hierarchies.thaw(group);
     }
@@ -35,9 +35,9 @@ pub fn down(name: &str) -> Result<()> {
         left.extend(group.iter().flat_map(|group| hierarchies.processes(group)));
         left
     })?;
-    if let Some(lab) = &lab {
-        switch::remove_host_link(lab)?;
-        hierarchies.remove(&lab.cgroup(), LIMIT)?;
+    if let Some(traces) = &traces {
+        switch::remove_host_link(&traces.host_link())?;
+        hierarchies.remove(&traces.cgroup(), LIMIT)?;
     }
     refuse_mounts(&dir)?;
     match fs::remove_dir_all(&dir) {
@@ -54,7 +54,7 @@ pub fn sweep() -> Result<Vec<String>> {
     let _lock = state::lock()?;
     let mut swept = Vec::new();
     for name in state::names()? {
-        let abandoned = state::read(&name)?.and_then(|lab| lab.owner).is_some_and(|owner| !owner.is_alive());
+        let abandoned = state::owner(&name)?.is_some_and(|owner| !owner.is_alive());
         if abandoned {
             down(&name).with_context(|| format!("cannot clear away the abandoned lab {name}"))?;
             swept.push(name);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::Node as NodeObject;
+use k8s_openapi::api::core::v1::{Node as NodeObject, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -52,6 +52,7 @@ pub(super) async fn start(cluster: &Cluster, timings: &Timings) -> Result<()> {
             Ok(())
         },
         simulate_nodes(cluster, &client, timings),
+        wait_for_service_account(&client),
     )?;
     timings.add(cluster.name(), "cluster", started.elapsed());
     Ok(())
@@ -132,6 +133,16 @@ async fn join(cluster: &Cluster, client: &Client, node: &Node, timings: &Timings
         .await
         .with_context(|| format!("cannot set the pods' addresses of node {}", node.name()))?;
     Ok(())
+}
+
+/// Without it no pod is accepted in the namespace `default`.
+async fn wait_for_service_account(client: &Client) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    until("the service account default/default exists", READY_LIMIT, Duration::from_millis(100), async || {
+        let found = accounts.get_opt("default").await.context("cannot read service accounts")?;
+        Ok(found.map_or(Seen::NotYet("none".to_owned()), |_| Seen::Ready(())))
+    })
+    .await
 }
 
 async fn simulate_nodes(cluster: &Cluster, client: &Client, timings: &Timings) -> Result<()> {

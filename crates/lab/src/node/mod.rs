@@ -44,7 +44,7 @@ impl Node {
         Ok(Node {
             dir: dir.join(cluster).join(&state.name),
             lab: dir,
-            group: format!("{}/{}", lab.cgroup(), state.name),
+            group: format!("{}/{}", lab.traces().cgroup(), state.name),
             state: state.clone(),
         })
     }

@@ -55,19 +55,8 @@ pub(crate) async fn run_pod(
         "spec": spec,
     });
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().await?);
-    // The service account of a new namespace takes a moment.
-    cluster
-        .wait_until(&format!("pod {name} is accepted"), LIMIT, async || {
-            let pod = serde_json::from_value(pod.clone())?;
-            Ok(match pods.create(&PostParams::default(), &pod).await {
-                Ok(_) => portolan_lab::Seen::Ready(()),
-                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                    portolan_lab::Seen::Ready(())
-                }
-                Err(error) => portolan_lab::Seen::NotYet(error.to_string()),
-            })
-        })
-        .await?;
+    let pod = serde_json::from_value(pod)?;
+    Box::pin(pods.create(&PostParams::default(), &pod)).await?;
     cluster.wait_for_pod("default", name, LIMIT).await
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use portolan_lab::parts::DEFAULT_KUBERNETES;
 use portolan_lab::{Cidr, Lab};
@@ -37,7 +37,7 @@ pub(crate) struct Up {
 }
 
 pub(super) async fn run(up: Up) -> Result<()> {
-    let lab = Lab::builder()
+    let starting = Lab::builder()
         .name(&up.name)
         .clusters(up.clusters)
         .nodes(up.nodes)
@@ -46,8 +46,12 @@ pub(super) async fn run(up: Up) -> Result<()> {
         .pod_cidrs(up.pod_cidr)
         .service_cidrs(up.service_cidr)
         .detached()
-        .start()
-        .await?;
+        .start();
+    let lab = tokio::select! {
+        lab = starting => lab?,
+        // Dropping the unfinished lab clears away what there is of it.
+        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+    };
     print!("{}", report(&lab));
     let kubeconfig = lab.kubeconfig_path()?;
     println!("\nLab {} is ready after {:.1} s.", lab.name(), lab.took().as_secs_f64());
