@@ -1,8 +1,10 @@
 //! What the lab needs of the machine, checked before anything is started.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::parts;
 
@@ -16,6 +18,11 @@ const TOOLS: [(&str, &str); 7] = [
     ("pivot_root", "util-linux"),
     ("chroot", "coreutils"),
 ];
+
+/// How many inotify instances etcd, API server, controller manager and scheduler take.
+const INOTIFY_OF_CONTROL_PLANE: u32 = 11;
+/// How many inotify instances containerd, kubelet and proxy take.
+const INOTIFY_OF_NODE: u32 = 9;
 
 /// Says everything that is missing, and how to get it.
 pub(crate) fn check() -> Result<()> {
@@ -35,6 +42,36 @@ pub(crate) fn check() -> Result<()> {
         bail!("the lab cannot run on this machine:\n  - {}", missing.join("\n  - "));
     }
     Ok(())
+}
+
+/// Says if the kernel would refuse the lab's programs to watch files, which makes them fail in ways that tell little.
+pub(crate) fn check_inotify(control_planes: u32, nodes: u32) -> Result<()> {
+    let path = "/proc/sys/fs/inotify/max_user_instances";
+    let limit: u32 =
+        fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?.trim().parse()?;
+    let needed = control_planes * INOTIFY_OF_CONTROL_PLANE + nodes * INOTIFY_OF_NODE;
+    let used = inotify_instances_of_root();
+    ensure!(
+        used + needed <= limit,
+        "root may have {limit} inotify instances and uses {used}; the lab needs {needed} more: \
+         run `sysctl -w fs.inotify.max_user_instances={}`",
+        (used + needed).next_power_of_two().max(1024)
+    );
+    Ok(())
+}
+
+fn inotify_instances_of_root() -> u32 {
+    let mut count = 0;
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let of_root = process.metadata().is_ok_and(|process| process.uid() == 0);
+        let open = if of_root { fs::read_dir(process.path().join("fd")).ok() } else { None };
+        for file in open.into_iter().flatten().flatten() {
+            count += u32::from(
+                fs::read_link(file.path()).is_ok_and(|target| target == Path::new("anon_inode:inotify")),
+            );
+        }
+    }
+    count
 }
 
 fn is_in_path(tool: &str) -> bool {

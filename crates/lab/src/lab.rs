@@ -16,7 +16,7 @@ use crate::parts::Parts;
 use crate::pki::merge_kubeconfigs;
 use crate::report::{self, Row, Timings};
 use crate::state::{self, LabState};
-use crate::{switch, teardown};
+use crate::{host, switch, teardown};
 
 /// Set, it keeps labs that failed to start or whose test is over, for a look at what went wrong. They are still swept
 /// away when the next lab starts.
@@ -51,7 +51,7 @@ impl Lab {
     }
 
     pub(crate) async fn start(builder: LabBuilder) -> Result<Self> {
-        crate::host::check()?;
+        host::check()?;
         for name in teardown::sweep()? {
             tracing::info!(lab = name, "cleared away an abandoned lab");
         }
@@ -64,7 +64,7 @@ impl Lab {
         try_join_all(lab.clusters.iter().map(|cluster| cluster.bring_up(&lab.timings))).await?;
         lab.write_kubeconfig()?;
         lab.took = started.elapsed();
-        lab.stays = builder.is_detached();
+        lab.settle(builder.is_detached())?;
         Ok(lab)
     }
 
@@ -143,6 +143,17 @@ impl Lab {
         Ok(Lab { state, clusters, timings: Timings::default(), took: Duration::ZERO, stays })
     }
 
+    /// Writes down that the lab is up and, if it is to outlive this process, that nobody owns it.
+    fn settle(&mut self, detached: bool) -> Result<()> {
+        self.state.ready = true;
+        if detached {
+            self.state.owner = None;
+        }
+        self.state.write()?;
+        self.stays = detached;
+        Ok(())
+    }
+
     async fn apply_cuts(&self, cuts: &Cuts) -> Result<()> {
         let mut ports = Vec::new();
         for (a, b) in cuts.pairs() {
@@ -206,6 +217,8 @@ async fn make_switch(builder: &LabBuilder, parts: &Parts) -> Result<LabState> {
     let lock = tokio::task::spawn_blocking(state::lock).await??;
     let (slot, subnet) = switch::choose_slot().await?;
     let lab = builder.plan(&name, slot, subnet, parts)?;
+    let nodes: usize = lab.clusters.iter().map(|cluster| cluster.nodes.len()).sum();
+    host::check_inotify(lab.clusters.len() as u32, nodes as u32)?;
     let dir = lab.dir()?;
     match fs::create_dir(&dir) {
         Ok(()) => {}

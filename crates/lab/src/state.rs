@@ -31,8 +31,10 @@ pub struct LabState {
     pub kubernetes: String,
     /// Seconds since 1970 at which it was made.
     pub created: u64,
-    /// The process at whose end the lab may be cleared away; none for a lab that stays until `lab down`.
+    /// The process at whose end the lab may be cleared away; none for a lab that is up and stays until `lab down`.
     pub owner: Option<Owner>,
+    /// Whether it has come up.
+    pub ready: bool,
     /// Where the binaries lie.
     pub bin: PathBuf,
     /// The node's root file system.

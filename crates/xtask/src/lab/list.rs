@@ -33,13 +33,14 @@ fn describe(state: &LabState) -> Result<[String; 8]> {
     let lab = Lab::attach(&state.name)?;
     let nodes: Vec<_> = lab.clusters().iter().flat_map(Cluster::nodes).collect();
     let running = nodes.iter().filter(|node| node.is_running()).count();
+    let owner_is_alive = state.owner.as_ref().map(|owner| owner.is_alive());
     let condition = match running {
+        _ if owner_is_alive == Some(false) => "abandoned".to_owned(),
+        _ if !state.ready => "starting".to_owned(),
         all if all == nodes.len() => "running".to_owned(),
         0 => "dead".to_owned(),
         some => format!("{some} of {} nodes", nodes.len()),
     };
-    let abandoned = state.owner.as_ref().is_some_and(|owner| !owner.is_alive());
-    let condition = if abandoned { format!("{condition}, abandoned") } else { condition };
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     Ok([
         state.name.clone(),
