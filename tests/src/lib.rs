@@ -1,4 +1,6 @@
-//! What the end-to-end tests share: the manifests they apply.
+//! What the end-to-end tests share: the manifests they apply, and the simulation.
+
+pub mod simulation;
 
 use serde_json::{Value, json};
 

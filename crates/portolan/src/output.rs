@@ -1,18 +1,20 @@
 //! What goes to the terminal. Data goes to standard output; everything else to standard error.
 
 use crate::failure::Failure;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 
-/// Turns on the log, on standard error.
-pub(crate) fn log(verbose: u8) {
+/// Turns on the log, on standard error. `quiet` is for commands that tell the user themselves what goes on.
+pub(crate) fn log(verbose: u8, quiet: bool) {
     let level = match verbose {
+        0 if quiet => "error",
         0 => "warn",
         1 => "info",
         _ => "debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colour = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr).init();
 }
 
 /// Writes data to standard output. A reader that has heard enough is no failure.

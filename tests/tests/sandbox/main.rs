@@ -1,1 +1,4 @@
-fn main() {}
+//! Portolan on sandbox clusters, on virtual time. One binary, so that it links once.
+
+mod determinism;
+mod placement;

@@ -17,6 +17,7 @@ use assumed::Assumed;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::MultiClusterDeployment;
+use portolan_api::placement::PlacementState;
 use portolan_core::capacity::{PodShape, ShapeError};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, feed, work};
 use reconcile::Memory;
@@ -97,6 +98,14 @@ impl Workload {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 
+    /// Whether room makes a difference: replicas wait for a cluster, or for a node in their cluster.
+    fn is_unsettled(&self) -> bool {
+        self.object.status.as_ref().is_none_or(|status| {
+            status.pending_replicas > 0
+                || status.placements.iter().any(|placed| placed.state != PlacementState::Ready)
+        })
+    }
+
     /// The replicas that each cluster is to hold, by the last decision.
     fn held(&self) -> impl Iterator<Item = (&str, u32)> {
         let placements = self.object.status.iter().flat_map(|status| &status.placements);
@@ -116,14 +125,12 @@ impl Wake {
         match what {
             Touched::Workload(key) => self.queue.add(key),
             Touched::Room => self.workloads.for_each(|key, workload| {
-                if workload.object.status.as_ref().is_none_or(|status| status.pending_replicas > 0) {
+                if workload.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
             Touched::Reach => self.workloads.for_each(|key, workload| {
-                let pending =
-                    workload.object.status.as_ref().is_none_or(|status| status.pending_replicas > 0);
-                if pending || workload.held().any(|(name, _)| name == cluster) {
+                if workload.is_unsettled() || workload.held().any(|(name, _)| name == cluster) {
                     self.queue.add(key.clone());
                 }
             }),

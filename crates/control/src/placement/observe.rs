@@ -50,28 +50,39 @@ impl Controller {
         let held = self.assumed.replicas(key, version, &name).unwrap_or_else(recorded);
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
         let copy = copy.filter(|copy| copy.workload.as_deref() == Some(workload.uid()));
+        let (room, settled) =
+            member.as_ref().map(|member| self.room(key, workload, member)).unwrap_or_default();
         let candidate = Candidate {
             closed: closed(cluster, member.as_deref(), silence, &key.namespace),
-            room: member.as_ref().map(|member| self.room(key, workload, member)).unwrap_or_default(),
             labels: cluster.metadata.labels.clone().unwrap_or_default(),
             taints: cluster.spec.taints.clone(),
+            room,
+            settled,
             held,
             name,
         };
         Some(Seen { candidate, member, copy, answers })
     }
 
-    /// The room in a member for one workload: what its own pods take is its own, what others hold is not.
-    fn room(&self, key: &Key, workload: &Workload, member: &Member) -> ClusterRoom {
+    /// The room in a member for one workload, and how many of its pods are settled there.
+    ///
+    /// A pod is settled when it has a node and asks for what the template asks for now; others of the workload are to
+    /// be replaced and leave their room to it. What other workloads hold is theirs, also where they have no pods yet.
+    fn room(&self, key: &Key, workload: &Workload, member: &Member) -> (ClusterRoom, u32) {
         let (nodes, pods) = (member.nodes.all(), member.pods.all());
-        let mut bound: BTreeMap<&str, u32> = BTreeMap::new();
-        let others = |pod: &&PodFacts| pod.workload.as_deref() != Some(workload.uid());
-        for pod in pods.iter().map(|(_, pod)| pod.as_ref()).filter(|pod| pod.node.is_some() && !pod.finished)
-        {
-            *bound.entry(pod.workload.as_deref().unwrap_or_default()).or_insert(0) += 1;
-        }
+        let pods = || pods.iter().map(|(_, pod)| pod.as_ref());
+        let settled = |owner: &Workload| {
+            let Ok(shape) = &owner.shape else { return 0 };
+            let settled =
+                pods().filter(|pod| pod.node.is_some() && !pod.finished && pod.is_of(owner.uid(), shape));
+            u32::try_from(settled.count()).unwrap_or(u32::MAX)
+        };
+        let to_be_replaced = |pod: &PodFacts| {
+            pod.workload.as_deref() == Some(workload.uid())
+                && !workload.shape.as_ref().is_ok_and(|shape| pod.is_of(workload.uid(), shape))
+        };
         let facts = nodes.iter().map(|(_, node)| node.as_ref()).collect::<Vec<&NodeFacts>>();
-        let mut room = ClusterRoom::count(facts, pods.iter().map(|(_, pod)| pod.as_ref()).filter(others));
+        let mut room = ClusterRoom::count(facts, pods().filter(|pod| !to_be_replaced(pod)));
         self.workloads.for_each(|other_key, other| {
             let Ok(shape) = &other.shape else { return };
             if other_key == key {
@@ -81,10 +92,11 @@ impl Controller {
             let recorded =
                 || other.held().find(|(name, _)| *name == member.name).map_or(0, |(_, replicas)| replicas);
             let held = self.assumed.replicas(other_key, version, &member.name).unwrap_or_else(recorded);
-            let bound = bound.get(other.uid()).copied().unwrap_or(0);
-            room.reserve(shape, held.saturating_sub(bound));
+            if held > 0 {
+                room.reserve(shape, held.saturating_sub(settled(other)));
+            }
         });
-        room
+        (room, settled(workload))
     }
 }
 

@@ -57,6 +57,7 @@ pub(super) fn status(
     let ready = placements.iter().map(|each| capped(each.ready_replicas, each.replicas)).sum::<i32>();
     let pending = signed(decision.pending);
     let asked = replicas + pending;
+    let locations = object.spec.placement.effective_locations();
     let holding: Vec<_> = placements.iter().filter(|each| each.replicas > 0).collect();
     let summary =
         holding.iter().map(|each| format!("{}={}", each.cluster, each.replicas)).collect::<Vec<_>>();
@@ -89,7 +90,7 @@ pub(super) fn status(
         ..before.clone()
     };
     status.resource_requests.remove(portolan_core::capacity::PODS);
-    for finding in findings(&placements, pending, ready, asked, decision) {
+    for finding in findings(&placements, pending, ready, asked, locations, decision) {
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
     status.placements = placements;
@@ -169,6 +170,7 @@ fn findings(
     pending: i32,
     ready: i32,
     asked: i32,
+    locations: usize,
     decision: &Decision,
 ) -> Vec<Finding> {
     let placed = if pending == 0 {
@@ -178,7 +180,10 @@ fn findings(
         let why = why.collect::<Vec<_>>().join("; ");
         let message = match why.as_str() {
             "" => {
-                format!("{pending} of {asked} replicas have no cluster: there is no ForeignCluster; peer one")
+                format!(
+                    "{pending} of {asked} replicas have no cluster: {locations} locations are asked for, and the \
+                     fleet has fewer clusters; peer another one"
+                )
             }
             why => format!("{pending} of {asked} replicas have no cluster. {why}"),
         };

@@ -85,6 +85,14 @@ impl PodFacts {
     }
 }
 
+impl PodFacts {
+    /// Whether the pod belongs to the workload and asks for what this shape asks for.
+    #[must_use]
+    pub fn is_of(&self, workload: &str, shape: &PodShape) -> bool {
+        self.workload.as_deref() == Some(workload) && self.requests == shape.requests
+    }
+}
+
 fn required_node_terms(affinity: &Affinity) -> Option<Vec<NodeSelectorTerm>> {
     let node = affinity.node_affinity.as_ref()?;
     let required = node.required_during_scheduling_ignored_during_execution.as_ref()?;

@@ -16,8 +16,10 @@ pub struct Candidate {
     pub taints: Vec<ClusterTaint>,
     /// Why nothing new may be placed there whatever room there is: it is silent, leaving, or keeps its namespace closed.
     pub closed: Option<Refusal>,
-    /// What is free there, not counting what the workload itself holds.
+    /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
     pub room: ClusterRoom,
+    /// How many pods of the workload, as they are wanted now, have a node there already.
+    pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
     pub held: u32,
 }
@@ -55,7 +57,7 @@ impl Candidate {
         if let Some(refusal) = self.refuses(wanted) {
             return Standing::Closed(refusal);
         }
-        let fits = self.room.fits(&wanted.shape);
+        let fits = self.settled.saturating_add(self.room.fits(&wanted.shape));
         if fits == 0 {
             let message = self.room.shortage(&wanted.shape).to_string();
             return Standing::Closed(Refusal { reason: "NoRoom", message });

@@ -153,17 +153,22 @@ fn refusals(
 ) -> BTreeMap<String, Refusal> {
     let mut refusals = BTreeMap::new();
     let named = &wanted.placement.locations;
-    for (name, (_, standing)) in standings {
+    for (name, (candidate, standing)) in standings {
         if !named.is_empty() && !named.iter().any(|location| location == name) {
             continue;
         }
         let holds = placed.get(*name).map_or(0, |placed| placed.replicas);
+        if wanted.mode == ReplicasMode::PerLocation && holds == wanted.replicas {
+            continue;
+        }
         let refusal = match standing {
             Standing::Closed(refusal) => refusal.clone(),
-            Standing::Open { fits, .. } if *fits <= holds => Refusal {
-                reason: "NoRoom",
-                message: format!("{holds} replicas are placed there and no more fit"),
-            },
+            Standing::Open { fits, .. } if *fits <= holds => {
+                let mut room = candidate.room.clone();
+                room.reserve(&wanted.shape, holds.saturating_sub(candidate.settled));
+                let message = format!("{holds} replicas are placed there; {}", room.shortage(&wanted.shape));
+                Refusal { reason: "NoRoom", message }
+            }
             Standing::Open { fits, .. } => Refusal {
                 reason: "NotChosen",
                 message: format!(

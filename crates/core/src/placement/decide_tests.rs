@@ -56,6 +56,8 @@ fn what_fits_is_placed_and_the_rest_waits_with_a_reason_per_cluster() {
     let reasons: Vec<_> = decision.refusals.iter().map(|(name, why)| (name.as_str(), why.reason)).collect();
     assert_eq!(reasons, [("a", "NoRoom"), ("b", "NoRoom"), ("x", "UnknownCluster")]);
     assert_eq!(decision.refusals["b"].message, "a replica needs cpu 1 and the freest of 1 nodes has 0");
+    let full = "2 replicas are placed there; a replica needs cpu 1 and the freest of 1 nodes has 0";
+    assert_eq!(decision.refusals["a"].message, full);
 }
 
 #[test]
@@ -159,7 +161,7 @@ proptest! {
                 Standing::Closed(_) => prop_assert!(replicas <= candidate.held),
             }
         }
-        prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.is_empty());
+        prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.len() < locations as usize);
     }
 
     #[test]

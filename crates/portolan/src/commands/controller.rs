@@ -23,7 +23,8 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     eprintln!("Portolan {} serves a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version.git_version);
     let seed = Seed::new(Timestamp::now().as_nanosecond().unsigned_abs() as u64);
     let connect = Arc::new(Credentials::from_hub(hub.clone()));
-    let controllers = portolan_control::placement::run(hub, connect, Clock::starting_at(Timestamp::now()), seed);
+    let controllers =
+        portolan_control::placement::run(hub, connect, Clock::starting_at(Timestamp::now()), seed);
     tokio::select! {
         () = controllers => Err(Failure::other("the controllers ended by themselves")),
         stopped = stopped() => stopped,
@@ -51,8 +52,9 @@ async fn client(args: &ClusterArgs) -> Result<Client, Failure> {
     let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
     let config = match &args.kubeconfig {
         Some(file) => {
-            let kubeconfig = Kubeconfig::read_from(file)
-                .map_err(|error| Failure::input(format!("cannot use kubeconfig {}: {error}", file.display())))?;
+            let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
+                Failure::input(format!("cannot use kubeconfig {}: {error}", file.display()))
+            })?;
             Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
                 Failure::input(format!("kubeconfig {} is not usable: {error}", file.display()))
             })?

@@ -1,0 +1,140 @@
+//! The fleet of the demo: the five sites of the mck8s paper, with their sizes, and a hub.
+
+use crate::failure::Failure;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
+use kube::{Api, Client};
+use portolan_api::ForeignCluster;
+use portolan_control::fleet::{Connect, ConnectError};
+use portolan_runtime::Seed;
+use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, World, WorldConfig};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// Site, CPUs and memory of each of its five nodes.
+const SITES: [(&str, &str, &str, &str); 5] = [
+    ("cluster1", "Rennes", "4", "16Gi"),
+    ("cluster2", "Nantes", "2", "4Gi"),
+    ("cluster3", "Lille", "2", "4Gi"),
+    ("cluster4", "Grenoble", "2", "4Gi"),
+    ("cluster5", "Luxembourg", "4", "16Gi"),
+];
+
+const CONTROLLER: &str = "controller";
+
+/// The namespace that the demo works in.
+pub(super) const NAMESPACE: &str = "demo";
+
+/// The clusters of the demo, with the controllers at work on them.
+pub(super) struct Fleet {
+    pub(super) hub: Client,
+    world: World,
+    controller: JoinHandle<()>,
+}
+
+impl Fleet {
+    pub(super) async fn start(seed: u64) -> Result<Self, Failure> {
+        let world = World::new(WorldConfig { seed, start: Timestamp::now(), ..WorldConfig::default() });
+        let hub = world.add_cluster(ClusterConfig::named("hub"));
+        let user = hub.client("user");
+        for crd in portolan_api::crds() {
+            apply(&user, &serde_json::to_value(crd).map_err(Failure::other)?).await?;
+        }
+        apply(&user, &namespace()).await?;
+        for (name, site, cpu, memory) in SITES {
+            let member = world.add_cluster(ClusterConfig::named(name).nodes(5, NodeConfig::new(cpu, memory)));
+            apply(&member.client("user"), &namespace()).await?;
+            apply(&user, &foreign_cluster(name, site)).await?;
+        }
+        let controller = tokio::spawn(control(world.clone(), hub.clone(), Seed::new(seed)));
+        Ok(Self { hub: user, world, controller })
+    }
+
+    /// Cuts the controllers off from a member.
+    pub(super) fn cut(&self, member: &str) {
+        self.world.partition(CONTROLLER, member);
+    }
+
+    /// Joins what was cut.
+    pub(super) fn heal(&self, member: &str) {
+        self.world.heal(CONTROLLER, member);
+    }
+
+    /// How many Deployments of this name are in the members.
+    pub(super) async fn copies(&self, name: &str) -> Result<usize, Failure> {
+        let mut copies = 0;
+        for (cluster, ..) in SITES {
+            let Some(member) = self.world.cluster(cluster) else { continue };
+            let api: Api<k8s_openapi::api::apps::v1::Deployment> =
+                Api::namespaced(member.client("user"), NAMESPACE);
+            copies += usize::from(api.get_opt(name).await.map_err(Failure::other)?.is_some());
+        }
+        Ok(copies)
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.controller.abort();
+    }
+}
+
+/// The sites, as lines for people.
+pub(super) fn sites() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    SITES.iter().map(|(name, site, cpu, memory)| (*name, *site, format!("5 nodes of {cpu} CPUs, {memory}")))
+}
+
+/// Applies an object to a cluster, as `kubectl apply --server-side` does.
+pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Failure> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let params = PatchParams::apply("demo").force();
+    match api.patch(name, &params, &Patch::Apply(object)).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::other(format!("cannot apply {} {name}: {error}", text("kind")))),
+    }
+}
+
+async fn control(world: World, hub: Cluster, seed: Seed) {
+    let connect = Arc::new(InProcess { world: world.clone() });
+    portolan_control::placement::run(hub.client(CONTROLLER), connect, world.clock().clone(), seed).await;
+}
+
+struct InProcess {
+    world: World,
+}
+
+impl Connect for InProcess {
+    fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let client = self.world.cluster(name).map(|cluster| cluster.client(CONTROLLER));
+        Box::pin(async { client.ok_or(ConnectError::NoCredentials) })
+    }
+}
+
+fn namespace() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"portolan.dev/placement": "allowed"}},
+    })
+}
+
+fn foreign_cluster(name: &str, site: &str) -> Value {
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "ForeignCluster",
+        "metadata": {"name": name, "labels": {"site": site}},
+        "spec": {"clusterIdentity": {"clusterID": name, "clusterName": site}},
+    })
+}

@@ -1,0 +1,103 @@
+//! The binary as a user meets it.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn portolan(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn seed(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/fixtures/seeds").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn crds_are_printed_as_yaml_and_json() {
+    let yaml = portolan(&["crds"], "");
+    assert!(yaml.status.success());
+    assert_eq!(
+        text(&yaml.stdout).lines().filter(|line| *line == "kind: CustomResourceDefinition").count(),
+        10
+    );
+    let json = portolan(&["crds", "-o", "json"], "");
+    let list: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(list["items"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn seeds_are_converted_from_files_and_from_standard_input() {
+    let two =
+        portolan(&["convert", "-f", &seed("mck8s-listing-1.yaml"), "-f", &seed("mck8s-listing-3.yaml")], "");
+    assert!(two.status.success(), "{}", text(&two.stderr));
+    assert_eq!(text(&two.stdout).matches("apiVersion: portolan.dev/v1alpha1").count(), 2);
+    let listing = std::fs::read_to_string(seed("mck8s-listing-2.yaml")).unwrap();
+    let json = portolan(&["convert", "-f", "-", "-o", "json"], &listing);
+    let object: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let object = object.get("items").map_or(object.clone(), |items| items[0].clone());
+    assert_eq!(object["spec"]["locations"], serde_json::json!(["cluster2", "cluster5"]));
+}
+
+#[test]
+fn what_cannot_be_carried_over_is_named() {
+    let output = portolan(&["convert", "-f", &seed("mck8s-listing-5.yaml")], "");
+    assert!(output.status.success());
+    let warnings = text(&output.stderr);
+    assert!(warnings.contains("credentials") && warnings.contains("Secret"), "{warnings}");
+    assert!(!text(&output.stdout).contains("xxxxxxxxxxx"), "a credential travelled");
+}
+
+#[test]
+fn wrong_input_says_where_and_exits_2() {
+    let unknown = portolan(&["convert", "-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(unknown.stdout.is_empty());
+    let message = text(&unknown.stderr);
+    assert!(message.contains("standard input: document 1, line"), "{message}");
+    let missing = portolan(&["convert", "-f", "/no/such/file"], "");
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("cannot read /no/such/file"));
+    assert_eq!(portolan(&["nonsense"], "").status.code(), Some(2));
+}
+
+#[test]
+fn a_controller_without_a_cluster_says_what_would_help() {
+    let output = portolan(&["controller"], "");
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("no cluster to work with") && message.contains("--kubeconfig"), "{message}");
+    let wrong = portolan(&["controller", "--kubeconfig", "/no/such/file"], "");
+    assert!(text(&wrong.stderr).contains("cannot use kubeconfig /no/such/file"));
+}
+
+#[test]
+fn completion_scripts_are_printed() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = portolan(&["completion", shell], "");
+        assert!(output.status.success() && text(&output.stdout).contains("portolan"), "{shell}");
+    }
+}
+
+#[test]
+fn the_demo_comes_true() {
+    let output = portolan(&["demo"], "");
+    let told = text(&output.stdout);
+    assert!(output.status.success(), "{told}{}", text(&output.stderr));
+    assert!(told.contains("All of it came true"));
+    assert!(!told.contains('\u{1b}'), "colour without a terminal");
+}

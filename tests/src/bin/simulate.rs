@@ -1,0 +1,38 @@
+//! Runs simulations by seed, and prints what came of each: `simulate FIRST [COUNT] [--log]`.
+
+use portolan_tests::simulation::simulate;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let log = arguments.iter().any(|argument| argument == "--log");
+    let mut numbers =
+        arguments.iter().filter(|argument| *argument != "--log").map(|argument| argument.parse::<u64>());
+    let (Some(Ok(first)), count) = (numbers.next(), numbers.next().unwrap_or(Ok(1))) else {
+        eprintln!("usage: simulate FIRST [COUNT] [--log]");
+        return ExitCode::from(2);
+    };
+    let Ok(count) = count else {
+        eprintln!("usage: simulate FIRST [COUNT] [--log]");
+        return ExitCode::from(2);
+    };
+    let mut failed = 0;
+    for seed in first..first.saturating_add(count) {
+        let outcome = simulate(seed);
+        if log {
+            outcome.log.iter().for_each(|line| println!("{line}"));
+        }
+        println!(
+            "seed {seed}: {} {} events, {} crashes planned",
+            outcome.hash, outcome.events, outcome.crashes
+        );
+        for problem in &outcome.problems {
+            println!("seed {seed}: PROBLEM: {problem}");
+        }
+        if !outcome.problems.is_empty() {
+            println!("seed {seed}: replay by `cargo run -p portolan-tests --bin simulate -- {seed} --log`");
+            failed += 1;
+        }
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

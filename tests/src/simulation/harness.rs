@@ -1,0 +1,109 @@
+//! A fleet of sandbox clusters with Portolan at work on it.
+
+use crate::{foreign_cluster, open_namespace};
+use futures::future::BoxFuture;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
+use kube::{Api, Client};
+use portolan_api::{ForeignCluster, MultiClusterDeployment};
+use portolan_control::fleet::{Connect, ConnectError};
+use portolan_runtime::Seed;
+use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, World};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name by which the controller's requests are known to the world.
+pub(super) const CONTROLLER: &str = "controller";
+
+/// A hub and members in one world.
+pub struct Fleet {
+    /// The world.
+    pub world: World,
+    /// The hub.
+    pub hub: Cluster,
+    /// The members, by name.
+    pub members: Vec<Cluster>,
+}
+
+impl Fleet {
+    /// Makes the clusters, installs the definitions, and makes the members known to the hub.
+    ///
+    /// # Panics
+    /// The sandbox refuses what every cluster accepts.
+    pub async fn new(world: World, members: &[(&str, usize, NodeConfig)]) -> Self {
+        let hub = world.add_cluster(ClusterConfig::named("hub"));
+        let user = hub.client("user");
+        for crd in portolan_api::crds() {
+            apply(&user, &serde_json::to_value(crd).expect("a definition is JSON")).await;
+        }
+        apply(&user, &open_namespace()).await;
+        let mut fleet = Self { world, hub, members: Vec::new() };
+        for (name, nodes, node) in members {
+            let config = ClusterConfig::named(*name).nodes(*nodes, node.clone());
+            let member = fleet.world.add_cluster(config);
+            apply(&member.client("user"), &open_namespace()).await;
+            apply(&user, &foreign_cluster(name)).await;
+            fleet.members.push(member);
+        }
+        fleet
+    }
+
+    /// Runs the controllers for ever; one that crashes starts anew a second later.
+    pub async fn control(world: World, hub: Cluster, seed: Seed) {
+        loop {
+            let connect = Arc::new(InProcess { world: world.clone() });
+            let client = hub.client(CONTROLLER);
+            let controllers = portolan_control::placement::run(client, connect, world.clock().clone(), seed);
+            tokio::select! {
+                biased;
+                () = world.crash_signal(CONTROLLER) => {}
+                () = controllers => {}
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            world.restart(CONTROLLER);
+        }
+    }
+
+    /// The workloads as users see them.
+    ///
+    /// # Panics
+    /// The hub does not answer a user, to whom nothing goes wrong.
+    pub async fn workloads(&self) -> Vec<MultiClusterDeployment> {
+        let api: Api<MultiClusterDeployment> = Api::all(self.hub.client("user"));
+        api.list(&Default::default()).await.expect("users are served").items
+    }
+}
+
+/// Hands out clients of sandbox clusters.
+pub struct InProcess {
+    /// The world whose clusters are members.
+    pub world: World,
+}
+
+impl Connect for InProcess {
+    fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let client = self.world.cluster(name).map(|cluster| cluster.client(CONTROLLER));
+        Box::pin(async { client.ok_or(ConnectError::NoCredentials) })
+    }
+}
+
+/// Applies an object as a user does.
+///
+/// # Panics
+/// The sandbox refuses it.
+pub async fn apply(client: &Client, object: &Value) {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let params = PatchParams::apply("user").force();
+    let applied = api.patch(name, &params, &Patch::Apply(object)).await;
+    applied.unwrap_or_else(|error| panic!("{} {name} is refused: {error}", text("kind")));
+}

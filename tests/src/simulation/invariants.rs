@@ -1,0 +1,163 @@
+//! What must hold at every moment, and what must hold once the storm is over.
+
+use super::Fleet;
+use crate::NAMESPACE;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use portolan_api::placement::ReplicasMode;
+use portolan_api::{MultiClusterDeployment, conditions};
+use portolan_core::capacity::{ClusterRoom, NodeFacts, PodFacts, PodShape};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an observer to whom nothing goes wrong has seen so far.
+#[derive(Default)]
+pub(super) struct Observer {
+    /// Copies that were there at the last look and that their workload wanted there: cluster and workload.
+    wanted_copies: BTreeSet<(String, String)>,
+}
+
+impl Observer {
+    /// Looks at the whole fleet; answers what must not be.
+    pub(super) async fn look(&mut self, fleet: &Fleet) -> Vec<String> {
+        let mut problems: Vec<String> = fleet.world.check().iter().map(|each| format!("{each:?}")).collect();
+        let mut copies = BTreeSet::new();
+        for member in &fleet.members {
+            for copy in deployments(member).await {
+                copies.insert((member.name().to_owned(), copy.metadata.name.unwrap_or_default()));
+            }
+        }
+        let mut wanted = BTreeSet::new();
+        for workload in fleet.workloads().await {
+            problems.extend(conserved(&workload));
+            let name = workload.metadata.name.clone().unwrap_or_default();
+            for placed in workload.status.iter().flat_map(|status| &status.placements) {
+                if placed.replicas > 0 && workload.metadata.deletion_timestamp.is_none() {
+                    wanted.insert((placed.cluster.clone(), name.clone()));
+                }
+            }
+        }
+        for (cluster, workload) in &self.wanted_copies {
+            let place = (cluster.clone(), workload.clone());
+            if wanted.contains(&place) && !copies.contains(&place) {
+                problems
+                    .push(format!("the copy of {workload} in {cluster} vanished while it was wanted there"));
+            }
+        }
+        self.wanted_copies = copies.intersection(&wanted).cloned().collect();
+        problems
+    }
+}
+
+/// Replicas placed and pending are those asked for, whatever happens.
+fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
+    let status = workload.status.as_ref()?;
+    if status.observed_generation != workload.metadata.generation
+        || workload.metadata.deletion_timestamp.is_some()
+    {
+        return None;
+    }
+    let locations = i32::try_from(workload.spec.placement.effective_locations()).unwrap_or(i32::MAX);
+    let asked = match workload.spec.replicas_mode {
+        ReplicasMode::PerLocation => workload.spec.replicas * locations,
+        ReplicasMode::Total => workload.spec.replicas,
+    };
+    let told = status.replicas + status.pending_replicas;
+    let name = workload.metadata.name.as_deref().unwrap_or_default();
+    (told != asked).then(|| format!("{name}: {asked} replicas asked for, {told} placed or pending"))
+}
+
+/// What must hold when nothing goes wrong any more and time has passed.
+pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
+    let mut problems = Vec::new();
+    let workloads = fleet.workloads().await;
+    let mut wanted: BTreeMap<(String, String), i32> = BTreeMap::new();
+    for workload in &workloads {
+        let name = workload.metadata.name.clone().unwrap_or_default();
+        let Some(status) = &workload.status else {
+            problems.push(format!("{name} has no status"));
+            continue;
+        };
+        let ready = conditions::find(&status.conditions, conditions::ConditionType::Ready);
+        let expected = if status.pending_replicas == 0 { "True" } else { "False" };
+        if ready.is_none_or(|ready| ready.status != expected) {
+            problems.push(format!("{name} with {} pending is Ready: {ready:?}", status.pending_replicas));
+        }
+        for placed in &status.placements {
+            wanted.insert((placed.cluster.clone(), name.clone()), placed.replicas);
+        }
+    }
+    for member in &fleet.members {
+        for copy in deployments(member).await {
+            let name = copy.metadata.name.clone().unwrap_or_default();
+            let replicas = copy.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+            match wanted.remove(&(member.name().to_owned(), name.clone())) {
+                Some(expected) if expected == replicas => {}
+                Some(expected) => problems
+                    .push(format!("{name} in {}: {replicas} replicas, {expected} decided", member.name())),
+                None => problems.push(format!("{name} in {} is an orphan", member.name())),
+            }
+        }
+        problems.extend(room_left_unused(member, &workloads).await);
+    }
+    problems
+        .extend(wanted.keys().map(|(cluster, name)| format!("{name} is not in {cluster} although decided")));
+    problems
+}
+
+/// A replica that is pending by policy must not fit anywhere it may go.
+async fn room_left_unused(
+    member: &portolan_sandbox::Cluster,
+    workloads: &[MultiClusterDeployment],
+) -> Vec<String> {
+    let client = member.client("observer");
+    let nodes: Api<Node> = Api::all(client.clone());
+    let pods: Api<Pod> = Api::all(client);
+    let nodes = nodes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+    let pods = pods.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+    let nodes: Vec<_> = nodes.iter().map(NodeFacts::of).collect();
+    let pods: Vec<_> = pods.iter().map(|pod| PodFacts::of(pod, "portolan.dev/workload")).collect();
+    let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished).count();
+    let mut problems = Vec::new();
+    if unbound > 0 {
+        problems.push(format!(
+            "{unbound} pods in {} have no node: more was placed there than fits",
+            member.name()
+        ));
+    }
+    let room = ClusterRoom::count(&nodes, &pods);
+    for workload in workloads {
+        let Some(status) = &workload.status else { continue };
+        let Ok(shape) = workload.spec.template.to_typed().map(|template| PodShape::of_template(&template))
+        else {
+            continue;
+        };
+        let Ok(shape) = shape else { continue };
+        let here = workload.spec.placement.locations.iter().any(|name| name == member.name());
+        let lacks = status
+            .placements
+            .iter()
+            .find(|placed| placed.cluster == member.name())
+            .map_or(0, |placed| placed.replicas)
+            < workload.spec.replicas;
+        if here
+            && lacks
+            && status.pending_replicas > 0
+            && workload.spec.replicas_mode == ReplicasMode::PerLocation
+            && room.fits(&shape) > 0
+        {
+            let name = workload.metadata.name.as_deref().unwrap_or_default();
+            problems.push(format!(
+                "{name} waits although {} has room for {}",
+                member.name(),
+                room.fits(&shape)
+            ));
+        }
+    }
+    problems
+}
+
+async fn deployments(member: &portolan_sandbox::Cluster) -> Vec<Deployment> {
+    let api: Api<Deployment> = Api::namespaced(member.client("observer"), NAMESPACE);
+    api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default()
+}

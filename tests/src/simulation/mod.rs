@@ -1,0 +1,11 @@
+//! Portolan's own controllers on sandbox clusters, on virtual time, with everything that can go wrong going wrong.
+//!
+//! A seed decides the fleet, what users do, which requests fail and where the controller crashes. The same seed gives
+//! the same history, event by event.
+
+mod harness;
+mod invariants;
+mod scenario;
+
+pub use harness::{Fleet, InProcess, apply};
+pub use scenario::{Outcome, simulate};

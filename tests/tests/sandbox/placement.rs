@@ -1,0 +1,192 @@
+//! The walking skeleton on the sandbox: the same controller as on the lab, on virtual time.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
+use portolan_runtime::Seed;
+use portolan_sandbox::{NodeConfig, World, WorldConfig};
+use portolan_tests::simulation::{Fleet, apply};
+use portolan_tests::{NAMESPACE, workload};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Two members of one node with two CPUs each, and the controller at work.
+async fn start() -> (Fleet, JoinHandle<()>) {
+    let start = Timestamp::from_second(1_800_000_000).unwrap();
+    let world = World::new(WorldConfig { seed: 1, start, ..WorldConfig::default() });
+    let fleet = Fleet::new(
+        world.clone(),
+        &[("c2", 1, NodeConfig::new("2", "8Gi")), ("c3", 1, NodeConfig::new("3", "8Gi"))],
+    )
+    .await;
+    let controller = tokio::spawn(Fleet::control(world, fleet.hub.clone(), Seed::new(1)));
+    (fleet, controller)
+}
+
+async fn status(fleet: &Fleet, name: &str) -> MultiClusterDeploymentStatus {
+    let api: Api<MultiClusterDeployment> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
+    api.get(name).await.unwrap().status.unwrap_or_default()
+}
+
+async fn replicas(fleet: &Fleet, member: usize, name: &str) -> Option<i32> {
+    let api: Api<Deployment> = Api::namespaced(fleet.members[member].client("user"), NAMESPACE);
+    api.get_opt(name).await.unwrap().and_then(|deployment| deployment.spec?.replicas)
+}
+
+async fn patch(fleet: &Fleet, name: &str, spec: Value) {
+    let api: Api<MultiClusterDeployment> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
+    api.patch(name, &PatchParams::default(), &Patch::Merge(json!({ "spec": spec }))).await.unwrap();
+}
+
+fn asking(cpu: &str) -> Value {
+    json!([{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}])
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn affinity_places_in_all_named_clusters_and_reports_back() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2", "c3"]}))).await;
+    pass(20).await;
+    let status = status(&fleet, "web").await;
+    assert_eq!(status.locations_summary.as_deref(), Some("c2=2,c3=2"));
+    assert_eq!(status.ready_summary.as_deref(), Some("4/4"));
+    assert_eq!((status.ready_replicas, status.scale_replicas), (4, 2));
+    assert_eq!(status.conditions[0].type_, "Ready");
+    assert_eq!(status.conditions[0].status, "True", "{}", status.conditions[0].message);
+    assert_eq!(status.selector.as_deref(), Some("app=web"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn worst_fit_takes_the_roomiest_and_counts_what_others_hold() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let mut first = workload("first", 2, json!({"placementPolicy": "worst-fit"}));
+    first["spec"]["template"]["spec"]["containers"] = asking("1");
+    let mut second = first.clone();
+    second["metadata"]["name"] = json!("second");
+    apply(&user, &first).await;
+    apply(&user, &second).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "first").await.locations_summary.as_deref(), Some("c3=2"));
+    let second = status(&fleet, "second").await;
+    assert_eq!(second.locations_summary.as_deref(), Some("c2=2"), "two of three CPUs of c3 are taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_waits_with_reasons_until_there_is_room() {
+    let (fleet, _controller) = start().await;
+    let mut large = workload("large", 3, json!({"locations": ["c2"]}));
+    large["spec"]["template"]["spec"]["containers"] = asking("900m");
+    apply(&fleet.hub.client("user"), &large).await;
+    pass(20).await;
+    let waiting = status(&fleet, "large").await;
+    assert_eq!((waiting.replicas, waiting.pending_replicas), (2, 1));
+    assert_eq!(waiting.pending[0].reason, "NoRoom");
+    patch(&fleet, "large", json!({"replicas": 2})).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "large").await.ready_summary.as_deref(), Some("2/2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_member_keeps_its_replicas_and_a_closed_namespace_gets_none() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 2, json!({"locations": ["c2", "c3"]}))).await;
+    pass(20).await;
+    fleet.world.partition("controller", "c3");
+    pass(20).await;
+    let silent = status(&fleet, "web").await;
+    assert_eq!(silent.conditions[0].status, "Unknown");
+    assert_eq!(silent.locations_summary.as_deref(), Some("c2=2,c3=2"), "silence is not absence");
+    assert_eq!(replicas(&fleet, 1, "web").await, Some(2));
+    patch(&fleet, "web", json!({"replicas": 3})).await;
+    pass(20).await;
+    let grown = status(&fleet, "web").await;
+    assert_eq!(grown.locations_summary.as_deref(), Some("c2=3,c3=2"));
+    assert_eq!(grown.pending[0].reason, "Unreachable");
+    fleet.world.heal("controller", "c3");
+    pass(40).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("6/6"));
+
+    let mut closed = json!({"apiVersion": "v1", "kind": "Namespace"});
+    closed["metadata"] = json!({"name": NAMESPACE, "labels": {"portolan.dev/placement": "no"}});
+    apply(&fleet.members[0].client("user"), &closed).await;
+    apply(&user, &workload("late", 1, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let refused = status(&fleet, "late").await;
+    assert_eq!(refused.pending[0].reason, "NamespaceClosed");
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(3), "what is there stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_move_surges_first() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    patch(&fleet, "web", json!({"locations": ["c3"]})).await;
+    let mut moved = false;
+    for _ in 0..400 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut ready = 0;
+        for member in &fleet.members {
+            let api: Api<Deployment> = Api::namespaced(member.client("user"), NAMESPACE);
+            let copy = api.get_opt("web").await.unwrap();
+            ready += copy.and_then(|copy| copy.status?.ready_replicas).unwrap_or(0);
+        }
+        assert!(ready >= 2, "only {ready} replicas were ready during the move");
+        moved |= replicas(&fleet, 0, "web").await.is_none();
+    }
+    assert!(moved, "the old copy was never removed");
+    assert_eq!(status(&fleet, "web").await.locations_summary.as_deref(), Some("c3=2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_waits_for_a_member_that_is_away() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2", "c3"]}))).await;
+    pass(20).await;
+    fleet.world.partition("controller", "c3");
+    pass(20).await;
+    let api: Api<MultiClusterDeployment> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
+    api.delete("web", &Default::default()).await.unwrap();
+    pass(20).await;
+    assert_eq!(replicas(&fleet, 0, "web").await, None);
+    let held_up = status(&fleet, "web").await;
+    assert_eq!(held_up.conditions[0].reason, "AwaitingMember");
+    fleet.world.heal("controller", "c3");
+    pass(60).await;
+    assert!(api.get_opt("web").await.unwrap().is_none());
+    assert_eq!(replicas(&fleet, 1, "web").await, None, "no orphan");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_ours_is_not_taken_over() {
+    let (fleet, _controller) = start().await;
+    let theirs = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "theirs"}},
+            "template": {"metadata": {"labels": {"app": "theirs"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    });
+    apply(&fleet.members[0].client("user"), &theirs).await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let refused = status(&fleet, "web").await;
+    assert_eq!(refused.placements[0].reason.as_deref(), Some("NameTaken"));
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(1));
+    let api: Api<Deployment> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    api.delete("web", &Default::default()).await.unwrap();
+    pass(60).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "it is tried again");
+}
