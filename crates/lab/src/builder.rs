@@ -103,7 +103,8 @@ impl LabBuilder {
 
     /// Starts the lab and waits until all nodes are Ready and DNS answers. What was started is cleared away on failure.
     pub async fn start(self) -> Result<Lab> {
-        Lab::start(self).await
+        // Boxed because it is large, and callers' futures would be with it.
+        Box::pin(Lab::start(self)).await
     }
 
     pub(crate) fn is_detached(&self) -> bool {

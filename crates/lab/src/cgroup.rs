@@ -104,6 +104,21 @@ impl Hierarchies {
         Ok(entries)
     }
 
+    /// Finishes the group once its namespace exists: version 2 allows no processes in a group that has inner ones with
+    /// controllers, so they move into a leaf of it.
+    pub(crate) fn settle(&self, group: &str) -> Result<()> {
+        let Hierarchies::V2(mount) = self else { return Ok(()) };
+        let dir = mount.join(group);
+        let settle = || -> std::io::Result<()> {
+            fs::create_dir_all(dir.join(LEAF))?;
+            for pid in fs::read_to_string(dir.join("cgroup.procs"))?.lines() {
+                fs::write(dir.join(LEAF).join("cgroup.procs"), pid)?;
+            }
+            enable_controllers(&dir)
+        };
+        settle().with_context(|| format!("cannot prepare cgroup {}", dir.display()))
+    }
+
     /// The files through which a later process enters the group that [`make`](Self::make) made.
     pub(crate) fn entries(&self, group: &str) -> Vec<PathBuf> {
         match self {
@@ -278,6 +293,32 @@ mod tests {
         let found = Hierarchies::parse("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").unwrap();
         assert_eq!(found, Hierarchies::V2("/sys/fs/cgroup".into()));
         assert_eq!(found.entries("lab/n"), [PathBuf::from("/sys/fs/cgroup/lab/n/init/cgroup.procs")]);
+    }
+
+    #[test]
+    fn processes_of_version_2_settle_in_a_leaf_and_are_found_there() {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let unified = mounts
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>())
+            .find(|fields| fields[2] == "cgroup2");
+        let (true, Some(unified)) = (nix::unistd::geteuid().is_root(), unified) else {
+            eprintln!("SKIPPED: needs root and a cgroup2 mount");
+            return;
+        };
+        let hierarchies = Hierarchies::V2(unified[1].into());
+        let group = format!("portolan-lab-test-{}/node", std::process::id());
+        let entries = hierarchies.make(&group).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        fs::write(&entries[0], child.id().to_string()).unwrap();
+        hierarchies.settle(&group).unwrap();
+        let settled = fs::read_to_string(&hierarchies.entries(&group)[0]).unwrap();
+        let found = hierarchies.processes(&group);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        hierarchies.remove(group.split('/').next().unwrap(), Duration::from_secs(10)).unwrap();
+        assert_eq!(settled.trim(), child.id().to_string());
+        assert_eq!(found, BTreeSet::from([child.id()]));
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Cluster {
     pub async fn wait_for_pod(&self, namespace: &str, name: &str, limit: Duration) -> Result<Pod> {
         let pods: Api<Pod> = Api::namespaced(self.client().await?, namespace);
         self.wait_until(&format!("pod {namespace}/{name} is Ready"), limit, async || {
-            let Some(pod) = pods.get_opt(name).await? else {
+            let Some(pod) = Box::pin(pods.get_opt(name)).await? else {
                 return Ok(Seen::NotYet("there is no such pod".to_owned()));
             };
             Ok(if is_ready(&pod) { Seen::Ready(pod) } else { Seen::NotYet(describe(&pod)) })
@@ -48,7 +48,7 @@ impl Cluster {
     ) -> Result<Deployment> {
         let deployments: Api<Deployment> = Api::namespaced(self.client().await?, namespace);
         self.wait_until(&format!("deployment {namespace}/{name} is complete"), limit, async || {
-            let Some(found) = deployments.get_opt(name).await? else {
+            let Some(found) = Box::pin(deployments.get_opt(name)).await? else {
                 return Ok(Seen::NotYet("there is no such deployment".to_owned()));
             };
             let wanted = found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);

@@ -56,6 +56,7 @@ pub(crate) async fn boot(lab: &LabState, cluster: &ClusterState, node: &Node) ->
         Ok(Seen::NotYet(said))
     })
     .await?;
+    hierarchies.settle(&node.group)?;
     connect(lab, cluster, node).await
 }
 

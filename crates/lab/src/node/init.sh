@@ -39,11 +39,6 @@ ln -s fd/2 dev/stderr
 
 if [ "$LAB_HIERARCHIES" = v2 ]; then
     mount -t cgroup2 cgroup2 sys/fs/cgroup
-    mkdir sys/fs/cgroup/init
-    echo 0 >sys/fs/cgroup/init/cgroup.procs
-    for controller in $(cat sys/fs/cgroup/cgroup.controllers); do
-        echo "+$controller" >sys/fs/cgroup/cgroup.subtree_control
-    done
 else
     mount -t tmpfs -o mode=0755 tmpfs sys/fs/cgroup
     for hierarchy in $LAB_HIERARCHIES; do

@@ -2,6 +2,8 @@
 
 use anyhow::{Result, ensure};
 use portolan_lab::{Cluster, Lab, Seen};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
 
 use crate::support::{LIMIT, exec, exec_until};
 
@@ -14,6 +16,23 @@ pub(crate) async fn prove_reachable(c1: &Cluster, c2: &Cluster) -> Result<()> {
         let said = ask_from_node(from, to).await?;
         ensure!(said.contains(VERSION), "from node {}: {said}", from.control_plane().name());
     }
+    Ok(())
+}
+
+/// A server on the host, such as a controller under test, is reached from pods.
+pub(crate) async fn prove_host_is_reachable(lab: &Lab) -> Result<()> {
+    let listener = TcpListener::bind((lab.host_address()?, 0)).await?;
+    let url = format!("http://{}/", listener.local_addr()?);
+    let answer = async {
+        let (mut connection, _) = listener.accept().await?;
+        connection.write_all(b"HTTP/1.0 200 OK\r\n\r\nfrom the host").await?;
+        connection.shutdown().await?;
+        Ok::<(), anyhow::Error>(())
+    };
+    let command = ["wget", "-q", "-T", "5", "-O", "-", &url];
+    let ask = exec(lab.cluster("c1")?, "client", &command);
+    let (_, said) = tokio::time::timeout(LIMIT, async { tokio::try_join!(answer, ask) }).await??;
+    ensure!(said == "from the host", "{said:?}");
     Ok(())
 }
 

@@ -32,6 +32,7 @@ async fn two_clusters() -> Result<()> {
     step("pods run, logs and exec work", pods::prove(c1)).await?;
     step("services and DNS answer", services::prove(c1)).await?;
     step("each API is reached from the other cluster", links::prove_reachable(c1, c2)).await?;
+    step("the host is reached from a pod", links::prove_host_is_reachable(&lab)).await?;
     step("the kubelet's checkpoint yields an archive", checkpoint::prove(c1)).await?;
     step("killed components lose nothing", components::prove(c1)).await?;
     step("the link is cut and healed", links::prove_cut_and_heal(&lab)).await?;

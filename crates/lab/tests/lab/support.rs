@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 /// How long anything in a lab may take on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
 /// Whether labs can run here. Skipping is loud, and forbidden in continuous integration.
 pub(crate) fn can_run() -> bool {
