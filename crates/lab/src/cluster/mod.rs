@@ -1,6 +1,7 @@
 //! A cluster: a control plane and nodes that run pods.
 
 mod bring_up;
+mod control;
 mod waiting;
 
 use std::path::{Path, PathBuf};
@@ -56,6 +57,14 @@ impl Cluster {
         &self.nodes
     }
 
+    /// A node by its name.
+    pub fn node(&self, name: &str) -> Result<&Node> {
+        self.nodes.iter().find(|node| node.name() == name).with_context(|| {
+            let known: Vec<&str> = self.nodes.iter().map(Node::name).collect();
+            format!("cluster {} has no node {name:?}; it has {}", self.name(), known.join(", "))
+        })
+    }
+
     /// The node that runs the control plane.
     pub fn control_plane(&self) -> &Node {
         // A cluster without nodes is refused by the builder.
@@ -102,47 +111,6 @@ impl Cluster {
     pub async fn load_image(&self, archive: &Path) -> Result<()> {
         futures::future::try_join_all(self.nodes.iter().map(|node| node.load_image(archive))).await?;
         Ok(())
-    }
-
-    /// Asks a component to end, and ends it after a few seconds if it has not: on the node of the control plane, or on every node if it is one
-    /// that runs everywhere.
-    pub async fn stop(&self, component: Component) -> Result<()> {
-        for node in self.nodes_of(component)? {
-            node.stop(component).await?;
-        }
-        Ok(())
-    }
-
-    /// Ends a component without letting it do anything more, as a crash does.
-    pub async fn kill(&self, component: Component) -> Result<()> {
-        for node in self.nodes_of(component)? {
-            node.kill(component).await?;
-        }
-        Ok(())
-    }
-
-    /// Starts a component that was stopped or killed and waits until it answers.
-    pub async fn start(&self, component: Component) -> Result<()> {
-        for node in self.nodes_of(component)? {
-            self.spawn(component, node).await?;
-            self.wait_until_up(component, node).await?;
-        }
-        Ok(())
-    }
-
-    /// Stops and starts a component.
-    pub async fn restart(&self, component: Component) -> Result<()> {
-        self.stop(component).await?;
-        self.start(component).await
-    }
-
-    fn nodes_of(&self, component: Component) -> Result<&[Node]> {
-        ensure!(
-            component != Component::Kwok || self.state.kwok > 0,
-            "cluster {} has no kwok: it was made without simulated nodes",
-            self.name()
-        );
-        Ok(if component.is_control_plane() { &self.nodes[..1] } else { &self.nodes })
     }
 
     async fn spawn(&self, component: Component, node: &Node) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Starting a node: namespaces, file system, link to the switch, routes.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +20,15 @@ pub(crate) async fn boot(lab: &LabState, cluster: &ClusterState, node: &Node) ->
     for dir in ["etc", "log", "run", "root", "var"] {
         let dir = node.dir.join(dir);
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    }
+    // A node that was on before has left them.
+    for mark in ["ready", "init.pid"] {
+        match fs::remove_file(node.dir.join(mark)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {mark} of node {}", node.name()));
+            }
+            _ => {}
+        }
     }
     let script = node.dir.join("init.sh");
     fs::write(&script, include_str!("init.sh"))

@@ -180,6 +180,21 @@ impl Node {
         self.wait_until_gone(component, process, END_LIMIT).await
     }
 
+    /// Ends everything on the node at once.
+    pub(crate) async fn power_off(&self) -> Result<()> {
+        let hierarchies = Hierarchies::of_host()?;
+        hierarchies.thaw(&self.group);
+        let pid = self.init_pid()?;
+        kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL)
+            .with_context(|| format!("cannot end the first process {pid} of node {}", self.name()))?;
+        let what = format!("everything on node {} has ended", self.name());
+        until(&what, END_LIMIT, Duration::from_millis(10), async || {
+            let left = hierarchies.processes(&self.group);
+            Ok(if left.is_empty() { Seen::Ready(()) } else { Seen::NotYet(format!("processes {left:?}")) })
+        })
+        .await
+    }
+
     /// Process id and start time of a running component.
     fn running(&self, component: Component) -> Result<(u32, u64)> {
         let running = self.pid_of(component).and_then(|pid| Some((pid, process::start_time(pid)?)));

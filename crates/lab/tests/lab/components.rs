@@ -55,6 +55,31 @@ pub(crate) async fn prove(cluster: &Cluster) -> Result<()> {
     exec_until(cluster, "afterwards", "wget -q -T 2 -O - http://pair/", "pair").await
 }
 
+/// A node that loses its power comes back with its pods.
+pub(crate) async fn prove_power_cycle(cluster: &Cluster) -> Result<()> {
+    let node = cluster.nodes()[1].name();
+    let before = cluster.wait_for_pod("default", "pair", LIMIT).await?;
+    ensure!(before.spec.and_then(|spec| spec.node_name).as_deref() == Some(node), "pair is not on {node}");
+    cluster.power_off(node).await?;
+    ensure!(
+        !cluster.node(node)?.is_running() && cluster.node(node)?.exec(&["true"]).await.is_err(),
+        "{node} is on"
+    );
+    cluster.power_on(node).await?;
+
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client().await?);
+    cluster
+        .wait_until("both containers were started again", LIMIT, async || {
+            let now = Box::pin(pods.get("pair")).await?;
+            ensure!(now.metadata.uid == before.metadata.uid, "it is another pod");
+            let statuses = now.status.and_then(|status| status.container_statuses).unwrap_or_default();
+            let started = statuses.iter().all(|status| status.ready && status.restart_count == 1);
+            Ok(if started { Seen::Ready(()) } else { Seen::NotYet(format!("{statuses:?}")) })
+        })
+        .await?;
+    exec_until(cluster, "client", "wget -q -T 2 -O - http://pair/", "pair").await
+}
+
 async fn pods(cluster: &Cluster) -> Result<Pods> {
     let pods: Api<Pod> = Api::all(cluster.client().await?);
     let mut found = Pods::new();

@@ -54,6 +54,7 @@ async fn two_nodes_and_a_crash() -> Result<()> {
 
     step("pods of two nodes reach one another", Box::pin(services::prove_across_nodes(c1))).await?;
     step("simulated nodes take pods", simulated::prove(c1)).await?;
+    step("a node that loses its power comes back", components::prove_power_cycle(c1)).await?;
 
     let lived = before.of_lab(&lab)?;
     let name = lab.name().to_owned();
