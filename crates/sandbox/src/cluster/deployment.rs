@@ -55,6 +55,14 @@ impl Controller for Deployments {
                     queue.add(Item::new(TABLE, &ObjectKey::new(&seen.key.namespace, text(owner, "/name"))));
                 }
             }
+            // With strategy Recreate, new pods wait until the last old one is gone.
+            "/pods" if seen.kind == EventKind::Deleted => {
+                let set = controller_of(&seen.object).filter(|owner| text(owner, "/kind") == "ReplicaSet");
+                let hash = format!("-{}", text(&seen.object, "/metadata/labels/pod-template-hash"));
+                if let Some(name) = set.and_then(|set| text(set, "/name").strip_suffix(&hash)) {
+                    queue.add(Item::new(TABLE, &ObjectKey::new(&seen.key.namespace, name)));
+                }
+            }
             _ => {}
         }
     }
