@@ -1,6 +1,6 @@
 //! The state of one cluster's API server. Every request runs on it from start to end, without interruption.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -26,6 +26,8 @@ pub(crate) struct Api {
     pub(crate) clock: Clock,
     pub(crate) log: EventLog,
     pub(crate) addresses: BTreeSet<u32>,
+    /// Simulated nodes that have fallen silent, and since when.
+    pub(crate) silent_nodes: BTreeMap<Arc<str>, Timestamp>,
     pub(crate) rules: Validator,
     /// What the present request is warned of.
     pub(crate) warnings: Vec<String>,
@@ -80,6 +82,7 @@ impl Api {
             clock,
             log,
             addresses: BTreeSet::new(),
+            silent_nodes: BTreeMap::new(),
             rules: Validator::new(),
             warnings: Vec::new(),
             random: seed.child("identifiers").rng(),

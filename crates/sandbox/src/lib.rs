@@ -15,6 +15,7 @@ mod registry;
 mod schema;
 mod server;
 mod store;
+mod table;
 mod verbs;
 mod world;
 

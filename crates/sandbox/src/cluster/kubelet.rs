@@ -84,8 +84,8 @@ impl Controller for Kubelet {
     }
 
     fn observe(&mut self, seen: &Seen, view: &View, queue: &mut Queue) {
-        if &*seen.table == "/nodes" && seen.kind == EventKind::Added {
-            // Pods may have been bound to a node before it was there.
+        if &*seen.table == "/nodes" && seen.kind != EventKind::Deleted {
+            // Pods may have been bound to a node before it was there, or while it was silent.
             for (key, pod) in view.pods.iter().filter(|(_, pod)| pod.node == seen.key.name) {
                 if !pod.over {
                     queue.add(Item::new("/pods", key));
@@ -105,7 +105,9 @@ impl Controller for Kubelet {
     fn reconcile(&mut self, item: &Item, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
         let Some(found) = api.store.get("/pods", &item.key) else { return Ok(None) };
         let pod = found.value();
-        let simulated = view.nodes.get(text(&pod, "/spec/nodeName")).is_some_and(|node| node.simulated);
+        let node = text(&pod, "/spec/nodeName");
+        let simulated =
+            view.nodes.get(node).is_some_and(|node| node.simulated) && !api.silent_nodes.contains_key(node);
         let Some((step, after)) = self.next_step(&pod).filter(|_| simulated) else {
             self.steps.remove(&item.key);
             return Ok(None);
@@ -125,6 +127,13 @@ impl Controller for Kubelet {
             Step::End => self.end(api, &item.key, &pod)?,
             Step::Stop => {
                 let row = api.row("", "pods")?;
+                // Whoever holds the pod with a finalizer sees how it ended.
+                let running = matches!(text(&pod, "/status/phase"), "Running" | "Pending");
+                if running && pod.pointer("/metadata/finalizers").is_some() {
+                    api.modify(&row, &item.key, Part::Status, self.name(), |object| {
+                        object["status"]["phase"] = json!("Failed");
+                    })?;
+                }
                 let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
                 api.remove_object(&row, &item.key, &options)?;
             }

@@ -3,10 +3,15 @@
 mod bootstrap;
 mod definitions;
 mod deployment;
+mod disruption;
+mod endpoints;
 mod events;
 mod garbage;
+mod indexes;
+mod job;
 mod kubelet;
 mod namespaces;
+mod nodes;
 mod queue;
 mod replicaset;
 mod rollout;
@@ -93,8 +98,12 @@ impl Manager {
                 Box::new(garbage::Garbage::default()),
                 Box::new(deployment::Deployments),
                 Box::new(replicaset::ReplicaSets),
+                Box::new(job::Jobs),
+                Box::new(nodes::Nodes),
                 Box::new(scheduler::Scheduler::default()),
                 Box::new(kubelet::Kubelet::new(config)),
+                Box::new(endpoints::Endpoints::default()),
+                Box::new(disruption::Disruption::default()),
             ],
             view: View::default(),
             queue: Queue::default(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::events::{Happening, record};
+use super::nodes::tolerates;
 use super::queue::{Item, Queue};
 use super::view::{Amounts, NodeView, View, pod_requests};
 use super::{Controller, Seen, deleting, set_condition, text};
@@ -161,16 +162,10 @@ fn refusals(pod: &Value, node: &NodeView, requests: &Amounts, used: &Amounts) ->
 fn untolerated<'a>(pod: &Value, node: &'a Value) -> Option<&'a Value> {
     let taints = node.pointer("/spec/taints").and_then(Value::as_array)?;
     let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
-    taints.iter().filter(|taint| text(taint, "/effect") != "PreferNoSchedule").find(|taint| {
-        !tolerations.into_iter().flatten().any(|toleration| {
-            let key = text(toleration, "/key");
-            let effect = text(toleration, "/effect");
-            let exists = text(toleration, "/operator") == "Exists";
-            (effect.is_empty() || effect == text(taint, "/effect"))
-                && (key.is_empty() && exists || key == text(taint, "/key"))
-                && (exists || text(toleration, "/value") == text(taint, "/value"))
-        })
-    })
+    taints
+        .iter()
+        .filter(|taint| text(taint, "/effect") != "PreferNoSchedule")
+        .find(|taint| !tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint)))
 }
 
 fn selected(pod: &Value, node: &Value) -> bool {

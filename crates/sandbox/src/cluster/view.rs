@@ -16,7 +16,11 @@ pub(super) type Amounts = BTreeMap<Arc<str>, i128>;
 /// A pod in brief.
 #[derive(Clone, Debug)]
 pub(super) struct PodView {
+    pub(super) uid: Arc<str>,
     pub(super) owner: Option<Arc<str>>,
+    /// An object, or null.
+    pub(super) labels: Value,
+    pub(super) address: Arc<str>,
     pub(super) node: Arc<str>,
     pub(super) over: bool,
     pub(super) ready: bool,
@@ -84,6 +88,16 @@ impl View {
         keys.filter_map(|key| self.pods.get_key_value(key))
     }
 
+    /// The pods of a namespace.
+    pub(super) fn pods_in<'a>(
+        &'a self,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a PodView)> {
+        let namespace: Arc<str> = namespace.into();
+        let first = ObjectKey { namespace: namespace.clone(), name: "".into() };
+        self.pods.range(first..).take_while(move |(key, _)| key.namespace == namespace)
+    }
+
     fn forget_pod(&mut self, key: &ObjectKey) {
         let Some(pod) = self.pods.remove(key) else { return };
         if let Some(owner) = &pod.owner {
@@ -125,6 +139,9 @@ fn remove_from(index: &mut BTreeMap<Arc<str>, BTreeSet<ObjectKey>>, owner: &Arc<
 fn pod_view(object: &Value) -> PodView {
     let phase = text(object, "/status/phase");
     PodView {
+        uid: text(object, "/metadata/uid").into(),
+        labels: object.pointer("/metadata/labels").cloned().unwrap_or_default(),
+        address: text(object, "/status/podIP").into(),
         owner: controller_of(object).map(|owner| text(owner, "/uid").into()),
         node: text(object, "/spec/nodeName").into(),
         over: matches!(phase, "Succeeded" | "Failed"),

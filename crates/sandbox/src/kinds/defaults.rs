@@ -13,13 +13,6 @@ pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
         ("", "Pod") => pod_spec(object.get_mut("spec")),
         ("", "Service") => service(object),
         ("", "Secret") => secret(object),
-        ("", "Namespace") => {
-            ensure(object, "spec", json!({}));
-            if let Some(spec) = object.get_mut("spec") {
-                ensure(spec, "finalizers", json!(["kubernetes"]));
-            }
-        }
-        ("", "Event") => {}
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => {
             if let Some(spec) = object.get_mut("spec") {

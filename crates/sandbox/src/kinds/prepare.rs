@@ -30,6 +30,7 @@ pub(crate) fn prepare_create(
                 ensure(metadata, "labels", json!({}));
                 metadata["labels"]["kubernetes.io/metadata.name"] = name;
             }
+            object["spec"]["finalizers"] = json!(["kubernetes"]);
             object["status"] = json!({"phase": "Active"});
         }
         ("", "Pod") => pod(object),

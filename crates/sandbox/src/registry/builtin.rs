@@ -156,6 +156,7 @@ fn build() -> Rows {
                 .collect(),
             node: schema::builtin(group, version, kind),
             custom: false,
+            columns: Vec::new(),
             definition: None,
         };
         rows.insert((row.group.clone(), row.version.clone(), row.plural.clone()), Arc::new(row));

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Generation, Resource, ScalePaths};
 use crate::crd::Definition;
 use crate::schema::{self, Node};
+use crate::table::PrinterColumn;
 
 /// A row for every served version of an established definition.
 pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
@@ -58,6 +59,7 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
                 .collect(),
             node: schema.map_or(Node::Any, schema::custom),
             custom: true,
+            columns: PrinterColumn::of(version),
             definition: schema.map(Definition::of),
         });
     }

@@ -87,6 +87,16 @@ fn entries(row: &Resource) -> Vec<Value> {
             "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"],
         }));
     }
+    let posted: &[(&str, &str, &str, &str)] = match (row.custom, row.group.as_str(), row.plural.as_str()) {
+        (false, "", "pods") => &[("binding", "", "v1", "Binding"), ("eviction", "policy", "v1", "Eviction")],
+        _ => &[],
+    };
+    for (subresource, group, version, kind) in posted {
+        out.push(json!({
+            "name": format!("{}/{subresource}", row.plural), "singularName": "", "namespaced": row.namespaced,
+            "group": group, "version": version, "kind": kind, "verbs": ["create"],
+        }));
+    }
     if row.status {
         out.push(json!({
             "name": format!("{}/status", row.plural), "singularName": "", "namespaced": row.namespaced,

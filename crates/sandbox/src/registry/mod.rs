@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::crd::Definition;
 use crate::error::About;
 use crate::schema::Node;
+use crate::table::PrinterColumn;
 
 /// Where a resource's `scale` finds its numbers, as JSON pointers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(crate) struct Resource {
     pub(crate) node: Node,
     /// From a custom resource definition.
     pub(crate) custom: bool,
+    /// The printer columns of a custom resource.
+    pub(crate) columns: Vec<PrinterColumn>,
     /// The schema of a custom resource.
     pub(crate) definition: Option<Arc<Definition>>,
 }

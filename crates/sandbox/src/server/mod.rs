@@ -1,5 +1,6 @@
 //! From an HTTP request to a verb, and from its outcome to an HTTP answer.
 
+mod form;
 mod path;
 mod query;
 mod route;
@@ -13,6 +14,8 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::verbs::WatchBody;
+
+pub(crate) use form::Form;
 
 /// A request, received whole.
 pub(crate) struct Request {

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::path::{self, Path, ResourcePath};
 use super::query::Query;
-use super::{Reply, ReplyBody, Request, Server};
+use super::{Form, Reply, ReplyBody, Request, Server};
 use crate::api::{Answer, UnknownFields, Writer};
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
+use crate::store::ObjectKey;
 use crate::verbs::{
-    DeleteOptions, ListRequest, Part, Patch, PatchRequest, Propagation, WatchBody, WatchRequest, present,
+    DeleteOptions, ListRequest, Part, Patch, PatchRequest, Propagation, WatchBody, WatchRequest,
 };
 
 const PATCHES: &[&str] = &[
@@ -38,6 +39,8 @@ pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiErro
         Some("status") if call.row.status => call.part(Part::Status),
         Some("finalize") if call.row.is("", "namespaces") => call.part(Part::Finalize),
         Some("scale") if call.row.scale.is_some() => call.scale(),
+        Some("binding") if call.row.is("", "pods") => call.bind(),
+        Some("eviction") if call.row.is("", "pods") => call.evict(),
         Some(_) => Err(ApiError::no_such_path()),
     }
 }
@@ -63,6 +66,13 @@ fn fixed(server: &Server, request: &Request, path: Path) -> Result<Reply, ApiErr
         Path::Resource(_) | Path::Unknown => return Ok(Reply::text(404, "404 page not found\n")),
     };
     Ok(Reply::value(200, &value))
+}
+
+fn success() -> Reply {
+    Reply::value(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    )
 }
 
 struct Call<'a> {
@@ -106,8 +116,9 @@ impl Call<'_> {
     }
 
     fn get(&self, name: &str) -> Result<Reply, ApiError> {
-        let found = self.server.api().live(&self.row, self.namespace(), name)?;
-        Ok(Reply::json(200, present(&self.row, &found)))
+        let api = self.server.api();
+        let found = api.live(&self.row, self.namespace(), name)?;
+        Ok(Reply::json(200, self.form().one(&self.row, &found, true, api.now())))
     }
 
     fn list(&self) -> Result<Reply, ApiError> {
@@ -121,7 +132,7 @@ impl Call<'_> {
         };
         let api = self.server.api();
         let page = api.list(&self.row, &list)?;
-        Ok(Reply::json(200, api.write_list(&self.row, &page)))
+        Ok(Reply::json(200, self.form().page(&self.row, &page, api.now())))
     }
 
     fn watch(&self) -> Result<Reply, ApiError> {
@@ -132,6 +143,7 @@ impl Call<'_> {
             bookmarks: self.query.flag("allowWatchBookmarks")?,
             send_initial_events: self.query.flag("sendInitialEvents")?,
             timeout: self.query.watch_time()?,
+            form: self.form(),
         };
         let body = WatchBody::open(&self.server.api, &self.row, watch)?;
         Ok(Reply {
@@ -215,9 +227,44 @@ impl Call<'_> {
         Ok(Reply::value(200, &scale))
     }
 
+    fn bind(&self) -> Result<Reply, ApiError> {
+        let (body, key) = (self.posted()?, self.key());
+        let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+        if node.is_empty() {
+            let cause = Cause::required("target.name", "");
+            return Err(ApiError::invalid("", "Binding", &key.name, &[cause]));
+        }
+        if !self.query.dry_run()? {
+            self.server.api().bind(&key, node, &self.manager())?;
+        }
+        Ok(success())
+    }
+
+    fn evict(&self) -> Result<Reply, ApiError> {
+        let (body, key) = (self.posted()?, self.key());
+        let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+        let options: DeleteOptions = serde_json::from_value(options)
+            .map_err(|error| ApiError::bad_request(format!("deleteOptions cannot be read: {error}")))?;
+        let writer = self.delete_writer(&options)?;
+        self.server.api().evict(&key, &options, &writer)?;
+        Ok(success())
+    }
+
+    /// The body of a request that can only be a POST.
+    fn posted(&self) -> Result<Value, ApiError> {
+        if self.request.method == Method::POST { self.body() } else { Err(ApiError::method_not_allowed()) }
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace(), self.target.name.as_deref().unwrap_or_default())
+    }
+
     fn answer(&self, code: u16, answer: &Answer) -> Reply {
         match answer {
-            Answer::Stored(stored) => Reply::json(code, present(&self.row, stored)),
+            Answer::Stored(stored) => {
+                let now = self.server.api().now();
+                Reply::json(code, self.form().one(&self.row, stored, true, now))
+            }
             Answer::Value(value) => Reply::value(code, value),
         }
     }
@@ -277,6 +324,10 @@ impl Call<'_> {
         let agent = self.header(header::USER_AGENT).split('/').next().unwrap_or_default();
         let named = self.query.text("fieldManager").or(Some(agent).filter(|agent| !agent.is_empty()));
         named.unwrap_or(&self.request.party).to_owned()
+    }
+
+    fn form(&self) -> Form {
+        Form::of(self.header(header::ACCEPT), self.query.text("includeObject"))
     }
 
     fn header(&self, name: header::HeaderName) -> &str {

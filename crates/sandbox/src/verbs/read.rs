@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::convert;
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::registry::Resource;
@@ -98,35 +96,6 @@ impl Api {
         let rest = all.len().saturating_sub(limit);
         all.truncate(limit);
         Ok(page(all, revision, rest, selector))
-    }
-
-    /// A page in its written form.
-    pub(crate) fn write_list(&self, row: &Resource, page: &Page) -> Bytes {
-        let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
-        if let Some(next) = &page.next {
-            metadata["continue"] = json!(next);
-        }
-        if let Some(remaining) = page.remaining {
-            metadata["remainingItemCount"] = json!(remaining);
-        }
-        let size: usize = page.items.iter().map(|item| item.bytes.len() + 1).sum();
-        let mut out = BytesMut::with_capacity(size + 256);
-        out.put_slice(
-            format!(
-                "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
-                row.kind,
-                row.api_version()
-            )
-            .as_bytes(),
-        );
-        for (index, item) in page.items.iter().enumerate() {
-            if index > 0 {
-                out.put_u8(b',');
-            }
-            out.put_slice(&convert::present(row, item));
-        }
-        out.put_slice(b"]}");
-        out.freeze()
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use futures::stream::BoxStream;
+use portolan_runtime::Clock;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,6 +18,7 @@ use super::convert;
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::registry::Resource;
+use crate::server::Form;
 use crate::store::{Event, EventKind, Selector, Stored};
 
 /// How often a quiet watch is told the present revision.
@@ -34,6 +36,7 @@ pub(crate) struct WatchRequest {
     pub(crate) bookmarks: bool,
     pub(crate) send_initial_events: bool,
     pub(crate) timeout: Duration,
+    pub(crate) form: Form,
 }
 
 /// What a watch needs from its cluster while it lasts.
@@ -51,6 +54,9 @@ struct Watcher {
     deadline: Instant,
     next_bookmark: Instant,
     over: bool,
+    /// The first table of a watch tells its columns.
+    headers: bool,
+    clock: Clock,
 }
 
 /// The body of a watch's answer.
@@ -89,6 +95,7 @@ impl WatchBody {
             false => VecDeque::new(),
         };
         let changed = state.store.changed(&row.table);
+        let clock = state.clock.clone();
         drop(state);
         let now = Instant::now();
         let watcher = Watcher {
@@ -102,6 +109,8 @@ impl WatchBody {
             deadline: now + request.timeout,
             next_bookmark: now + BOOKMARK_EVERY,
             over: false,
+            headers: true,
+            clock,
             request,
         };
         let stream = futures::stream::unfold(watcher, |mut watcher| async move {
@@ -145,7 +154,10 @@ impl Watcher {
         let mut out = BytesMut::new();
         for _ in 0..BATCH {
             match self.initial.pop_front() {
-                Some(object) => put(&mut out, "ADDED", &convert::present(&self.row, &object)),
+                Some(object) => {
+                    let shown = self.shown(&object);
+                    put(&mut out, "ADDED", &shown);
+                }
                 None => break,
             }
         }
@@ -158,7 +170,8 @@ impl Watcher {
         }
         let api = self.api.clone();
         let state = api.lock().unwrap_or_else(PoisonError::into_inner);
-        let events = match state.store.since(&self.row.table, self.seen) {
+        let table = self.row.table.clone();
+        let events = match state.store.since(&table, self.seen) {
             Ok(events) => events,
             Err(expired) => {
                 self.over = true;
@@ -176,7 +189,7 @@ impl Watcher {
     }
 
     /// An event as this watch sees it: an object can come into a selection, and leave it.
-    fn send(&self, event: &Event, out: &mut BytesMut) {
+    fn send(&mut self, event: &Event, out: &mut BytesMut) {
         let request = &self.request;
         let here = |object: &Stored| {
             request
@@ -188,20 +201,26 @@ impl Watcher {
         let before = event.previous.as_ref().is_some_and(|previous| here(previous));
         let now = event.kind != EventKind::Deleted && here(&event.object);
         match (before, now) {
-            (false, true) => put(out, "ADDED", &convert::present(&self.row, &event.object)),
-            (true, true) => put(out, "MODIFIED", &convert::present(&self.row, &event.object)),
+            (false, true) => put(out, "ADDED", &self.shown(&event.object)),
+            (true, true) => put(out, "MODIFIED", &self.shown(&event.object)),
             (true, false) if event.kind == EventKind::Deleted => {
-                put(out, "DELETED", &convert::present(&self.row, &event.object));
+                put(out, "DELETED", &self.shown(&event.object));
             }
             (true, false) => {
                 // It left the selection: the last version that was in it, at the revision of its leaving.
                 let mut last = event.previous.as_ref().map(|previous| previous.value()).unwrap_or_default();
                 convert::from_stored(&self.row, &mut last);
                 last["metadata"]["resourceVersion"] = json!(event.revision.to_string());
-                put(out, "DELETED", &serde_json::to_vec(&last).unwrap_or_default().into());
+                let headers = std::mem::take(&mut self.headers);
+                put(out, "DELETED", &self.request.form.value(&self.row, last, headers, self.clock.now()));
             }
             (false, false) => {}
         }
+    }
+
+    fn shown(&mut self, object: &Stored) -> Bytes {
+        let headers = std::mem::take(&mut self.headers);
+        self.request.form.one(&self.row, object, headers, self.clock.now())
     }
 
     /// What the time brings: the end, or a bookmark.

@@ -181,6 +181,21 @@ impl Cluster {
         kube::Client::new(service, "default")
     }
 
+    /// Makes a simulated node fall silent: its pods neither start nor stop, and after 40 seconds it is unreachable.
+    pub fn fail_node(&self, node: &str) {
+        let mut api = self.server.api();
+        let now = api.now();
+        api.silent_nodes.insert(node.into(), now);
+        api.touch_node(node, "falls silent");
+    }
+
+    /// Lets a silent node speak again.
+    pub fn restore_node(&self, node: &str) {
+        let mut api = self.server.api();
+        api.silent_nodes.remove(node);
+        api.touch_node(node, "is back");
+    }
+
     /// Forgets past events: watches from earlier revisions are told 410 and must list again.
     pub fn compact(&self) {
         self.server.api().store.compact();

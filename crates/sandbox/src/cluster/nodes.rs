@@ -1,0 +1,189 @@
+//! The life of nodes: silence is noticed, tainted, and in the end pods are moved; pods of absent nodes are collected.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::queue::{Item, Queue};
+use super::view::View;
+use super::{Controller, Seen, set_condition, text};
+use crate::api::Api;
+use crate::error::ApiError;
+use crate::store::{EventKind, ObjectKey};
+use crate::verbs::{DeleteOptions, Part};
+
+/// How long a node may be silent before it counts as unreachable, and how long pods of an absent node are kept.
+const GRACE: SignedDuration = SignedDuration::from_secs(40);
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+pub(super) struct Nodes;
+
+impl Controller for Nodes {
+    fn name(&self) -> &'static str {
+        "kube-controller-manager"
+    }
+
+    fn observe(&mut self, seen: &Seen, view: &View, queue: &mut Queue) {
+        match &*seen.table {
+            "/nodes" => {
+                queue.add(Item::new("/nodes", &seen.key));
+                for (key, _) in view.pods.iter().filter(|(_, pod)| pod.node == seen.key.name) {
+                    queue.add(Item::new("/pods", key));
+                }
+            }
+            // Only pods of nodes that are in trouble are of interest.
+            "/pods" if seen.kind != EventKind::Deleted => {
+                let node = text(&seen.object, "/spec/nodeName");
+                let troubled =
+                    view.nodes.get(node).is_none_or(|node| node.object.pointer("/spec/taints").is_some());
+                if !node.is_empty() && troubled {
+                    queue.add(Item::new("/pods", &seen.key));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn reconcile(&mut self, item: &Item, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
+        match &*item.table {
+            "/nodes" => self.look_at_node(&item.key, api),
+            _ => self.look_at_pod(&item.key, api, view),
+        }
+    }
+}
+
+impl Nodes {
+    fn look_at_node(&self, key: &ObjectKey, api: &mut Api) -> Result<Option<Duration>, ApiError> {
+        let Some(found) = api.store.get("/nodes", key) else { return Ok(None) };
+        let node = found.value();
+        let row = api.row("", "nodes")?;
+        let time = api.time();
+        if let Some(since) = api.silent_nodes.get(&key.name).copied() {
+            let left = GRACE - api.now().duration_since(since);
+            if let Ok(left) = Duration::try_from(left)
+                && !left.is_zero()
+            {
+                return Ok(Some(left));
+            }
+            api.modify(&row, key, Part::Status, self.name(), |object| {
+                for kind in ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"] {
+                    let message = "Kubelet stopped posting node status.";
+                    let condition = json!({
+                        "type": kind, "status": "Unknown", "reason": "NodeStatusUnknown", "message": message,
+                        "lastHeartbeatTime": json!(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since)),
+                    });
+                    set_condition(&mut object["status"], condition, &time);
+                }
+            })?;
+        }
+        let ready = condition(&node, "Ready");
+        let wanted = |taint: &str, effect: &str| match (taint, effect) {
+            (NOT_READY, _) => ready == Some("False"),
+            (UNREACHABLE, _) => ready == Some("Unknown"),
+            _ => node.pointer("/spec/unschedulable") == Some(&json!(true)),
+        };
+        api.modify(&row, key, Part::Main, self.name(), |object| {
+            for (taint, effect) in [
+                (NOT_READY, "NoSchedule"),
+                (NOT_READY, "NoExecute"),
+                (UNREACHABLE, "NoSchedule"),
+                (UNREACHABLE, "NoExecute"),
+                (UNSCHEDULABLE, "NoSchedule"),
+            ] {
+                set_taint(object, taint, effect, wanted(taint, effect), &time);
+            }
+        })?;
+        Ok(None)
+    }
+
+    /// Pods leave nodes whose taints they do not tolerate (any longer), and are forgotten with their node.
+    fn look_at_pod(&self, key: &ObjectKey, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
+        let Some(pod) = view.pods.get(key).filter(|pod| !pod.node.is_empty()) else { return Ok(None) };
+        let row = api.row("", "pods")?;
+        let Some(node) = view.nodes.get(&pod.node) else {
+            // The node is gone for good: nobody else will finish this deletion.
+            let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+            api.remove_object(&row, key, &options)?;
+            return Ok(None);
+        };
+        if condition(&node.object, "Ready") != Some("True") && pod.ready {
+            let time = api.time();
+            api.modify(&row, key, Part::Status, self.name(), |object| {
+                let condition = json!({"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastProbeTime": null});
+                set_condition(&mut object["status"], condition, &time);
+            })?;
+        }
+        if pod.deleting || pod.over {
+            return Ok(None);
+        }
+        let Some(found) = api.store.get("/pods", key) else { return Ok(None) };
+        let Some(leave_at) = leave_at(&found.value(), &node.object) else { return Ok(None) };
+        let left = leave_at.duration_since(api.now());
+        if let Ok(left) = Duration::try_from(left)
+            && !left.is_zero()
+        {
+            return Ok(Some(left));
+        }
+        api.remove_object(&row, key, &DeleteOptions::default())?;
+        Ok(None)
+    }
+}
+
+/// When a pod must leave, by the `NoExecute` taints of its node.
+fn leave_at(pod: &Value, node: &Value) -> Option<Timestamp> {
+    let taints = node.pointer("/spec/taints").and_then(Value::as_array)?;
+    let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
+    taints
+        .iter()
+        .filter(|taint| text(taint, "/effect") == "NoExecute")
+        .filter_map(|taint| {
+            let since: Timestamp = text(taint, "/timeAdded").parse().unwrap_or(Timestamp::UNIX_EPOCH);
+            let tolerated =
+                tolerations.into_iter().flatten().filter(|toleration| tolerates(toleration, taint));
+            let mut longest = None;
+            for toleration in tolerated {
+                let seconds = toleration.get("tolerationSeconds").and_then(Value::as_i64)?;
+                longest = Some(longest.map_or(seconds, |known: i64| known.min(seconds)));
+            }
+            since.saturating_add(SignedDuration::from_secs(longest.unwrap_or(0))).ok()
+        })
+        .min()
+}
+
+/// True if a toleration is for a taint.
+pub(super) fn tolerates(toleration: &Value, taint: &Value) -> bool {
+    let key = text(toleration, "/key");
+    let effect = text(toleration, "/effect");
+    let exists = text(toleration, "/operator") == "Exists";
+    (effect.is_empty() || effect == text(taint, "/effect"))
+        && (key.is_empty() && exists || key == text(taint, "/key"))
+        && (exists || text(toleration, "/value") == text(taint, "/value"))
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
+    conditions
+        .iter()
+        .find(|condition| text(condition, "/type") == kind)
+        .map(|condition| text(condition, "/status"))
+}
+
+fn set_taint(node: &mut Value, key: &str, effect: &str, wanted: bool, time: &Value) {
+    let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    let is_it = |taint: &Value| text(taint, "/key") == key && text(taint, "/effect") == effect;
+    let present = taints.iter().any(is_it);
+    if wanted && !present {
+        taints.push(match effect {
+            "NoExecute" => json!({"key": key, "effect": effect, "timeAdded": time}),
+            _ => json!({"key": key, "effect": effect}),
+        });
+    } else if !wanted && present {
+        taints.retain(|taint| !is_it(taint));
+    } else {
+        return;
+    }
+    node["spec"]["taints"] = json!(taints);
+}

@@ -1,0 +1,114 @@
+//! The form in which objects are answered: whole, their metadata alone, or as a table.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::registry::Resource;
+use crate::store::Stored;
+use crate::table::{self, Include};
+use crate::verbs::{Page, from_stored, present};
+
+/// A form of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    Metadata,
+    Table(Include),
+}
+
+impl Form {
+    /// The first form of an `Accept` header that is known here.
+    pub(super) fn of(accept: &str, include: Option<&str>) -> Self {
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            if !matches!(parts.next(), Some("application/json" | "*/*" | "application/*")) {
+                continue;
+            }
+            let asked = parts.find_map(|part| part.strip_prefix("as="));
+            match asked {
+                None => return Self::Whole,
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Self::Metadata,
+                Some("Table") => {
+                    return Self::Table(match include {
+                        Some("None") => Include::Nothing,
+                        Some("Object") => Include::Object,
+                        _ => Include::Metadata,
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+        Self::Whole
+    }
+
+    /// One object of the store.
+    pub(crate) fn one(self, row: &Resource, object: &Stored, headers: bool, now: Timestamp) -> Bytes {
+        match self {
+            Form::Whole => present(row, object),
+            _ => {
+                let mut value = object.value();
+                from_stored(row, &mut value);
+                self.value(row, value, headers, now)
+            }
+        }
+    }
+
+    /// One object that is not (any longer) in the store.
+    pub(crate) fn value(self, row: &Resource, value: Value, headers: bool, now: Timestamp) -> Bytes {
+        let shown = match self {
+            Form::Whole => value,
+            Form::Metadata => table::partial(&value),
+            Form::Table(include) => {
+                let version = value["metadata"]["resourceVersion"].clone();
+                let mut out = table::table(row, &[value], include, headers, now);
+                out["metadata"]["resourceVersion"] = version;
+                out
+            }
+        };
+        serde_json::to_vec(&shown).unwrap_or_default().into()
+    }
+
+    /// A page of a list.
+    pub(super) fn page(self, row: &Resource, page: &Page, now: Timestamp) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
+        if let Some(next) = &page.next {
+            metadata["continue"] = json!(next);
+        }
+        if let Some(remaining) = page.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+        if let Form::Table(include) = self {
+            let objects: Vec<Value> = page
+                .items
+                .iter()
+                .map(|item| {
+                    let mut value = item.value();
+                    from_stored(row, &mut value);
+                    value
+                })
+                .collect();
+            let mut out = table::table(row, &objects, include, true, now);
+            out["metadata"] = metadata;
+            return serde_json::to_vec(&out).unwrap_or_default().into();
+        }
+        let (kind, version) = match self {
+            Form::Metadata => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
+            _ => (row.kind.clone(), row.api_version()),
+        };
+        let size: usize = page.items.iter().map(|item| item.bytes.len() + 1).sum();
+        let mut out = BytesMut::with_capacity(size + 256);
+        let head = format!(
+            "{{\"kind\":\"{kind}List\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
+        );
+        out.put_slice(head.as_bytes());
+        for (index, item) in page.items.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            out.put_slice(&self.one(row, item, false, now));
+        }
+        out.put_slice(b"]}");
+        out.freeze()
+    }
+}
