@@ -1,5 +1,6 @@
 //! What the proofs share.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -17,7 +18,11 @@ pub(crate) fn can_run() -> bool {
     let root = nix::unistd::geteuid().is_root();
     assert!(root || std::env::var_os("CI").is_none(), "the proofs of the lab must run in CI, and need root");
     if !root {
-        eprintln!("SKIPPED: the proofs of the lab need root; run `sudo -E cargo test -p portolan-lab`");
+        // Not eprintln: what a passing test prints with it is never shown.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: the proofs of the lab need root; run `sudo -E cargo test -p portolan-lab`"
+        );
     }
     root
 }
