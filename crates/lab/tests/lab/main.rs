@@ -30,6 +30,7 @@ async fn two_clusters() -> Result<()> {
     eprintln!("two clusters were ready after {:.1} s", lab.took().as_secs_f64());
 
     step("pods run, logs and exec work", pods::prove(c1)).await?;
+    step("an image from a static program runs", pods::prove_loaded_image(&lab)).await?;
     step("services and DNS answer", services::prove(c1)).await?;
     step("each API is reached from the other cluster", links::prove_reachable(c1, c2)).await?;
     step("the host is reached from a pod", links::prove_host_is_reachable(&lab)).await?;

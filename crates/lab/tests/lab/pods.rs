@@ -3,7 +3,8 @@
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
-use portolan_lab::{Cluster, Seen};
+use portolan_lab::image::Image;
+use portolan_lab::{Cluster, Lab, Seen};
 use serde_json::json;
 
 use crate::support::{LIMIT, exec, run_pod};
@@ -34,5 +35,23 @@ pub(crate) async fn prove(cluster: &Cluster) -> Result<()> {
     ensure!(said == "pair\n", "exec through the API: {said:?}");
     let said = cluster.kubectl(&["exec", "pair", "-c", "web", "--", "cat", "/www/index.html"]).await?;
     ensure!(said == "pair\n", "kubectl exec: {said:?}");
+    Ok(())
+}
+
+/// An image made of a static program on this machine is loaded into all clusters and runs, without any registry.
+pub(crate) async fn prove_loaded_image(lab: &Lab) -> Result<()> {
+    let name = "portolan.test/loaded:1";
+    let shell = lab.state().root.join("usr/bin/busybox");
+    let idle = ["/bin/sh", "-c", "while :; do sleep 1; done"];
+    let image =
+        Image::new(name)?.static_binary("/bin/sh", &shell)?.symlink("/bin/sleep", "sh")?.entrypoint(idle);
+    let dir = tempfile::tempdir()?;
+    let archive = dir.path().join("loaded.tar");
+    image.write_tar(&archive)?;
+    lab.load_image(&archive).await?;
+    for cluster in lab.clusters() {
+        cluster.kubectl(&["run", "loaded", "--image", name, "--image-pull-policy", "Never"]).await?;
+        cluster.wait_for_pod("default", "loaded", LIMIT).await?;
+    }
     Ok(())
 }
