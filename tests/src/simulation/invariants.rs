@@ -120,10 +120,10 @@ async fn room_left_unused(
     let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished).count();
     let mut problems = Vec::new();
     if unbound > 0 {
-        problems.push(format!(
-            "{unbound} pods in {} have no node: more was placed there than fits",
-            member.name()
-        ));
+        let describe = |pod: &PodFacts| format!("{}: {}", pod.node.as_deref().unwrap_or("-"), pod.requests);
+        let (name, pods) = (member.name(), pods.iter().map(describe).collect::<Vec<_>>().join("; "));
+        problems
+            .push(format!("{unbound} pods in {name} have no node, more was placed there than fits: {pods}"));
     }
     let room = ClusterRoom::count(&nodes, &pods);
     for workload in workloads {

@@ -145,8 +145,9 @@ impl Story {
         wish["replicasMode"] = json!(mode);
         wish["selector"] = json!({"matchLabels": {"app": "any"}});
         wish["template"] = template;
-        // A full cluster has no room for a surge: without this a rollout there would wait for ever, as in Kubernetes.
-        wish["strategy"] = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+        // In a full cluster a rolling update that also grows may wait for ever for room that its own old pods hold;
+        // so it is in Kubernetes.
+        wish["strategy"] = json!({"type": "Recreate"});
         wish
     }
 }

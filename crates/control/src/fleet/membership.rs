@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, call, feed, work};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::task::JoinSet;
 
@@ -18,6 +18,7 @@ pub struct Fleet {
     /// All ForeignClusters of the hub.
     pub clusters: Index<ForeignCluster>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
+    unconnected: Arc<RwLock<BTreeSet<String>>>,
 }
 
 struct Connected {
@@ -37,17 +38,30 @@ impl Fleet {
             .map(|each| Arc::clone(&each.member))
     }
 
+    /// Whether a connection to this cluster was tried and could not be made.
+    #[must_use]
+    pub fn is_unconnected(&self, name: &str) -> bool {
+        self.unconnected.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
     fn connected(&self, name: &str, generation: Option<i64>) -> Option<Arc<Member>> {
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
         members.get(name).filter(|each| each.generation == generation).map(|each| Arc::clone(&each.member))
     }
 
     fn join(&self, member: Arc<Member>, generation: Option<i64>) {
+        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(&member.name);
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         members.insert(member.name.clone(), Connected { member, generation });
     }
 
+    fn cannot_join(&self, name: &str) {
+        self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    }
+
     fn leave(&self, name: &str) {
+        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
@@ -106,6 +120,8 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
                     member
                 }
                 Err(error) => {
+                    self.fleet.cannot_join(&name);
+                    (self.touched)(&name, Touched::Reach);
                     let message = portolan_runtime::chain(&error);
                     self.report(&cluster, &[refused(message)], None).await?;
                     // What is wrong may be mended without the ForeignCluster changing: a Secret that appears, say.

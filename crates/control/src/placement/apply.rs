@@ -22,6 +22,20 @@ const FULL_LOOK: Duration = Duration::from_secs(300);
 /// What a member refused is tried again after this long: somebody may have mended it there.
 pub(super) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
 
+/// What we applied comes back through the watch within this time; until then we do not apply it again.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// What came of making one member hold its copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It holds the copy as decided, or is getting it.
+    AsDecided,
+    /// It was given the copy a moment ago, and the watch does not show it yet.
+    NotSeenYet,
+    /// It refused the copy just now.
+    Refused,
+}
+
 impl Controller {
     /// Applies what was decided in all clusters at once, then takes away what is no longer wanted elsewhere.
     pub(super) async fn effect(
@@ -43,9 +57,13 @@ impl Controller {
             ))
         });
         let outcomes = futures::future::join_all(applies).await;
-        let mut refused = false;
+        let mut next = Next::After(FULL_LOOK);
         for outcome in outcomes {
-            refused |= outcome?;
+            match outcome? {
+                Outcome::AsDecided => {}
+                Outcome::NotSeenYet => next = Next::After(SEEN_WITHIN),
+                Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
+            }
         }
         // Moves surge first: an old copy goes when all new ones are ready.
         if self.ready_everywhere(workload, decision, seen) {
@@ -55,7 +73,7 @@ impl Controller {
                 self.delete_copy(key, seen).await?;
             }
         }
-        Ok(if refused { Next::After(Duration::ZERO) } else { Next::After(FULL_LOOK) })
+        Ok(next)
     }
 
     /// Whether every cluster that is to hold replicas has them, of the present template, ready.
@@ -78,7 +96,7 @@ impl Controller {
         })
     }
 
-    /// Applies one copy if the member does not hold it already; answers whether the member refused it just now.
+    /// Applies one copy, if the member does not hold it already.
     async fn apply(
         &self,
         key: &Key,
@@ -86,22 +104,29 @@ impl Controller {
         member: &Member,
         seen: &Seen,
         desired: Desired,
-    ) -> Result<bool, CallError> {
+    ) -> Result<Outcome, CallError> {
         let place = (member.name.clone(), key.clone());
         let holds =
             |failure: &Failure| failure.digest == desired.digest && failure.at.elapsed() < REFUSAL_HOLDS;
         if lock(&self.memory.failures).get(&place).is_some_and(holds) {
-            return Ok(false);
+            return Ok(Outcome::AsDecided);
+        }
+        let applied = lock(&self.memory.applied).get(&place).cloned();
+        let applied = applied.filter(|applied| applied.digest == desired.digest);
+        let seen_generation = seen.copy.as_ref().map(|copy| copy.generation);
+        if let Some(applied) = &applied
+            && seen_generation.is_none_or(|generation| generation < applied.generation)
+            && applied.at.elapsed() < SEEN_WITHIN
+        {
+            return Ok(Outcome::NotSeenYet);
         }
         if let Some(copy) = &seen.copy {
             let as_applied = copy.digest.as_deref() == Some(&desired.digest);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
-            let applied = lock(&self.memory.applied).get(&place).cloned();
-            let applied = applied.filter(|applied| applied.digest == desired.digest);
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
             let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
-                return Ok(false);
+                return Ok(Outcome::AsDecided);
             }
         }
         let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
@@ -117,8 +142,9 @@ impl Controller {
             Ok(applied) => {
                 let generation = applied.metadata.generation.unwrap_or_default();
                 lock(&self.memory.failures).remove(&place);
-                lock(&self.memory.applied).insert(place, Applied { digest: desired.digest, generation });
-                Ok(false)
+                let applied = Applied { digest: desired.digest, generation, at: Instant::now() };
+                lock(&self.memory.applied).insert(place, applied);
+                Ok(Outcome::AsDecided)
             }
             Err(error) if error.is_final() => {
                 Ok(self.refused(place, desired.digest, "Refused", portolan_runtime::chain(&error)))
@@ -142,9 +168,15 @@ impl Controller {
         }))
     }
 
-    fn refused(&self, place: (String, Key), digest: String, reason: &'static str, message: String) -> bool {
+    fn refused(
+        &self,
+        place: (String, Key),
+        digest: String,
+        reason: &'static str,
+        message: String,
+    ) -> Outcome {
         tracing::warn!(cluster = place.0, workload = %place.1, reason, message, "a member refuses a workload");
         lock(&self.memory.failures).insert(place, Failure { digest, reason, message, at: Instant::now() });
-        true
+        Outcome::Refused
     }
 }

@@ -39,10 +39,11 @@ impl Controller {
         let member = self.fleet.member(&name);
         let silence = member.as_ref().and_then(|member| member.reach.silence());
         let answers = member.as_ref().is_some_and(|member| member.reach.answers());
-        if let Some(member) = &member
-            && silence.is_none()
-            && !(answers && member.known())
-        {
+        let known = match &member {
+            Some(member) => silence.is_some() || (answers && member.known()),
+            None => self.fleet.is_unconnected(&name),
+        };
+        if !known {
             return None;
         }
         let version = workload.object.metadata.resource_version.as_deref();

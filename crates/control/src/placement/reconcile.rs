@@ -33,6 +33,7 @@ pub(super) struct Memory {
 pub(super) struct Applied {
     pub(super) digest: String,
     pub(super) generation: i64,
+    pub(super) at: Instant,
 }
 
 /// A member refused what was to be applied, and will again.

@@ -58,10 +58,6 @@ impl Candidate {
             return Standing::Closed(refusal);
         }
         let fits = self.settled.saturating_add(self.room.fits(&wanted.shape));
-        if fits == 0 {
-            let message = self.room.shortage(&wanted.shape).to_string();
-            return Standing::Closed(Refusal { reason: "NoRoom", message });
-        }
         Standing::Open { fits, free: self.room.free(&wanted.shape) }
     }
 

@@ -124,7 +124,7 @@ fn prioritise(
     let mut ranked: Vec<_> = standings
         .iter()
         .filter_map(|(name, (candidate, standing))| match standing {
-            Standing::Open { fits, free } => Some((name, candidate.held > 0, *fits, free)),
+            Standing::Open { fits, free } => (*fits > 0).then_some((name, candidate.held > 0, *fits, free)),
             Standing::Closed(_) => (candidate.held > 0).then_some((name, true, candidate.held, &none)),
         })
         .collect();
@@ -166,7 +166,11 @@ fn refusals(
             Standing::Open { fits, .. } if *fits <= holds => {
                 let mut room = candidate.room.clone();
                 room.reserve(&wanted.shape, holds.saturating_sub(candidate.settled));
-                let message = format!("{holds} replicas are placed there; {}", room.shortage(&wanted.shape));
+                let shortage = room.shortage(&wanted.shape);
+                let message = match holds {
+                    0 => shortage.to_string(),
+                    _ => format!("{holds} replicas are placed there; {shortage}"),
+                };
                 Refusal { reason: "NoRoom", message }
             }
             Standing::Open { fits, .. } => Refusal {

@@ -100,6 +100,18 @@ fn a_silent_cluster_keeps_what_it_holds_and_gets_nothing_new() {
 }
 
 #[test]
+fn replicas_that_never_got_a_node_are_decided_anew() {
+    let stuck = Candidate { held: 2, settled: 0, ..cluster("a", 0) };
+    let elsewhere =
+        decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[stuck.clone(), cluster("b", 9)]).unwrap();
+    assert_eq!(counts(&elsewhere), [("b", 2)]);
+    let nowhere = decide(&wanted(2, &["a"]), &[stuck]).unwrap();
+    assert_eq!((counts(&nowhere), nowhere.pending), (vec![], 2));
+    let half = Candidate { held: 2, settled: 1, ..cluster("a", 0) };
+    assert_eq!(counts(&decide(&wanted(2, &["a"]), &[half]).unwrap()), [("a", 1)]);
+}
+
+#[test]
 fn taints_and_selectors_keep_workloads_away() {
     let taint = portolan_api::placement::ClusterTaint {
         key: "edge".into(),
