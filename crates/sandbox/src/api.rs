@@ -31,6 +31,8 @@ pub(crate) struct Api {
     pub(crate) rules: Validator,
     /// What the present request is warned of.
     pub(crate) warnings: Vec<String>,
+    /// Signs the tokens of service accounts.
+    pub(crate) token_key: [u8; 32],
     random: ChaCha8Rng,
 }
 
@@ -75,6 +77,8 @@ impl Answer {
 
 impl Api {
     pub(crate) fn new(cluster: &str, clock: Clock, seed: Seed, log: EventLog, ring_size: usize) -> Self {
+        let mut token_key = [0; 32];
+        seed.child("tokens").rng().fill_bytes(&mut token_key);
         Self {
             cluster: cluster.into(),
             store: Store::new(ring_size),
@@ -85,6 +89,7 @@ impl Api {
             silent_nodes: BTreeMap::new(),
             rules: Validator::new(),
             warnings: Vec::new(),
+            token_key,
             random: seed.child("identifiers").rng(),
         }
     }

@@ -88,6 +88,10 @@ impl ApiError {
         Self::new(404, "NotFound", format!("{} {:?} not found", about.qualified(), about.name)).about(about)
     }
 
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
     pub(crate) fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }

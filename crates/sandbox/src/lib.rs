@@ -5,6 +5,7 @@
 //! are injected by a seeded [`FaultPlan`]; everything that happens is in the world's [`EventLog`].
 
 mod api;
+mod auth;
 mod cluster;
 mod crd;
 mod error;
@@ -13,12 +14,15 @@ mod merge;
 mod quantity;
 mod registry;
 mod schema;
+mod serve;
 mod server;
 mod store;
 mod table;
 mod verbs;
 mod world;
 
+pub use auth::User;
+pub use serve::{ServeError, Served, kubeconfig};
 pub use world::{
     Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,
     WorldConfig,

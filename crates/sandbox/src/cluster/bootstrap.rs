@@ -3,14 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::{Api, Writer};
+use crate::auth::bootstrap_roles;
 use crate::error::ApiError;
 use crate::world::{ClusterConfig, NodeConfig};
 
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Makes the first namespaces, the service of the API server, and the nodes.
+/// Makes the first roles, namespaces, the service of the API server, and the nodes.
 pub(crate) fn bootstrap(api: &mut Api, config: &ClusterConfig) {
     let writer = Writer::named("kube-apiserver");
+    if let Err(error) = bootstrap_roles(api) {
+        api.log.record(api.now(), &api.cluster, &format!("bootstrap of roles: {error}"), &[]);
+    }
     let mut objects = Vec::new();
     for namespace in NAMESPACES {
         objects.push(("", "namespaces", "", json!({"metadata": {"name": namespace}})));

@@ -66,6 +66,11 @@ impl Definition {
         made
     }
 
+    /// The schema as it was declared.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
+    }
+
     /// Takes out what the schema does not name; tells the paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         pruning::prune_object(object, &self.schema)

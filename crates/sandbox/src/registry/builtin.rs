@@ -18,9 +18,10 @@ enum Trait {
     Scale,
     Generation,
     All,
+    Review,
 }
 
-use Trait::{All, Generation as Gen, Namespaced as Ns, Scale, Status};
+use Trait::{All, Generation as Gen, Namespaced as Ns, Review, Scale, Status};
 
 struct Row(&'static str, &'static str, &'static str, &'static str, &'static [&'static str], &'static [Trait]);
 
@@ -74,6 +75,19 @@ const TABLE: &[Row] = &[
         "certificatesigningrequests",
         &["csr"],
         &[Status],
+    ),
+    Row("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", &[], &[Review]),
+    Row("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", &[], &[Review]),
+    Row("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", &[], &[Review]),
+    Row("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", &[], &[Review]),
+    Row("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", &[], &[Review]),
+    Row(
+        "authorization.k8s.io",
+        "v1",
+        "LocalSubjectAccessReview",
+        "localsubjectaccessreviews",
+        &[],
+        &[Ns, Review],
     ),
     Row(
         "apiextensions.k8s.io",
@@ -156,6 +170,7 @@ fn build() -> Rows {
                 .collect(),
             node: schema::builtin(group, version, kind),
             custom: false,
+            review: has(Review),
             columns: Vec::new(),
             definition: None,
         };

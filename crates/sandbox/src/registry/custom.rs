@@ -59,6 +59,7 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
                 .collect(),
             node: schema.map_or(Node::Any, schema::custom),
             custom: true,
+            review: false,
             columns: PrinterColumn::of(version),
             definition: schema.map(Definition::of),
         });

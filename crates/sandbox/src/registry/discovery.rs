@@ -36,6 +36,27 @@ impl Registry {
         }))
     }
 
+    /// All groups and resources at once: the core group, or all others.
+    pub(crate) fn aggregated(&self, core: bool) -> Value {
+        let mut groups = self.groups();
+        if core {
+            groups = BTreeMap::from([("", vec!["v1"])]);
+        }
+        let group = |(name, versions): (&&str, &Vec<&str>)| {
+            let versions: Vec<Value> =
+                versions.iter().map(|version| self.aggregated_version(name, version)).collect();
+            json!({"metadata": {"name": name, "creationTimestamp": null}, "versions": versions})
+        };
+        let items: Vec<Value> = groups.iter().map(group).collect();
+        json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+    }
+
+    fn aggregated_version(&self, group: &str, version: &str) -> Value {
+        let rows = self.all().filter(|row| row.group == group && row.version == version);
+        let resources: Vec<Value> = rows.map(|row| aggregated_row(row)).collect();
+        json!({"version": version, "freshness": "Current", "resources": resources})
+    }
+
     fn groups(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for row in self.all().filter(|row| !row.group.is_empty()) {
@@ -72,7 +93,7 @@ fn entries(row: &Resource) -> Vec<Value> {
         "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": VERBS,
+        "verbs": if row.review { &["create"][..] } else { VERBS },
     });
     if !row.short_names.is_empty() {
         main["shortNames"] = json!(row.short_names);
@@ -89,6 +110,7 @@ fn entries(row: &Resource) -> Vec<Value> {
     }
     let posted: &[(&str, &str, &str, &str)] = match (row.custom, row.group.as_str(), row.plural.as_str()) {
         (false, "", "pods") => &[("binding", "", "v1", "Binding"), ("eviction", "policy", "v1", "Eviction")],
+        (false, "", "serviceaccounts") => &[("token", "authentication.k8s.io", "v1", "TokenRequest")],
         _ => &[],
     };
     for (subresource, group, version, kind) in posted {
@@ -102,6 +124,45 @@ fn entries(row: &Resource) -> Vec<Value> {
             "name": format!("{}/status", row.plural), "singularName": "", "namespaced": row.namespaced,
             "kind": row.kind, "verbs": ["get", "patch", "update"],
         }));
+    }
+    out
+}
+
+fn aggregated_row(row: &Resource) -> Value {
+    let scope = if row.namespaced { "Namespaced" } else { "Cluster" };
+    let mut listed = entries(row).into_iter();
+    let main = listed.next().unwrap_or_default();
+    let text = |entry: &Value, key: &str, other: &str| {
+        entry.get(key).and_then(Value::as_str).map_or_else(|| other.to_owned(), str::to_owned)
+    };
+    let subresources: Vec<Value> = listed
+        .map(|entry| {
+            let name = text(&entry, "name", "");
+            json!({
+                "subresource": name.split_once('/').map_or("", |(_, sub)| sub),
+                "responseKind": {
+                    "group": text(&entry, "group", &row.group),
+                    "version": text(&entry, "version", &row.version),
+                    "kind": entry["kind"],
+                },
+                "verbs": entry["verbs"],
+            })
+        })
+        .collect();
+    let mut out = json!({
+        "resource": row.plural,
+        "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
+        "scope": scope,
+        "singularResource": row.singular,
+        "verbs": main["verbs"],
+    });
+    for key in ["shortNames", "categories"] {
+        if let Some(value) = main.get(key) {
+            out[key] = value.clone();
+        }
+    }
+    if !subresources.is_empty() {
+        out["subresources"] = json!(subresources);
     }
     out
 }

@@ -56,6 +56,8 @@ pub(crate) struct Resource {
     pub(crate) node: Node,
     /// From a custom resource definition.
     pub(crate) custom: bool,
+    /// A question that is answered and never stored.
+    pub(crate) review: bool,
     /// The printer columns of a custom resource.
     pub(crate) columns: Vec<PrinterColumn>,
     /// The schema of a custom resource.
@@ -83,11 +85,13 @@ type Rows = BTreeMap<(String, String, String), Arc<Resource>>;
 pub(crate) struct Registry {
     builtin: Arc<Rows>,
     custom: Rows,
+    /// Moves with every change of the rows.
+    version: u64,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
-        Self { builtin: builtin::rows(), custom: Rows::new() }
+        Self { builtin: builtin::rows(), custom: Rows::new(), version: 1 }
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
@@ -100,6 +104,11 @@ impl Registry {
         self.all().find(|row| &*row.table == table && row.stored_as == row.api_version()).cloned()
     }
 
+    /// Moves with every change of the rows.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Every row, built-in ones first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.builtin.values().chain(self.custom.values())
@@ -107,6 +116,7 @@ impl Registry {
 
     /// Makes the rows of a custom resource definition what it says, or takes them away.
     pub(crate) fn set_custom(&mut self, table: &str, definition: Option<&Value>) {
+        self.version += 1;
         self.custom.retain(|_, row| &*row.table != table);
         for row in definition.map(custom::rows).unwrap_or_default() {
             let key = (row.group.clone(), row.version.clone(), row.plural.clone());

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{Field, List, MapOf, Node, Relation, Scalar, Struct};
 
-const STRUCTURE: &[u8] = include_bytes!("structure.json");
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(super) const STRUCTURE: &[u8] = include_bytes!("structure.json");
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 struct Table {
     kinds: BTreeMap<String, usize>,

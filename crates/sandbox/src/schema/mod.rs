@@ -2,6 +2,7 @@
 
 mod builtin;
 mod custom;
+pub(crate) mod openapi;
 mod types;
 mod unknown;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use builtin::{builtin, metadata};
+pub(crate) use builtin::{OBJECT_META, builtin, metadata};
 pub(crate) use custom::custom;
 pub(crate) use types::type_error;
 pub(crate) use unknown::drop_unknown;

@@ -1,7 +1,11 @@
 //! From an HTTP request to a verb, and from its outcome to an HTTP answer.
 
+mod call;
+mod fixed;
 mod form;
+mod openapi;
 mod path;
+mod protobuf;
 mod query;
 mod route;
 
@@ -12,6 +16,7 @@ use http::{HeaderMap, Method, Uri};
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::auth::User;
 use crate::error::ApiError;
 use crate::verbs::WatchBody;
 
@@ -25,6 +30,8 @@ pub(crate) struct Request {
     pub(crate) body: Bytes,
     /// Who writes if the request does not say.
     pub(crate) party: Arc<str>,
+    /// Who calls, if the connection tells; a token in the request goes before it.
+    pub(crate) user: Option<User>,
 }
 
 /// An answer.

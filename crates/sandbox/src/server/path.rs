@@ -22,6 +22,8 @@ pub(super) enum Path {
     Version,
     CoreVersions,
     Groups,
+    OpenApi,
+    OpenApiOf(String, String),
     Group(String),
     Resources(String, String),
     Resource(ResourcePath),
@@ -36,6 +38,11 @@ pub(super) fn parse(path: &str) -> Result<Path, ApiError> {
     Ok(match segments.as_slice() {
         ["readyz" | "livez" | "healthz", ..] => Path::Health,
         ["version"] => Path::Version,
+        ["openapi", "v3"] => Path::OpenApi,
+        ["openapi", "v3", "api", version] => Path::OpenApiOf(String::new(), (*version).to_owned()),
+        ["openapi", "v3", "apis", group, version] => {
+            Path::OpenApiOf((*group).to_owned(), (*version).to_owned())
+        }
         ["api"] => Path::CoreVersions,
         ["apis"] => Path::Groups,
         ["apis", group] => Path::Group((*group).to_owned()),

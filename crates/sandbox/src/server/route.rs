@@ -1,361 +1,73 @@
-//! Which verb a request means.
-
-use std::sync::Arc;
+//! Who asks for what, and whether they may.
 
 use http::{Method, header};
-use serde_json::{Value, json};
 
+use super::call::Call;
+use super::fixed::fixed;
 use super::path::{self, Path, ResourcePath};
 use super::query::Query;
-use super::{Form, Reply, ReplyBody, Request, Server};
-use crate::api::{Answer, UnknownFields, Writer};
-use crate::error::{ApiError, Cause};
-use crate::registry::Resource;
-use crate::store::ObjectKey;
-use crate::verbs::{
-    DeleteOptions, ListRequest, Part, Patch, PatchRequest, Propagation, WatchBody, WatchRequest,
-};
-
-const PATCHES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
+use super::{Reply, Request, Server};
+use crate::auth::{Attributes, User};
+use crate::error::ApiError;
 
 pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiError> {
+    let user = authenticate(server, request)?;
     let target = match path::parse(request.uri.path())? {
         Path::Resource(target) => target,
-        other => return fixed(server, request, other),
+        other => {
+            if !user.is_master() {
+                let verb = request.method.as_str().to_lowercase();
+                let path = Some(request.uri.path().to_owned());
+                server.api().authorise(&user, &Attributes { verb, path, ..Attributes::default() })?;
+            }
+            return fixed(server, request, other);
+        }
     };
+    let query = Query::parse(request.uri.query());
+    if !user.is_master() {
+        server.api().authorise(&user, &attributes(request, &target, &query)?)?;
+    }
     let row = server.api().registry.find(&target.group, &target.version, &target.resource);
     let row = row.ok_or_else(ApiError::no_such_path)?;
     if row.namespaced && target.name.is_some() && target.namespace.is_none() {
         return Err(ApiError::no_such_path());
     }
-    let call = Call { server, request, row, target, query: Query::parse(request.uri.query()) };
-    match call.target.subresource.as_deref() {
-        None => call.main(),
-        Some("status") if call.row.status => call.part(Part::Status),
-        Some("finalize") if call.row.is("", "namespaces") => call.part(Part::Finalize),
-        Some("scale") if call.row.scale.is_some() => call.scale(),
-        Some("binding") if call.row.is("", "pods") => call.bind(),
-        Some("eviction") if call.row.is("", "pods") => call.evict(),
-        Some(_) => Err(ApiError::no_such_path()),
+    Call { server, request, row, target, query, user }.run()
+}
+
+/// Who calls: by token, or as the connection says, or nobody.
+fn authenticate(server: &Server, request: &Request) -> Result<User, ApiError> {
+    let header = request.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match header.and_then(|header| header.strip_prefix("Bearer ")) {
+        Some(token) => server.api().user_of_token(token.trim()).ok_or_else(ApiError::unauthorized),
+        None if header.is_some() => Err(ApiError::unauthorized()),
+        None => Ok(request.user.clone().unwrap_or_else(User::anonymous)),
     }
 }
 
-fn fixed(server: &Server, request: &Request, path: Path) -> Result<Reply, ApiError> {
-    if request.method != Method::GET {
-        return Err(ApiError::method_not_allowed());
-    }
-    let value = match path {
-        Path::Health => return Ok(Reply::text(200, "ok")),
-        Path::Version => json!({
-            "major": "1", "minor": "36", "gitVersion": "v1.36.3+portolan-sandbox", "gitCommit": "",
-            "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "", "platform": "linux/amd64",
-        }),
-        Path::CoreVersions => json!({
-            "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [],
-        }),
-        Path::Groups => server.api().registry.group_list(),
-        Path::Group(group) => server.api().registry.group(&group).ok_or_else(ApiError::no_such_path)?,
-        Path::Resources(group, version) => {
-            server.api().registry.resource_list(&group, &version).ok_or_else(ApiError::no_such_path)?
-        }
-        Path::Resource(_) | Path::Unknown => return Ok(Reply::text(404, "404 page not found\n")),
+fn attributes(request: &Request, target: &ResourcePath, query: &Query) -> Result<Attributes, ApiError> {
+    let named = target.name.is_some();
+    let verb = match request.method {
+        Method::GET | Method::HEAD if named => "get",
+        Method::GET | Method::HEAD if query.flag("watch")? => "watch",
+        Method::GET | Method::HEAD => "list",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if named => "delete",
+        Method::DELETE => "deletecollection",
+        _ => return Err(ApiError::method_not_allowed()),
     };
-    Ok(Reply::value(200, &value))
-}
-
-fn success() -> Reply {
-    Reply::value(
-        201,
-        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-    )
-}
-
-struct Call<'a> {
-    server: &'a Server,
-    request: &'a Request,
-    row: Arc<Resource>,
-    target: ResourcePath,
-    query: Query,
-}
-
-impl Call<'_> {
-    fn namespace(&self) -> &str {
-        self.target.namespace.as_deref().unwrap_or_default()
-    }
-
-    fn main(&self) -> Result<Reply, ApiError> {
-        match (self.request.method.as_str(), self.target.name.as_deref()) {
-            ("GET", None) if self.query.flag("watch")? => self.watch(),
-            ("GET", None) => self.list(),
-            ("GET", Some(name)) => self.get(name),
-            ("POST", None) => {
-                if self.row.namespaced && self.target.namespace.is_none() {
-                    return Err(ApiError::method_not_allowed());
-                }
-                let body = self.body()?;
-                let writer = self.writer()?;
-                let answer = self.server.api().create(&self.row, self.namespace(), body, &writer)?;
-                Ok(self.answer(201, &answer))
-            }
-            ("PUT", Some(_)) | ("PATCH", Some(_)) => self.part(Part::Main),
-            ("DELETE", Some(name)) => {
-                let options = self.delete_options()?;
-                let writer = self.delete_writer(&options)?;
-                let answer =
-                    self.server.api().delete(&self.row, self.namespace(), name, &options, &writer)?;
-                Ok(self.answer(200, &answer))
-            }
-            ("DELETE", None) => self.delete_collection(),
-            _ => Err(ApiError::method_not_allowed()),
-        }
-    }
-
-    fn get(&self, name: &str) -> Result<Reply, ApiError> {
-        let api = self.server.api();
-        let found = api.live(&self.row, self.namespace(), name)?;
-        Ok(Reply::json(200, self.form().one(&self.row, &found, true, api.now())))
-    }
-
-    fn list(&self) -> Result<Reply, ApiError> {
-        let list = ListRequest {
-            namespace: self.target.namespace.clone(),
-            selector: self.query.selector(&self.row)?,
-            limit: self.query.number("limit")?.and_then(|limit| usize::try_from(limit).ok()),
-            from: self.query.text("continue").map(str::to_owned),
-            resource_version: self.query.number("resourceVersion")?,
-            exact: self.query.text("resourceVersionMatch") == Some("Exact"),
-        };
-        let api = self.server.api();
-        let page = api.list(&self.row, &list)?;
-        Ok(Reply::json(200, self.form().page(&self.row, &page, api.now())))
-    }
-
-    fn watch(&self) -> Result<Reply, ApiError> {
-        let watch = WatchRequest {
-            namespace: self.target.namespace.clone(),
-            selector: self.query.selector(&self.row)?,
-            resource_version: self.query.number("resourceVersion")?,
-            bookmarks: self.query.flag("allowWatchBookmarks")?,
-            send_initial_events: self.query.flag("sendInitialEvents")?,
-            timeout: self.query.watch_time()?,
-            form: self.form(),
-        };
-        let body = WatchBody::open(&self.server.api, &self.row, watch)?;
-        Ok(Reply {
-            code: 200,
-            content_type: "application/json",
-            body: ReplyBody::Watch(body),
-            warnings: Vec::new(),
-        })
-    }
-
-    fn delete_collection(&self) -> Result<Reply, ApiError> {
-        let options = self.delete_options()?;
-        let writer = self.delete_writer(&options)?;
-        let selector = self.query.selector(&self.row)?;
-        let mut api = self.server.api();
-        let namespace = self.target.namespace.as_deref();
-        let deleted = api.delete_collection(&self.row, namespace, &selector, &options, &writer)?;
-        let list = json!({
-            "kind": format!("{}List", self.row.kind),
-            "apiVersion": self.row.api_version(),
-            "metadata": {"resourceVersion": api.store.revision().to_string()},
-            "items": deleted,
-        });
-        Ok(Reply::value(200, &list))
-    }
-
-    /// Get, update or patch of an object or of a part of it.
-    fn part(&self, part: Part) -> Result<Reply, ApiError> {
-        let Some(name) = self.target.name.as_deref() else { return Err(ApiError::method_not_allowed()) };
-        match self.request.method.as_str() {
-            "GET" => self.get(name),
-            "PUT" => {
-                let (body, writer) = (self.body()?, self.writer()?);
-                let answer =
-                    self.server.api().update(&self.row, self.namespace(), name, part, body, &writer)?;
-                Ok(self.answer(200, &answer))
-            }
-            "PATCH" => {
-                let (patch, writer) = (self.read_patch()?, self.writer()?);
-                let request = PatchRequest { row: &self.row, namespace: self.namespace(), name, part, patch };
-                let (answer, created) = self.server.api().patch(request, &writer)?;
-                Ok(self.answer(if created { 201 } else { 200 }, &answer))
-            }
-            _ => Err(ApiError::method_not_allowed()),
-        }
-    }
-
-    fn scale(&self) -> Result<Reply, ApiError> {
-        let Some(name) = self.target.name.as_deref() else { return Err(ApiError::method_not_allowed()) };
-        let namespace = self.namespace();
-        let mut api = self.server.api();
-        let scale = match self.request.method.as_str() {
-            "GET" => api.get_scale(&self.row, namespace, name)?,
-            "PUT" => {
-                let (body, writer) = (self.body()?, self.writer()?);
-                api.set_scale(
-                    &self.row,
-                    namespace,
-                    name,
-                    |scale| {
-                        *scale = body;
-                        Ok(())
-                    },
-                    &writer,
-                )?
-            }
-            "PATCH" => {
-                let (patch, writer) = (self.read_patch()?, self.writer()?);
-                let change = |scale: &mut Value| match patch {
-                    Patch::Json(patch) => json_patch::patch(scale, &patch)
-                        .map_err(|error| ApiError::bad_request(format!("patch of scale: {error}"))),
-                    Patch::Merge(patch) | Patch::Strategic(patch) | Patch::Apply { config: patch, .. } => {
-                        json_patch::merge(scale, &patch);
-                        Ok(())
-                    }
-                };
-                api.set_scale(&self.row, namespace, name, change, &writer)?
-            }
-            _ => return Err(ApiError::method_not_allowed()),
-        };
-        Ok(Reply::value(200, &scale))
-    }
-
-    fn bind(&self) -> Result<Reply, ApiError> {
-        let (body, key) = (self.posted()?, self.key());
-        let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
-        if node.is_empty() {
-            let cause = Cause::required("target.name", "");
-            return Err(ApiError::invalid("", "Binding", &key.name, &[cause]));
-        }
-        if !self.query.dry_run()? {
-            self.server.api().bind(&key, node, &self.manager())?;
-        }
-        Ok(success())
-    }
-
-    fn evict(&self) -> Result<Reply, ApiError> {
-        let (body, key) = (self.posted()?, self.key());
-        let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-        let options: DeleteOptions = serde_json::from_value(options)
-            .map_err(|error| ApiError::bad_request(format!("deleteOptions cannot be read: {error}")))?;
-        let writer = self.delete_writer(&options)?;
-        self.server.api().evict(&key, &options, &writer)?;
-        Ok(success())
-    }
-
-    /// The body of a request that can only be a POST.
-    fn posted(&self) -> Result<Value, ApiError> {
-        if self.request.method == Method::POST { self.body() } else { Err(ApiError::method_not_allowed()) }
-    }
-
-    fn key(&self) -> ObjectKey {
-        ObjectKey::new(self.namespace(), self.target.name.as_deref().unwrap_or_default())
-    }
-
-    fn answer(&self, code: u16, answer: &Answer) -> Reply {
-        match answer {
-            Answer::Stored(stored) => {
-                let now = self.server.api().now();
-                Reply::json(code, self.form().one(&self.row, stored, true, now))
-            }
-            Answer::Value(value) => Reply::value(code, value),
-        }
-    }
-
-    fn body(&self) -> Result<Value, ApiError> {
-        let given = self.header(header::CONTENT_TYPE);
-        let kind = given.split(';').next().unwrap_or_default().trim();
-        if !matches!(kind, "" | "application/json") {
-            return Err(ApiError::unsupported_media_type(kind, &["application/json"]));
-        }
-        serde_json::from_slice(&self.request.body)
-            .map_err(|error| ApiError::bad_request(format!("the object provided is unrecognized: {error}")))
-    }
-
-    fn read_patch(&self) -> Result<Patch, ApiError> {
-        let given = self.header(header::CONTENT_TYPE);
-        let kind = given.split(';').next().unwrap_or_default().trim();
-        if !PATCHES.contains(&kind) {
-            return Err(ApiError::unsupported_media_type(kind, PATCHES));
-        }
-        let bad = |error: serde_json::Error| ApiError::bad_request(format!("error decoding patch: {error}"));
-        if kind == "application/json-patch+json" {
-            return serde_json::from_slice(&self.request.body).map(Patch::Json).map_err(bad);
-        }
-        let value: Value = serde_json::from_slice(&self.request.body).map_err(bad)?;
-        Ok(match kind {
-            "application/merge-patch+json" => Patch::Merge(value),
-            "application/strategic-merge-patch+json" => Patch::Strategic(value),
-            _ => {
-                if self.query.text("fieldManager").is_none() {
-                    return Err(ApiError::bad_request(
-                        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-                    ));
-                }
-                Patch::Apply { config: value, force: self.query.flag("force")? }
-            }
-        })
-    }
-
-    fn writer(&self) -> Result<Writer, ApiError> {
-        let unknown_fields = match self.query.text("fieldValidation") {
-            Some("Ignore") => UnknownFields::Ignore,
-            None | Some("Warn") => UnknownFields::Warn,
-            Some("Strict") => UnknownFields::Refuse,
-            Some(other) => {
-                let known = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
-                return Err(ApiError::bad_request(format!(
-                    "fieldValidation: Unsupported value: {other:?}: {known}"
-                )));
-            }
-        };
-        Ok(Writer { manager: self.manager(), dry_run: self.query.dry_run()?, unknown_fields })
-    }
-
-    /// The field manager: named, or the program that calls, or the party.
-    fn manager(&self) -> String {
-        let agent = self.header(header::USER_AGENT).split('/').next().unwrap_or_default();
-        let named = self.query.text("fieldManager").or(Some(agent).filter(|agent| !agent.is_empty()));
-        named.unwrap_or(&self.request.party).to_owned()
-    }
-
-    fn form(&self) -> Form {
-        Form::of(self.header(header::ACCEPT), self.query.text("includeObject"))
-    }
-
-    fn header(&self, name: header::HeaderName) -> &str {
-        self.request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let mut options: DeleteOptions = if self.request.body.is_empty() {
-            DeleteOptions::default()
-        } else {
-            serde_json::from_slice(&self.request.body)
-                .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))?
-        };
-        if let Some(policy) = self.query.text("propagationPolicy") {
-            let policy: Propagation = serde_json::from_value(json!(policy)).map_err(|_| {
-                ApiError::bad_request(format!("propagationPolicy: Unsupported value: {policy:?}"))
-            })?;
-            options.propagation_policy = Some(policy);
-        }
-        if let Some(grace) = self.query.number("gracePeriodSeconds")? {
-            options.grace_period_seconds = i64::try_from(grace).ok();
-        }
-        Ok(options)
-    }
-
-    fn delete_writer(&self, options: &DeleteOptions) -> Result<Writer, ApiError> {
-        let mut writer = self.writer()?;
-        writer.dry_run |= options.dry_run.iter().any(|value| value == "All");
-        Ok(writer)
-    }
+    // A namespace is looked at from inside of itself, as far as roles go.
+    let own =
+        (target.group.is_empty() && target.resource == "namespaces").then(|| target.name.clone()).flatten();
+    Ok(Attributes {
+        verb: verb.to_owned(),
+        group: target.group.clone(),
+        resource: target.resource.clone(),
+        subresource: target.subresource.clone().unwrap_or_default(),
+        namespace: target.namespace.clone().or(own).unwrap_or_default(),
+        name: target.name.clone().unwrap_or_default(),
+        path: None,
+    })
 }

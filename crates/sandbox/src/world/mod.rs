@@ -14,13 +14,16 @@ use portolan_runtime::{Clock, Seed};
 use tokio::task::JoinHandle;
 
 use crate::api::Api;
+use crate::auth::User;
 use crate::cluster;
+use crate::serve::{self, ServeError, Served};
 use crate::server::Server;
 
 pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
 pub use fault::{Crash, CrashPoint, FaultPlan, FaultRates};
 pub use log::EventLog;
+pub(crate) use service::ApiService;
 
 use link::Links;
 
@@ -176,9 +179,24 @@ impl Cluster {
     /// A client for `party`, whose faults, partitions and crashes it suffers.
     #[must_use]
     pub fn client(&self, party: &str) -> kube::Client {
-        let service =
-            service::ApiService::new(self.server.clone(), self.world.clone(), self.name.clone(), party);
-        kube::Client::new(service, "default")
+        self.client_as(party, User::admin())
+    }
+
+    /// A client for `party` that calls as `user`, and may do what the cluster's roles allow.
+    #[must_use]
+    pub fn client_as(&self, party: &str, user: User) -> kube::Client {
+        kube::Client::new(self.service(party, Some(user)), "default")
+    }
+
+    /// Serves this cluster with TLS on `address`; callers there belong to `party` and show a token.
+    pub async fn serve(&self, party: &str, address: std::net::SocketAddr) -> Result<Served, ServeError> {
+        let seed = self.world.seed.child("serve").child(&self.name);
+        let token = self.server.api().admin_token();
+        serve::serve(&self.name, address, self.service(party, None), token, &seed).await
+    }
+
+    fn service(&self, party: &str, user: Option<User>) -> ApiService {
+        ApiService::new(self.server.clone(), self.world.clone(), self.name.clone(), party, user)
     }
 
     /// Makes a simulated node fall silent: its pods neither start nor stop, and after 40 seconds it is unreachable.

@@ -17,23 +17,32 @@ use kube::client::Body as ClientBody;
 use super::Inner;
 use super::fault::{CrashPoint, Fault};
 use super::link::{CONNECTION_TIMEOUT, Links};
+use crate::auth::User;
 use crate::error::{About, ApiError};
 use crate::server::{Reply, ReplyBody, Request, Server};
 
 /// The service behind a client.
 #[derive(Clone)]
-pub(super) struct ApiService {
+pub(crate) struct ApiService {
     server: Server,
     world: Arc<Inner>,
     cluster: Arc<str>,
     party: Arc<str>,
     incarnation: u64,
+    /// Who calls if the request does not say; nobody, on a socket.
+    user: Option<User>,
 }
 
 impl ApiService {
-    pub(super) fn new(server: Server, world: Arc<Inner>, cluster: Arc<str>, party: &str) -> Self {
+    pub(super) fn new(
+        server: Server,
+        world: Arc<Inner>,
+        cluster: Arc<str>,
+        party: &str,
+        user: Option<User>,
+    ) -> Self {
         let incarnation = world.links.incarnation(party);
-        Self { server, world, cluster, party: party.into(), incarnation }
+        Self { server, world, cluster, party: party.into(), incarnation, user }
     }
 
     fn links(&self) -> &Links {
@@ -45,7 +54,7 @@ impl ApiService {
         passed.map_err(|error| io::Error::new(io::ErrorKind::TimedOut, error.to_string()))
     }
 
-    async fn answer(self, request: http::Request<ClientBody>) -> io::Result<Response<AnswerBody>> {
+    pub(crate) async fn answer(self, request: http::Request<ClientBody>) -> io::Result<Response<AnswerBody>> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
         let request = Request {
@@ -54,6 +63,7 @@ impl ApiService {
             headers: parts.headers,
             body,
             party: self.party.clone(),
+            user: self.user.clone(),
         };
         let (number, crash) = self.links().count(&self.party);
         let line = format!("{} #{number} {} {}", self.party, request.method, request.uri);
@@ -167,7 +177,7 @@ impl tower::Service<http::Request<ClientBody>> for ApiService {
 }
 
 /// The body of an answer: whole, or a watch.
-pub(super) enum AnswerBody {
+pub(crate) enum AnswerBody {
     Full(Option<Bytes>),
     Stream(BoxStream<'static, io::Result<Bytes>>),
 }

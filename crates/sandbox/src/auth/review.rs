@@ -1,0 +1,99 @@
+//! Reviews: questions about who somebody is and what they may do. They are answered, never stored.
+
+use serde_json::{Value, json};
+
+use super::{Attributes, User};
+use crate::api::Api;
+use crate::error::ApiError;
+use crate::registry::Resource;
+
+impl Api {
+    /// Answers a review.
+    pub(crate) fn review(
+        &self,
+        row: &Resource,
+        namespace: &str,
+        user: &User,
+        mut body: Value,
+    ) -> Result<Value, ApiError> {
+        if !body.is_object() {
+            return Err(ApiError::bad_request(format!("the body must be one {} object", row.kind)));
+        }
+        body["apiVersion"] = json!(row.api_version());
+        body["kind"] = json!(row.kind);
+        if body.get("metadata").is_none() {
+            body["metadata"] = json!({});
+        }
+        let status = match row.kind.as_str() {
+            "SelfSubjectReview" => json!({"userInfo": user_info(user)}),
+            "TokenReview" => {
+                let token = body.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
+                match self.user_of_token(token) {
+                    Some(found) => json!({"authenticated": true, "user": user_info(&found)}),
+                    None => {
+                        json!({"error": "[invalid bearer token, Token has been invalidated]", "user": {}})
+                    }
+                }
+            }
+            "SelfSubjectRulesReview" => {
+                let asked = body.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+                self.rules_status(user, asked)
+            }
+            "SelfSubjectAccessReview" => self.access(user, &body["spec"], None),
+            "LocalSubjectAccessReview" => {
+                self.access(&subject(&body["spec"]), &body["spec"], Some(namespace))
+            }
+            _ => self.access(&subject(&body["spec"]), &body["spec"], None),
+        };
+        body["status"] = status;
+        Ok(body)
+    }
+
+    fn access(&self, user: &User, spec: &Value, namespace: Option<&str>) -> Value {
+        let text =
+            |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let wanted = match spec.get("nonResourceAttributes") {
+            Some(_) => Attributes {
+                verb: text("/nonResourceAttributes/verb"),
+                path: Some(text("/nonResourceAttributes/path")),
+                ..Attributes::default()
+            },
+            None => Attributes {
+                verb: text("/resourceAttributes/verb"),
+                group: text("/resourceAttributes/group"),
+                resource: text("/resourceAttributes/resource"),
+                subresource: text("/resourceAttributes/subresource"),
+                namespace: namespace.map_or_else(|| text("/resourceAttributes/namespace"), str::to_owned),
+                name: text("/resourceAttributes/name"),
+                path: None,
+            },
+        };
+        match self.may(user, &wanted) {
+            true => json!({"allowed": true, "reason": "RBAC: allowed"}),
+            false => json!({"allowed": false}),
+        }
+    }
+
+    fn rules_status(&self, user: &User, namespace: &str) -> Value {
+        let mut rules = self.rules_of(user, namespace);
+        if user.is_master() {
+            rules.push(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
+            rules.push(json!({"nonResourceURLs": ["*"], "verbs": ["*"]}));
+        }
+        let (paths, resources): (Vec<Value>, Vec<Value>) =
+            rules.into_iter().partition(|rule| rule.get("nonResourceURLs").is_some());
+        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
+    }
+}
+
+fn user_info(user: &User) -> Value {
+    json!({"username": user.name, "groups": user.groups})
+}
+
+fn subject(spec: &Value) -> User {
+    let groups = spec.get("groups").and_then(Value::as_array);
+    User {
+        name: spec.get("user").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        groups: groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}

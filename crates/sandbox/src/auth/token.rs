@@ -1,0 +1,98 @@
+//! Bearer tokens: the administrator's, and those of service accounts.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::User;
+use crate::api::Api;
+use crate::error::{ApiError, Cause};
+use crate::store::ObjectKey;
+
+/// How long a token lasts if nobody says.
+const LIFE: i64 = 3600;
+const SHORTEST_LIFE: i64 = 600;
+
+impl Api {
+    /// A token that may do everything.
+    pub(crate) fn admin_token(&self) -> String {
+        BASE64.encode(Sha256::new().chain_update(self.token_key).chain_update(b"admin").finalize())
+    }
+
+    /// Who a token is, if it is one of this cluster's.
+    pub(crate) fn user_of_token(&self, token: &str) -> Option<User> {
+        if token == self.admin_token() {
+            return Some(User::admin());
+        }
+        let (signed, signature) = token.rsplit_once('.')?;
+        if signature != self.signature(signed) {
+            return None;
+        }
+        let (_, claims) = signed.split_once('.')?;
+        let claims: Value = serde_json::from_slice(&BASE64.decode(claims).ok()?).ok()?;
+        let expires = claims.get("exp").and_then(Value::as_i64)?;
+        if self.now().as_second() >= expires {
+            return None;
+        }
+        let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (namespace, name) =
+            (text("/kubernetes.io/namespace"), text("/kubernetes.io/serviceaccount/name"));
+        let account = self.store.get("/serviceaccounts", &ObjectKey::new(namespace, name))?.value();
+        let same = account.pointer("/metadata/uid").and_then(Value::as_str)
+            == Some(text("/kubernetes.io/serviceaccount/uid"));
+        same.then(|| User::service_account(namespace, name))
+    }
+
+    /// Answers a TokenRequest for a service account.
+    pub(crate) fn request_token(&self, key: &ObjectKey, mut request: Value) -> Result<Value, ApiError> {
+        let row = self.row("", "serviceaccounts")?;
+        let account = self.live(&row, &key.namespace, &key.name)?.value();
+        let seconds = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(LIFE);
+        if seconds < SHORTEST_LIFE {
+            let cause = Cause::invalid(
+                "spec.expirationSeconds",
+                &json!(seconds),
+                "may not specify a duration less than 10 minutes",
+            );
+            return Err(ApiError::invalid("authentication.k8s.io", "TokenRequest", "", &[cause]));
+        }
+        let now = self.now();
+        let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+        let audiences = request
+            .pointer("/spec/audiences")
+            .cloned()
+            .unwrap_or_else(|| json!(["https://kubernetes.default.svc"]));
+        let claims = json!({
+            "iss": "https://kubernetes.default.svc",
+            "aud": audiences,
+            "sub": format!("system:serviceaccount:{}:{}", key.namespace, key.name),
+            "iat": now.as_second(),
+            "nbf": now.as_second(),
+            "exp": ends.as_second(),
+            "kubernetes.io": {
+                "namespace": &*key.namespace,
+                "serviceaccount": {"name": &*key.name, "uid": account.pointer("/metadata/uid")},
+            },
+        });
+        let signed = format!(
+            "{}.{}",
+            BASE64.encode(r#"{"alg":"HS256","typ":"JWT"}"#),
+            BASE64.encode(claims.to_string())
+        );
+        let token = format!("{signed}.{}", self.signature(&signed));
+        request["apiVersion"] = json!("authentication.k8s.io/v1");
+        request["kind"] = json!("TokenRequest");
+        request["spec"]["expirationSeconds"] = json!(seconds);
+        request["spec"]["audiences"] = audiences;
+        let ends = Timestamp::from_second(ends.as_second()).unwrap_or(ends);
+        request["status"] = json!({"token": token, "expirationTimestamp": ends.to_string()});
+        Ok(request)
+    }
+
+    fn signature(&self, signed: &str) -> String {
+        let inner = Sha256::new().chain_update(self.token_key).chain_update(signed.as_bytes()).finalize();
+        BASE64.encode(Sha256::new().chain_update(self.token_key).chain_update(inner).finalize())
+    }
+}

@@ -1,0 +1,372 @@
+//! A request on a resource, carried out.
+
+use std::sync::Arc;
+
+use http::{Method, header};
+use serde_json::{Value, json};
+
+use super::path::ResourcePath;
+use super::query::Query;
+use super::{Form, Reply, ReplyBody, Request, Server, protobuf};
+use crate::api::{Answer, UnknownFields, Writer};
+use crate::auth::User;
+use crate::error::{ApiError, Cause};
+use crate::registry::Resource;
+use crate::store::ObjectKey;
+use crate::verbs::{
+    DeleteOptions, ListRequest, Part, Patch, PatchRequest, Propagation, WatchBody, WatchRequest,
+};
+
+const PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// One request, with what it is about.
+pub(super) struct Call<'a> {
+    pub(super) server: &'a Server,
+    pub(super) request: &'a Request,
+    pub(super) row: Arc<Resource>,
+    pub(super) target: ResourcePath,
+    pub(super) query: Query,
+    pub(super) user: User,
+}
+
+impl Call<'_> {
+    fn namespace(&self) -> &str {
+        self.target.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// Carries the request out.
+    pub(super) fn run(&self) -> Result<Reply, ApiError> {
+        if self.row.review {
+            let body = self.posted()?;
+            let answer = self.server.api().review(&self.row, self.namespace(), &self.user, body)?;
+            return Ok(Reply::value(201, &answer));
+        }
+        match self.target.subresource.as_deref() {
+            None => self.main(),
+            Some("status") if self.row.status => self.part(Part::Status),
+            Some("finalize") if self.row.is("", "namespaces") => self.part(Part::Finalize),
+            Some("scale") if self.row.scale.is_some() => self.scale(),
+            Some("binding") if self.row.is("", "pods") => self.bind(),
+            Some("eviction") if self.row.is("", "pods") => self.evict(),
+            Some("token") if self.row.is("", "serviceaccounts") => {
+                let (body, key) = (self.posted()?, self.key());
+                Ok(Reply::value(201, &self.server.api().request_token(&key, body)?))
+            }
+            Some(_) => Err(ApiError::no_such_path()),
+        }
+    }
+
+    fn main(&self) -> Result<Reply, ApiError> {
+        match (self.request.method.as_str(), self.target.name.as_deref()) {
+            ("GET", None) if self.query.flag("watch")? => self.watch(),
+            ("GET", None) => self.list(),
+            ("GET", Some(name)) => self.get(name),
+            ("POST", None) => {
+                if self.row.namespaced && self.target.namespace.is_none() {
+                    return Err(ApiError::method_not_allowed());
+                }
+                let body = self.body()?;
+                let writer = self.writer()?;
+                self.guard(&body)?;
+                let answer = self.server.api().create(&self.row, self.namespace(), body, &writer)?;
+                Ok(self.answer(201, &answer))
+            }
+            ("PUT", Some(_)) | ("PATCH", Some(_)) => self.part(Part::Main),
+            ("DELETE", Some(name)) => {
+                let options = self.delete_options()?;
+                let writer = self.delete_writer(&options)?;
+                let answer =
+                    self.server.api().delete(&self.row, self.namespace(), name, &options, &writer)?;
+                Ok(self.answer(200, &answer))
+            }
+            ("DELETE", None) => self.delete_collection(),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<Reply, ApiError> {
+        let api = self.server.api();
+        let found = api.live(&self.row, self.namespace(), name)?;
+        Ok(Reply::json(200, self.form().one(&self.row, &found, true, api.now())))
+    }
+
+    fn list(&self) -> Result<Reply, ApiError> {
+        let list = ListRequest {
+            namespace: self.target.namespace.clone(),
+            selector: self.query.selector(&self.row)?,
+            limit: self.query.number("limit")?.and_then(|limit| usize::try_from(limit).ok()),
+            from: self.query.text("continue").map(str::to_owned),
+            resource_version: self.query.number("resourceVersion")?,
+            exact: self.query.text("resourceVersionMatch") == Some("Exact"),
+        };
+        let api = self.server.api();
+        let page = api.list(&self.row, &list)?;
+        Ok(Reply::json(200, self.form().page(&self.row, &page, api.now())))
+    }
+
+    fn watch(&self) -> Result<Reply, ApiError> {
+        let watch = WatchRequest {
+            namespace: self.target.namespace.clone(),
+            selector: self.query.selector(&self.row)?,
+            resource_version: self.query.number("resourceVersion")?,
+            bookmarks: self.query.flag("allowWatchBookmarks")?,
+            send_initial_events: self.query.flag("sendInitialEvents")?,
+            timeout: self.query.watch_time()?,
+            form: self.form(),
+        };
+        let body = WatchBody::open(&self.server.api, &self.row, watch)?;
+        Ok(Reply {
+            code: 200,
+            content_type: "application/json",
+            body: ReplyBody::Watch(body),
+            warnings: Vec::new(),
+        })
+    }
+
+    fn delete_collection(&self) -> Result<Reply, ApiError> {
+        let options = self.delete_options()?;
+        let writer = self.delete_writer(&options)?;
+        let selector = self.query.selector(&self.row)?;
+        let mut api = self.server.api();
+        let namespace = self.target.namespace.as_deref();
+        let deleted = api.delete_collection(&self.row, namespace, &selector, &options, &writer)?;
+        let list = json!({
+            "kind": format!("{}List", self.row.kind),
+            "apiVersion": self.row.api_version(),
+            "metadata": {"resourceVersion": api.store.revision().to_string()},
+            "items": deleted,
+        });
+        Ok(Reply::value(200, &list))
+    }
+
+    /// Get, update or patch of an object or of a part of it.
+    fn part(&self, part: Part) -> Result<Reply, ApiError> {
+        let Some(name) = self.target.name.as_deref() else { return Err(ApiError::method_not_allowed()) };
+        match self.request.method.as_str() {
+            "GET" => self.get(name),
+            "PUT" => {
+                let (body, writer) = (self.body()?, self.writer()?);
+                self.guard(&body)?;
+                let answer =
+                    self.server.api().update(&self.row, self.namespace(), name, part, body, &writer)?;
+                Ok(self.answer(200, &answer))
+            }
+            "PATCH" => {
+                let (patch, writer) = (self.read_patch()?, self.writer()?);
+                let request = |patch: Patch| PatchRequest {
+                    row: &self.row,
+                    namespace: self.namespace(),
+                    name,
+                    part,
+                    patch,
+                };
+                if self.row.group == "rbac.authorization.k8s.io" && !self.user.is_master() {
+                    let dry = Writer { dry_run: true, ..writer.clone() };
+                    let (outcome, _) = self.server.api().patch(request(patch.clone()), &dry)?;
+                    self.guard(&outcome.value())?;
+                }
+                let request = request(patch);
+                let (answer, created) = self.server.api().patch(request, &writer)?;
+                Ok(self.answer(if created { 201 } else { 200 }, &answer))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn scale(&self) -> Result<Reply, ApiError> {
+        let Some(name) = self.target.name.as_deref() else { return Err(ApiError::method_not_allowed()) };
+        let namespace = self.namespace();
+        let mut api = self.server.api();
+        let scale = match self.request.method.as_str() {
+            "GET" => api.get_scale(&self.row, namespace, name)?,
+            "PUT" => {
+                let (body, writer) = (self.body()?, self.writer()?);
+                api.set_scale(
+                    &self.row,
+                    namespace,
+                    name,
+                    |scale| {
+                        *scale = body;
+                        Ok(())
+                    },
+                    &writer,
+                )?
+            }
+            "PATCH" => {
+                let (patch, writer) = (self.read_patch()?, self.writer()?);
+                let change = |scale: &mut Value| match patch {
+                    Patch::Json(patch) => json_patch::patch(scale, &patch)
+                        .map_err(|error| ApiError::bad_request(format!("patch of scale: {error}"))),
+                    Patch::Merge(patch) | Patch::Strategic(patch) | Patch::Apply { config: patch, .. } => {
+                        json_patch::merge(scale, &patch);
+                        Ok(())
+                    }
+                };
+                api.set_scale(&self.row, namespace, name, change, &writer)?
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        Ok(Reply::value(200, &scale))
+    }
+
+    /// Roles and bindings may not give more than their writer has.
+    fn guard(&self, object: &Value) -> Result<(), ApiError> {
+        if self.row.group != "rbac.authorization.k8s.io" || self.row.custom || self.user.is_master() {
+            return Ok(());
+        }
+        let api = self.server.api();
+        let rules = match object.get("roleRef") {
+            Some(_) => api.rules_of_role(object, self.namespace()),
+            None => object.get("rules").and_then(Value::as_array).cloned().unwrap_or_default(),
+        };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        api.check_escalation(&self.user, &rules, self.namespace())
+            .map_err(|why| ApiError::forbidden(self.row.about(name), &why))
+    }
+
+    fn bind(&self) -> Result<Reply, ApiError> {
+        let (body, key) = (self.posted()?, self.key());
+        let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+        if node.is_empty() {
+            let cause = Cause::required("target.name", "");
+            return Err(ApiError::invalid("", "Binding", &key.name, &[cause]));
+        }
+        if !self.query.dry_run()? {
+            self.server.api().bind(&key, node, &self.manager())?;
+        }
+        Ok(success())
+    }
+
+    fn evict(&self) -> Result<Reply, ApiError> {
+        let (body, key) = (self.posted()?, self.key());
+        let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+        let options: DeleteOptions = serde_json::from_value(options)
+            .map_err(|error| ApiError::bad_request(format!("deleteOptions cannot be read: {error}")))?;
+        let writer = self.delete_writer(&options)?;
+        self.server.api().evict(&key, &options, &writer)?;
+        Ok(success())
+    }
+
+    /// The body of a request that can only be a POST.
+    fn posted(&self) -> Result<Value, ApiError> {
+        if self.request.method == Method::POST { self.body() } else { Err(ApiError::method_not_allowed()) }
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace(), self.target.name.as_deref().unwrap_or_default())
+    }
+
+    fn answer(&self, code: u16, answer: &Answer) -> Reply {
+        match answer {
+            Answer::Stored(stored) => {
+                let now = self.server.api().now();
+                Reply::json(code, self.form().one(&self.row, stored, true, now))
+            }
+            Answer::Value(value) => Reply::value(code, value),
+        }
+    }
+
+    fn body(&self) -> Result<Value, ApiError> {
+        let given = self.header(header::CONTENT_TYPE);
+        let kind = given.split(';').next().unwrap_or_default().trim();
+        if kind == "application/vnd.kubernetes.protobuf"
+            && let Some(value) = protobuf::read(&self.request.body)
+        {
+            return Ok(value);
+        }
+        if !matches!(kind, "" | "application/json") {
+            return Err(ApiError::unsupported_media_type(kind, &["application/json"]));
+        }
+        serde_json::from_slice(&self.request.body)
+            .map_err(|error| ApiError::bad_request(format!("the object provided is unrecognized: {error}")))
+    }
+
+    fn read_patch(&self) -> Result<Patch, ApiError> {
+        let given = self.header(header::CONTENT_TYPE);
+        let kind = given.split(';').next().unwrap_or_default().trim();
+        if !PATCHES.contains(&kind) {
+            return Err(ApiError::unsupported_media_type(kind, PATCHES));
+        }
+        let bad = |error: serde_json::Error| ApiError::bad_request(format!("error decoding patch: {error}"));
+        if kind == "application/json-patch+json" {
+            return serde_json::from_slice(&self.request.body).map(Patch::Json).map_err(bad);
+        }
+        let value: Value = serde_json::from_slice(&self.request.body).map_err(bad)?;
+        Ok(match kind {
+            "application/merge-patch+json" => Patch::Merge(value),
+            "application/strategic-merge-patch+json" => Patch::Strategic(value),
+            _ => {
+                if self.query.text("fieldManager").is_none() {
+                    return Err(ApiError::bad_request(
+                        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+                    ));
+                }
+                Patch::Apply { config: value, force: self.query.flag("force")? }
+            }
+        })
+    }
+
+    fn writer(&self) -> Result<Writer, ApiError> {
+        let unknown_fields = match self.query.text("fieldValidation") {
+            Some("Ignore") => UnknownFields::Ignore,
+            None | Some("Warn") => UnknownFields::Warn,
+            Some("Strict") => UnknownFields::Refuse,
+            Some(other) => {
+                let known = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
+                return Err(ApiError::bad_request(format!(
+                    "fieldValidation: Unsupported value: {other:?}: {known}"
+                )));
+            }
+        };
+        Ok(Writer { manager: self.manager(), dry_run: self.query.dry_run()?, unknown_fields })
+    }
+
+    /// The field manager: named, or the program that calls, or the party.
+    fn manager(&self) -> String {
+        let agent = self.header(header::USER_AGENT).split('/').next().unwrap_or_default();
+        let named = self.query.text("fieldManager").or(Some(agent).filter(|agent| !agent.is_empty()));
+        named.unwrap_or(&self.request.party).to_owned()
+    }
+
+    fn form(&self) -> Form {
+        Form::of(self.header(header::ACCEPT), self.query.text("includeObject"))
+    }
+
+    fn header(&self, name: header::HeaderName) -> &str {
+        self.request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        let body = if self.request.body.is_empty() { json!({}) } else { self.body()? };
+        let mut options: DeleteOptions = serde_json::from_value(body)
+            .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))?;
+        if let Some(policy) = self.query.text("propagationPolicy") {
+            let policy: Propagation = serde_json::from_value(json!(policy)).map_err(|_| {
+                ApiError::bad_request(format!("propagationPolicy: Unsupported value: {policy:?}"))
+            })?;
+            options.propagation_policy = Some(policy);
+        }
+        if let Some(grace) = self.query.number("gracePeriodSeconds")? {
+            options.grace_period_seconds = i64::try_from(grace).ok();
+        }
+        Ok(options)
+    }
+
+    fn delete_writer(&self, options: &DeleteOptions) -> Result<Writer, ApiError> {
+        let mut writer = self.writer()?;
+        writer.dry_run |= options.dry_run.iter().any(|value| value == "All");
+        Ok(writer)
+    }
+}
+
+fn success() -> Reply {
+    Reply::value(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    )
+}

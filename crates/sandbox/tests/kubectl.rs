@@ -1,0 +1,187 @@
+//! The real kubectl on a served cluster: the one that `PORTOLAN_KUBECTL` names, that the lab built, or on the path.
+//! Without any it says so and ends.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use portolan_sandbox::{ClusterConfig, NodeConfig, World, WorldConfig, kubeconfig};
+use tokio::process::Command;
+
+struct Kubectl {
+    program: PathBuf,
+    config: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Kubectl {
+    async fn run(&self, arguments: &[&str], input: &str) -> Output {
+        use tokio::io::AsyncWriteExt;
+        let mut child = Command::new(&self.program)
+            .args(arguments)
+            .env("KUBECONFIG", &self.config)
+            .env("HOME", self.config.parent().unwrap())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+        child.wait_with_output().await.unwrap()
+    }
+
+    async fn ok(&self, arguments: &[&str]) -> String {
+        self.ok_with(arguments, "").await
+    }
+
+    async fn ok_with(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.run(arguments, input).await;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "kubectl {}: {told}", arguments.join(" "));
+        String::from_utf8(output.stdout).unwrap() + &told
+    }
+
+    async fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments, "").await;
+        assert!(!output.status.success(), "kubectl {} is not refused", arguments.join(" "));
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// The program, if there is one.
+fn program() -> Option<PathBuf> {
+    if let Some(given) = std::env::var_os("PORTOLAN_KUBECTL") {
+        return Some(given.into());
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let built = std::fs::read_dir(cache.join("portolan/parts")).into_iter().flatten().flatten();
+    let built = built.filter(|part| part.file_name().to_string_lossy().starts_with("kubernetes-"));
+    let mut found: Vec<PathBuf> = built.map(|part| part.path().join("kubectl")).collect();
+    found.sort();
+    let path = std::env::var_os("PATH")?;
+    found.extend(std::env::split_paths(&path).map(|directory| directory.join("kubectl")));
+    found.into_iter().find(|program| program.is_file())
+}
+
+const WEB: &str = r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: 'web:1', resources: {requests: {cpu: 100m, memory: 64Mi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  ports: [{port: 80, targetPort: 8080}]
+";
+
+const ONCE: &str = r"
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: 'x:1'}]}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_cannot_tell_it_from_a_small_cluster() {
+    let Some(program) = program() else {
+        eprintln!("SKIPPED: no kubectl; set PORTOLAN_KUBECTL to the program");
+        return;
+    };
+    let world =
+        World::new(WorldConfig { start: "2026-01-01T00:00:00Z".parse().unwrap(), ..WorldConfig::default() });
+    let fast = std::time::Duration::from_millis(100);
+    let config = ClusterConfig::named("c1")
+        .nodes(3, NodeConfig::new("4", "16Gi"))
+        .run_time(fast)
+        .start_up(fast)
+        .shut_down(fast);
+    let cluster = world.add_cluster(config);
+    let served = cluster.serve("kubectl", "127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("config");
+    std::fs::write(&config, kubeconfig([&served]).to_string()).unwrap();
+    let kubectl = Kubectl { program, config, _directory: directory };
+
+    let nodes = kubectl.ok(&["get", "nodes"]).await;
+    assert!(nodes.contains("c1-1") && nodes.contains("Ready") && nodes.contains("v1.36.3"), "{nodes}");
+    assert!(kubectl.ok(&["cluster-info"]).await.contains("is running at"));
+    assert!(kubectl.ok(&["version"]).await.contains("Server Version: v1.36.3"));
+    let resources = kubectl.ok(&["api-resources"]).await;
+    assert!(resources.contains("deployments") && resources.contains("apps/v1"), "{resources}");
+
+    let applied = kubectl.ok_with(&["apply", "-f", "-"], WEB).await;
+    assert!(
+        applied.contains("deployment.apps/web created") && applied.contains("service/web created"),
+        "{applied}"
+    );
+    let rolled = kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=30s"]).await;
+    assert!(rolled.contains("successfully rolled out"), "{rolled}");
+    kubectl.ok(&["wait", "--for=condition=Available", "deployment/web", "--timeout=30s"]).await;
+    let changed = WEB.replace("web:1", "web:2");
+    let applied = kubectl.ok_with(&["apply", "-f", "-"], &changed).await;
+    assert!(
+        applied.contains("deployment.apps/web configured") && applied.contains("service/web unchanged"),
+        "{applied}"
+    );
+    kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=30s"]).await;
+    assert!(kubectl.ok(&["rollout", "history", "deployment/web"]).await.contains('2'));
+    kubectl.ok(&["rollout", "undo", "deployment/web"]).await;
+    kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=30s"]).await;
+    let image = kubectl
+        .ok(&["get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"])
+        .await;
+    assert_eq!(image, "web:1");
+    let applied = kubectl.ok_with(&["apply", "--server-side", "--force-conflicts", "-f", "-"], WEB).await;
+    assert!(applied.contains("serverside-applied"), "{applied}");
+
+    kubectl.ok(&["scale", "deployment/web", "--replicas=3"]).await;
+    kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=30s"]).await;
+    assert_eq!(kubectl.ok(&["get", "pods", "-l", "app=web", "-o", "name"]).await.lines().count(), 3);
+    assert!(kubectl.ok(&["get", "pods", "-o", "wide"]).await.contains("Running"));
+    assert!(kubectl.ok(&["get", "all"]).await.contains("replicaset.apps/web-"));
+    assert!(kubectl.ok(&["get", "deployment", "web", "-o", "yaml"]).await.contains("observedGeneration"));
+    let described = kubectl.ok(&["describe", "deployment", "web"]).await;
+    assert!(described.contains("ScalingReplicaSet"), "{described}");
+    assert!(kubectl.ok(&["describe", "service", "web"]).await.contains("8080"));
+    assert!(kubectl.ok(&["describe", "node", "c1-1"]).await.contains("Allocated resources"));
+    assert!(kubectl.ok(&["events"]).await.contains("Scheduled"));
+
+    kubectl.ok(&["label", "deployment", "web", "tier=front"]).await;
+    kubectl.ok(&["annotate", "deployment", "web", "note=x"]).await;
+    kubectl.ok(&["patch", "deployment", "web", "-p", r#"{"spec":{"replicas":2}}"#]).await;
+    kubectl.ok(&["taint", "node", "c1-3", "only=me:NoSchedule"]).await;
+    kubectl.ok(&["cordon", "c1-2"]).await;
+    assert!(kubectl.ok(&["get", "nodes"]).await.contains("SchedulingDisabled"));
+    kubectl.ok(&["uncordon", "c1-2"]).await;
+    let drained = kubectl.ok(&["drain", "c1-1", "--ignore-daemonsets", "--timeout=30s"]).await;
+    assert!(drained.contains("drained"), "{drained}");
+    assert!(!kubectl.ok(&["create", "token", "default"]).await.is_empty());
+    assert!(kubectl.ok(&["auth", "can-i", "create", "pods"]).await.contains("yes"));
+    let refused = kubectl.refused(&["get", "secrets", "--as=nobody", "--token=wrong"]).await;
+    assert!(refused.contains("Unauthorized") || refused.contains("logged in"), "{refused}");
+    assert!(kubectl.ok(&["explain", "deployment.spec.replicas"]).await.contains("<integer>"));
+    kubectl.ok_with(&["create", "-f", "-"], ONCE).await;
+    kubectl.ok(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"]).await;
+    let missing = kubectl.refused(&["get", "pod", "missing"]).await;
+    assert_eq!(missing.trim(), "Error from server (NotFound): pods \"missing\" not found");
+    kubectl.ok(&["delete", "deployment", "web", "--timeout=30s"]).await;
+    kubectl
+        .ok_with(&["create", "-f", "-"], "{apiVersion: v1, kind: Namespace, metadata: {name: team}}")
+        .await;
+    kubectl.ok(&["delete", "namespace", "team", "--timeout=30s"]).await;
+}
