@@ -105,5 +105,5 @@ pub async fn apply(client: &Client, object: &Value) {
     };
     let params = PatchParams::apply("user").force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
-    applied.unwrap_or_else(|error| panic!("{} {name} is refused: {error}", text("kind")));
+    assert!(applied.is_ok(), "{} {name} is refused: {applied:?}", text("kind"));
 }

@@ -133,19 +133,13 @@ async fn room_left_unused(
             continue;
         };
         let Ok(shape) = shape else { continue };
-        let here = workload.spec.placement.locations.iter().any(|name| name == member.name());
-        let lacks = status
-            .placements
-            .iter()
-            .find(|placed| placed.cluster == member.name())
-            .map_or(0, |placed| placed.replicas)
-            < workload.spec.replicas;
-        if here
-            && lacks
-            && status.pending_replicas > 0
-            && workload.spec.replicas_mode == ReplicasMode::PerLocation
-            && room.fits(&shape) > 0
-        {
+        let spec = &workload.spec;
+        let here = spec.placement.locations.iter().any(|name| name == member.name());
+        let anywhere = spec.enable_bursting || (spec.placement.enable_substitution && !here);
+        let held = status.placements.iter().find(|placed| placed.cluster == member.name());
+        let lacks = held.map_or(0, |placed| placed.replicas) < spec.replicas;
+        let may_come = anywhere || (here && lacks && spec.replicas_mode == ReplicasMode::PerLocation);
+        if may_come && status.pending_replicas > 0 && room.fits(&shape) > 0 {
             let name = workload.metadata.name.as_deref().unwrap_or_default();
             problems.push(format!(
                 "{name} waits although {} has room for {}",

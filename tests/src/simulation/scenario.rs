@@ -142,6 +142,12 @@ impl Story {
             1 => json!({"placementPolicy": "worst-fit", "numberOfLocations": self.rng.random_range(1..=2)}),
             _ => json!({"placementPolicy": "best-fit", "numberOfLocations": 1}),
         };
+        if wish.get("locations").is_some() && self.rng.random_bool(0.4) {
+            wish["enableSubstitution"] = json!(true);
+        }
+        if self.rng.random_bool(0.3) {
+            wish["enableBursting"] = json!(true);
+        }
         wish["replicasMode"] = json!(mode);
         wish["selector"] = json!({"matchLabels": {"app": "any"}});
         wish["template"] = template;

@@ -8,7 +8,7 @@ use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_runtime::Seed;
 use portolan_sandbox::{NodeConfig, World, WorldConfig};
 use portolan_tests::simulation::{Fleet, apply};
-use portolan_tests::{NAMESPACE, workload};
+use portolan_tests::{NAMESPACE, foreign_cluster, workload};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -123,6 +123,32 @@ async fn a_silent_member_keeps_its_replicas_and_a_closed_namespace_gets_none() {
     let refused = status(&fleet, "late").await;
     assert_eq!(refused.pending[0].reason, "NamespaceClosed");
     assert_eq!(replicas(&fleet, 0, "web").await, Some(3), "what is there stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_goes_to_the_nearest_and_at_last_asks_for_a_cloud() {
+    let (fleet, _controller) = start().await;
+    let mut near = foreign_cluster("c3");
+    near["spec"]["latencies"] = json!([{"to": "c2", "rtt": "2ms"}]);
+    apply(&fleet.hub.client("user"), &near).await;
+    let mut large = workload("large", 4, json!({"locations": ["c2"], "enableSubstitution": true}));
+    large["spec"]["template"]["spec"]["containers"] = asking("900m");
+    apply(&fleet.hub.client("user"), &large).await;
+    pass(20).await;
+    let placed = status(&fleet, "large").await;
+    assert_eq!(placed.locations_summary.as_deref(), Some("c2=2,c3=2"));
+    assert_eq!(placed.placements[1].substitute_for.as_deref(), Some("c2"));
+    assert_eq!((placed.ready_replicas, placed.message), (4, None));
+    patch(&fleet, "large", json!({"replicas": 6})).await;
+    pass(20).await;
+    let short = status(&fleet, "large").await;
+    assert_eq!((short.replicas, short.pending_replicas), (5, 1));
+    assert_eq!(short.message.as_deref(), Some("to_cloud"));
+    patch(&fleet, "large", json!({"replicas": 2})).await;
+    pass(30).await;
+    let back = status(&fleet, "large").await;
+    assert_eq!(back.locations_summary.as_deref(), Some("c2=2"), "what fits at home is at home");
+    assert_eq!(replicas(&fleet, 1, "large").await, None);
 }
 
 #[tokio::test(start_paused = true)]

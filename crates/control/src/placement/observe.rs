@@ -9,6 +9,7 @@ use portolan_core::placement::{Candidate, Refusal, Wanted};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A cluster, as one workload sees it.
 pub(super) struct Seen {
@@ -57,12 +58,25 @@ impl Controller {
             closed: closed(cluster, member.as_deref(), silence, &key.namespace),
             labels: cluster.metadata.labels.clone().unwrap_or_default(),
             taints: cluster.spec.taints.clone(),
+            rtt: self.latencies(&name, cluster),
+            cloud: cluster.spec.cloud,
             room,
             settled,
             held,
             name,
         };
         Some(Seen { candidate, member, copy, answers })
+    }
+
+    /// The round-trip times from a cluster to the others, as either side of each pair gives them.
+    fn latencies(&self, name: &str, cluster: &ForeignCluster) -> BTreeMap<String, Duration> {
+        let mut latencies = BTreeMap::new();
+        self.fleet.clusters.for_each(|other, foreign| {
+            let back = foreign.spec.latencies.iter().find(|each| each.to == name);
+            latencies.extend(back.map(|each| (other.name.clone(), each.rtt.0)));
+        });
+        latencies.extend(cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0)));
+        latencies
     }
 
     /// The room in a member for one workload, and how many of its pods are settled there.
@@ -149,5 +163,6 @@ pub(super) fn wanted(workload: &Workload) -> Result<Wanted, String> {
         mode: spec.replicas_mode,
         weights: spec.weights.iter().map(|each| (each.cluster.clone(), weight(each.weight))).collect(),
         placement: spec.placement.clone(),
+        bursting: spec.enable_bursting,
     })
 }

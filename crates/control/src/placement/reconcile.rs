@@ -9,7 +9,7 @@ use crate::names::{FIELD_MANAGER, FINALIZER};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
-use portolan_core::placement::{Decision, decide};
+use portolan_core::placement::{Decision, Placed, decide};
 use portolan_runtime::{CallError, Key, Next, Weight, call};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -197,7 +197,8 @@ fn held(workload: &Workload, mut decision: Decision) -> Decision {
     let last = workload.object.status.iter().flat_map(|status| &status.placements);
     let place = |placed: &portolan_api::placement::PlacementStatus| {
         let replicas = u32::try_from(placed.replicas).ok().filter(|replicas| *replicas > 0)?;
-        Some((placed.cluster.clone(), portolan_core::placement::Placed { replicas, cause: placed.cause? }))
+        let stands_in_for = placed.substitute_for.iter().cloned().collect();
+        Some((placed.cluster.clone(), Placed { replicas, cause: placed.cause?, stands_in_for }))
     };
     decision.placed = last.filter_map(place).collect();
     decision

@@ -3,10 +3,11 @@
 use super::Workload;
 use super::observe::Seen;
 use super::reconcile::Failure;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
-use portolan_api::MultiClusterDeploymentStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
+use portolan_api::multiclusterdeployment::TO_CLOUD;
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
+use portolan_api::{MultiClusterDeploymentStatus, selector};
 use portolan_core::placement::Decision;
 use std::collections::BTreeMap;
 
@@ -30,6 +31,7 @@ pub(super) fn status(
                 cluster: cluster.clone(),
                 replicas: signed(placed.replicas),
                 cause: Some(placed.cause),
+                substitute_for: Some(placed.stands_in_for.join(",")).filter(|names| !names.is_empty()),
                 ..last.unwrap_or_default()
             };
             observed(&mut placement, seen.get(cluster), failures.get(cluster), now);
@@ -79,7 +81,8 @@ pub(super) fn status(
         locations: holding.iter().map(|each| each.cluster.clone()).collect(),
         locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
         pending: decision.refusals.iter().map(|(cluster, why)| refusal(cluster, why, decision)).collect(),
-        selector: Some(selector_text(&object.spec.selector)),
+        selector: Some(selector::to_text(&object.spec.selector)),
+        message: decision.to_cloud.then(|| TO_CLOUD.to_owned()),
         resource_requests: workload
             .shape
             .as_ref()
@@ -221,7 +224,13 @@ fn findings(
             format!("{ready} of {asked} replicas are ready"),
         )
     };
-    let mut findings = vec![ready, placed];
+    let to_cloud = if decision.to_cloud {
+        let message = format!("{pending} replicas fit in no cluster of the fleet: a cloud cluster is needed");
+        Finding::new(ConditionType::ToCloud, true, "NoRoomAnywhere", message)
+    } else {
+        Finding::new(ConditionType::ToCloud, false, "NotNeeded", "no cloud cluster is needed")
+    };
+    let mut findings = vec![ready, placed, to_cloud];
     findings.push(match silent.as_slice() {
         [] => Finding::new(
             ConditionType::Unreachable,
@@ -256,21 +265,6 @@ fn images(workload: &Workload) -> Vec<String> {
     images.sort();
     images.dedup();
     images
-}
-
-/// A selector as `kubectl` writes it on a command line.
-fn selector_text(selector: &LabelSelector) -> String {
-    let equal = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
-    let expressions = selector.match_expressions.iter().flatten().map(|each| {
-        let values = each.values.clone().unwrap_or_default().join(",");
-        match each.operator.as_str() {
-            "In" => format!("{} in ({values})", each.key),
-            "NotIn" => format!("{} notin ({values})", each.key),
-            "DoesNotExist" => format!("!{}", each.key),
-            _ => each.key.clone(),
-        }
-    });
-    equal.chain(expressions).collect::<Vec<_>>().join(",")
 }
 
 fn signed(count: u32) -> i32 {

@@ -4,6 +4,7 @@ use super::Wanted;
 use crate::capacity::{Amounts, ClusterRoom};
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A member of the fleet, considered for one workload.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,10 @@ pub struct Candidate {
     pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
     pub held: u32,
+    /// Round-trip times to other clusters, where they are known.
+    pub rtt: BTreeMap<String, Duration>,
+    /// Whether it was made in a cloud and is used last.
+    pub cloud: bool,
 }
 
 /// Why a cluster does not take replicas, or no more of them.
@@ -68,6 +73,24 @@ impl Candidate {
                 reason: "NotSelected",
                 message: "its labels do not match spec.clusterSelector".to_owned(),
             });
+        }
+        if let Some(bound) = &placement.max_latency
+            && bound.from != self.name
+        {
+            let (from, most) = (&bound.from, bound.rtt.0);
+            match self.rtt.get(from) {
+                Some(rtt) if *rtt <= most => {}
+                Some(rtt) => {
+                    let message =
+                        format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");
+                    return Some(Refusal { reason: "TooFar", message });
+                }
+                None => {
+                    let message =
+                        format!("its round-trip time to {from} is not known, and spec.maxLatency bounds it");
+                    return Some(Refusal { reason: "LatencyUnknown", message });
+                }
+            }
         }
         let repels = |taint: &&ClusterTaint| taint.effect != TaintEffect::PreferNoSchedule;
         let tolerated = |taint: &ClusterTaint| {

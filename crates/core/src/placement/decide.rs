@@ -1,11 +1,14 @@
 //! The decision itself.
 
+use super::overflow::{Lacking, overflow};
+use super::prioritise::prioritise;
+use super::refusals::refusals;
 use super::{Candidate, Refusal, Standing, divide};
-use crate::capacity::{Amounts, CPU, MEMORY, PodShape};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use crate::capacity::PodShape;
 use portolan_api::placement::{Placement, PlacementCause, PlacementPolicy, ReplicasMode};
-use std::cmp::Reverse;
+use portolan_api::selector;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What a workload asks for.
 #[derive(Clone, Debug, Default)]
@@ -20,15 +23,19 @@ pub struct Wanted {
     pub weights: BTreeMap<String, u32>,
     /// How clusters are chosen.
     pub placement: Placement,
+    /// Whether what does not fit in the chosen clusters goes to further ones.
+    pub bursting: bool,
 }
 
 /// The replicas of one cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// How many.
     pub replicas: u32,
     /// Why this cluster.
     pub cause: PlacementCause,
+    /// The locations that it stands in for.
+    pub stands_in_for: Vec<String>,
 }
 
 /// What was decided. Placed and pending replicas together are what was wanted.
@@ -40,6 +47,8 @@ pub struct Decision {
     pub pending: u32,
     /// For pending replicas: why each cluster took none, or no more.
     pub refusals: BTreeMap<String, Refusal>,
+    /// Whether a further cluster in the cloud would help: replicas that may leave their locations fit nowhere.
+    pub to_cloud: bool,
 }
 
 /// Why nothing could be decided.
@@ -59,7 +68,34 @@ impl Wanted {
     /// Whether the cluster selector, if there is one, matches the labels.
     #[must_use]
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.placement.cluster_selector.as_ref().is_none_or(|selector| matches(selector, labels))
+        let selector = self.placement.cluster_selector.as_ref();
+        selector.is_none_or(|selector| selector::matches(selector, labels))
+    }
+
+    /// Whether replicas may go to other clusters than the chosen ones.
+    pub(super) fn may_overflow(&self) -> bool {
+        self.bursting || self.placement.enable_substitution
+    }
+}
+
+/// All candidates by name, with their standing before one workload.
+pub(super) struct Field<'a>(pub(super) BTreeMap<&'a str, (&'a Candidate, Standing)>);
+
+impl Field<'_> {
+    /// How many replicas a cluster may hold: as many as fit, or what it has if nothing new may go there.
+    pub(super) fn cap(&self, name: &str) -> u32 {
+        match self.0.get(name) {
+            Some((_, Standing::Open { fits, .. })) => *fits,
+            Some((candidate, Standing::Closed(_))) => candidate.held,
+            None => 0,
+        }
+    }
+
+    /// The round-trip time between two clusters, by whichever of them knows it.
+    pub(super) fn rtt(&self, one: &str, other: &str) -> Option<Duration> {
+        let known =
+            |from: &str, to: &str| self.0.get(from).and_then(|(candidate, _)| candidate.rtt.get(to).copied());
+        known(one, other).or_else(|| known(other, one))
     }
 }
 
@@ -68,142 +104,61 @@ impl Wanted {
 /// # Errors
 /// The policy cannot be followed; what is placed stays as it is.
 pub fn decide(wanted: &Wanted, candidates: &[Candidate]) -> Result<Decision, Undecided> {
-    let standings: BTreeMap<&str, (&Candidate, Standing)> =
-        candidates.iter().map(|each| (each.name.as_str(), (each, each.stands(wanted)))).collect();
-    let chosen = match wanted.placement.effective_policy() {
-        PlacementPolicy::ClusterAffinity => wanted.placement.locations.clone(),
-        policy => prioritise(policy, wanted, &standings)?,
+    let field =
+        Field(candidates.iter().map(|each| (each.name.as_str(), (each, each.stands(wanted)))).collect());
+    let (chosen, cause) = match wanted.placement.effective_policy() {
+        PlacementPolicy::ClusterAffinity => (wanted.placement.locations.clone(), PlacementCause::Preferred),
+        policy => (prioritise(policy, wanted, &field)?, PlacementCause::Policy),
     };
-    let cause = match wanted.placement.effective_policy() {
-        PlacementPolicy::ClusterAffinity => PlacementCause::Preferred,
-        _ => PlacementCause::Policy,
-    };
-    let caps: Vec<u32> = chosen.iter().map(|name| cap(standings.get(name.as_str()))).collect();
+    let caps: Vec<u32> = chosen.iter().map(|name| field.cap(name)).collect();
     let locations = u32::try_from(wanted.placement.effective_locations()).unwrap_or(u32::MAX);
-    let (total, parts) = match wanted.mode {
-        ReplicasMode::PerLocation => (
-            wanted.replicas.saturating_mul(locations),
-            caps.iter().map(|cap| wanted.replicas.min(*cap)).collect(),
-        ),
+    let (total, parts): (u32, Vec<u32>) = match wanted.mode {
+        ReplicasMode::PerLocation => {
+            let parts = caps.iter().map(|cap| wanted.replicas.min(*cap)).collect();
+            (wanted.replicas.saturating_mul(locations), parts)
+        }
         ReplicasMode::Total => {
             let weight = |name: &String| wanted.weights.get(name).copied().unwrap_or(1);
             let shares: Vec<_> = chosen.iter().map(weight).zip(caps).collect();
             (wanted.replicas, divide(wanted.replicas, &shares))
         }
     };
-    let placed: BTreeMap<String, Placed> = chosen
-        .into_iter()
-        .zip(parts)
-        .filter(|(_, replicas)| *replicas > 0)
-        .map(|(name, replicas)| (name, Placed { replicas, cause }))
-        .collect();
-    let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
-    let refusals = if pending == 0 { BTreeMap::new() } else { refusals(wanted, &standings, &placed) };
-    Ok(Decision { placed, pending, refusals })
-}
-
-/// How many replicas a cluster may hold: as many as fit, or what it has if nothing new may go there.
-fn cap(standing: Option<&(&Candidate, Standing)>) -> u32 {
-    match standing {
-        Some((_, Standing::Open { fits, .. })) => *fits,
-        Some((candidate, Standing::Closed(_))) => candidate.held,
-        None => 0,
-    }
-}
-
-/// The clusters in the order of the policy, as many as there are locations.
-///
-/// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere.
-/// Then come those that can hold all replicas of a location.
-fn prioritise(
-    policy: PlacementPolicy,
-    wanted: &Wanted,
-    standings: &BTreeMap<&str, (&Candidate, Standing)>,
-) -> Result<Vec<String>, Undecided> {
-    let none = Amounts::default();
-    let mut ranked: Vec<_> = standings
+    let mut placed: BTreeMap<String, Placed> = chosen
         .iter()
-        .filter_map(|(name, (candidate, standing))| match standing {
-            Standing::Open { fits, free } => (*fits > 0).then_some((name, candidate.held > 0, *fits, free)),
-            Standing::Closed(_) => (candidate.held > 0).then_some((name, true, candidate.held, &none)),
+        .zip(&parts)
+        .filter(|(_, replicas)| **replicas > 0)
+        .map(|(name, replicas)| {
+            (name.clone(), Placed { replicas: *replicas, cause, stands_in_for: Vec::new() })
         })
         .collect();
-    let rooms = |free: &Amounts| (free.get(CPU), free.get(MEMORY));
-    let preferred = |held: bool, fits: u32| (Reverse(held), Reverse(fits >= wanted.replicas));
-    match policy {
-        PlacementPolicy::WorstFit => ranked
-            .sort_by_key(|(name, held, fits, free)| (preferred(*held, *fits), Reverse(rooms(free)), **name)),
-        PlacementPolicy::BestFit => {
-            ranked.sort_by_key(|(name, held, fits, free)| (preferred(*held, *fits), rooms(free), **name));
-        }
-        PlacementPolicy::TrafficAware | PlacementPolicy::ClusterAffinity => {
-            let missing = "no traffic is measured yet; use worst-fit, best-fit or locations";
-            return Err(Undecided::PolicyUnavailable { policy, missing });
-        }
+    if wanted.may_overflow() {
+        overflow(wanted, &field, lacking(wanted, &chosen, &parts, total), &mut placed);
     }
-    let locations = wanted.placement.effective_locations();
-    Ok(ranked.into_iter().take(locations).map(|(name, ..)| (*name).to_owned()).collect())
+    let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
+    let refusals = if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed) };
+    let to_cloud = pending > 0 && wanted.may_overflow();
+    Ok(Decision { placed, pending, refusals, to_cloud })
 }
 
-/// What every cluster says to the replicas that are pending.
-fn refusals(
-    wanted: &Wanted,
-    standings: &BTreeMap<&str, (&Candidate, Standing)>,
-    placed: &BTreeMap<String, Placed>,
-) -> BTreeMap<String, Refusal> {
-    let mut refusals = BTreeMap::new();
-    let named = &wanted.placement.locations;
-    for (name, (candidate, standing)) in standings {
-        if !named.is_empty() && !named.iter().any(|location| location == name) {
-            continue;
+/// What each chosen cluster could not take.
+fn lacking(wanted: &Wanted, chosen: &[String], parts: &[u32], total: u32) -> Vec<Lacking> {
+    match wanted.mode {
+        ReplicasMode::PerLocation => chosen
+            .iter()
+            .zip(parts)
+            .map(|(name, part)| Lacking { at: Some(name.clone()), replicas: wanted.replicas - part })
+            .chain(std::iter::once(Lacking {
+                // Locations that no cluster could be found for at all.
+                at: chosen.first().cloned(),
+                replicas: total
+                    - wanted.replicas.saturating_mul(u32::try_from(chosen.len()).unwrap_or(u32::MAX)),
+            }))
+            .collect(),
+        ReplicasMode::Total => {
+            let replicas = total - parts.iter().sum::<u32>();
+            vec![Lacking { at: chosen.first().cloned(), replicas }]
         }
-        let holds = placed.get(*name).map_or(0, |placed| placed.replicas);
-        if wanted.mode == ReplicasMode::PerLocation && holds == wanted.replicas {
-            continue;
-        }
-        let refusal = match standing {
-            Standing::Closed(refusal) => refusal.clone(),
-            Standing::Open { fits, .. } if *fits <= holds => {
-                let mut room = candidate.room.clone();
-                room.reserve(&wanted.shape, holds.saturating_sub(candidate.settled));
-                let shortage = room.shortage(&wanted.shape);
-                let message = match holds {
-                    0 => shortage.to_string(),
-                    _ => format!("{holds} replicas are placed there; {shortage}"),
-                };
-                Refusal { reason: "NoRoom", message }
-            }
-            Standing::Open { fits, .. } => Refusal {
-                reason: "NotChosen",
-                message: format!(
-                    "it has room for {fits} replicas but is not among the {} locations asked for",
-                    wanted.placement.effective_locations()
-                ),
-            },
-        };
-        refusals.insert((*name).to_owned(), refusal);
     }
-    for name in named.iter().filter(|name| !standings.contains_key(name.as_str())) {
-        let message = "no ForeignCluster has this name: peer it, or correct spec.locations".to_owned();
-        refusals.insert(name.clone(), Refusal { reason: "UnknownCluster", message });
-    }
-    refusals
-}
-
-fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
-    equal
-        && selector.match_expressions.iter().flatten().all(|wanted| {
-            let value = labels.get(&wanted.key);
-            let listed = value.is_some_and(|value| wanted.values.iter().flatten().any(|each| each == value));
-            match wanted.operator.as_str() {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                _ => false,
-            }
-        })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
 use crate::capacity::ClusterRoom;
-use crate::capacity::{NodeFacts, PODS};
+use crate::capacity::{Amounts, CPU, NodeFacts, PODS};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use portolan_api::placement::{ClusterSpread, WhenUnsatisfiable};
 use proptest::prelude::*;
 
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
@@ -136,6 +138,122 @@ fn a_policy_without_its_measurements_is_refused() {
     assert!(error.to_string().starts_with("placement policy traffic-aware is not available"), "{error}");
 }
 
+/// The sites of the mck8s paper, with the round-trip times of its Table II.
+fn sites(rooms: [i64; 5]) -> Vec<Candidate> {
+    let names = ["rennes", "nantes", "lille", "luxembourg", "grenoble"];
+    let table = [
+        [0.0, 2.16, 23.26, 27.41, 17.45],
+        [2.16, 0.0, 22.21, 26.29, 16.38],
+        [23.26, 22.21, 0.0, 11.88, 12.06],
+        [27.41, 26.29, 11.88, 0.0, 15.33],
+        [17.45, 16.38, 12.06, 15.33, 0.0],
+    ];
+    let site = |index: usize| {
+        let to =
+            |other: usize| (names[other].to_owned(), Duration::from_secs_f64(table[index][other] / 1000.0));
+        let rtt = (0..5).filter(|other| *other != index).map(to).collect();
+        Candidate { rtt, ..cluster(names[index], rooms[index]) }
+    };
+    (0..5).map(site).collect()
+}
+
+fn substituting(replicas: u32, locations: &[&str]) -> Wanted {
+    let mut wanted = wanted(replicas, locations);
+    wanted.placement.enable_substitution = true;
+    wanted
+}
+
+#[test]
+fn the_nearest_cluster_stands_in_for_a_full_one() {
+    let decision = decide(&substituting(4, &["nantes"]), &sites([9, 1, 9, 9, 9])).unwrap();
+    assert_eq!(counts(&decision), [("nantes", 1), ("rennes", 3)]);
+    assert_eq!(decision.placed["rennes"].cause, PlacementCause::Substitution);
+    assert_eq!(decision.placed["rennes"].stands_in_for, ["nantes"]);
+    let further = decide(&substituting(4, &["nantes"]), &sites([2, 1, 9, 9, 9])).unwrap();
+    assert_eq!(counts(&further), [("grenoble", 1), ("nantes", 1), ("rennes", 2)]);
+}
+
+#[test]
+fn two_full_clusters_share_a_substitute_without_losing_or_doubling_replicas() {
+    let decision = decide(&substituting(3, &["nantes", "lille"]), &sites([4, 0, 0, 9, 1])).unwrap();
+    assert_eq!(decision.pending, 0);
+    assert_eq!(counts(&decision), [("luxembourg", 3), ("rennes", 3)]);
+    let tight = decide(&substituting(3, &["nantes", "lille"]), &sites([4, 0, 0, 0, 0])).unwrap();
+    assert_eq!((counts(&tight), tight.pending), (vec![("rennes", 4)], 2));
+    assert_eq!(tight.placed["rennes"].stands_in_for, ["nantes", "lille"]);
+    assert!(tight.to_cloud, "nothing but a further cluster would help");
+}
+
+#[test]
+fn without_substitution_nothing_leaves_its_location() {
+    let decision = decide(&wanted(4, &["nantes"]), &sites([9, 1, 9, 9, 9])).unwrap();
+    assert_eq!((counts(&decision), decision.pending, decision.to_cloud), (vec![("nantes", 1)], 3, false));
+}
+
+#[test]
+fn bursting_goes_to_the_nearest_then_to_the_cloud_then_asks_for_one() {
+    let mut fleet = sites([2, 2, 0, 0, 1]);
+    fleet.push(Candidate { cloud: true, ..cluster("cloud1", 2) });
+    let mut wanted = Wanted { bursting: true, ..wanted(6, &["nantes"]) };
+    let six = decide(&wanted, &fleet).unwrap();
+    assert_eq!(counts(&six), [("cloud1", 1), ("grenoble", 1), ("nantes", 2), ("rennes", 2)]);
+    assert_eq!(six.placed["cloud1"].cause, PlacementCause::Cloud);
+    assert_eq!(six.placed["rennes"].cause, PlacementCause::Bursting);
+    wanted.replicas = 9;
+    let nine = decide(&wanted, &fleet).unwrap();
+    assert_eq!((nine.pending, nine.to_cloud), (2, true));
+    assert_eq!(nine.refusals["lille"].reason, "NoRoom");
+}
+
+#[test]
+fn the_cloud_is_used_last() {
+    let fleet = [Candidate { cloud: true, ..cluster("cloud1", 90) }, cluster("a", 4)];
+    let decision = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &fleet).unwrap();
+    assert_eq!(counts(&decision), [("a", 2)]);
+}
+
+#[test]
+fn a_bound_on_latency_keeps_far_clusters_out() {
+    let mut near = by_policy(1, PlacementPolicy::WorstFit, 5);
+    let bound = portolan_api::placement::MaxLatency {
+        from: "nantes".into(),
+        rtt: portolan_api::Duration::from_millis(17),
+    };
+    near.placement.max_latency = Some(bound);
+    let decision = decide(&near, &sites([9; 5])).unwrap();
+    assert_eq!(counts(&decision), [("grenoble", 1), ("nantes", 1), ("rennes", 1)]);
+    assert_eq!(decision.refusals["lille"].reason, "TooFar");
+    let unknown = decide(&near, &[cluster("x", 9)]).unwrap();
+    assert_eq!(unknown.refusals["x"].reason, "LatencyUnknown");
+}
+
+#[test]
+fn chosen_clusters_are_spread_over_regions() {
+    let at = |name: &str, cpus: i64, region: &str| {
+        let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
+        Candidate { labels, ..cluster(name, cpus) }
+    };
+    let fleet = [at("a", 9, "west"), at("b", 8, "west"), at("c", 7, "west"), at("d", 2, "east")];
+    let mut spread = by_policy(1, PlacementPolicy::WorstFit, 3);
+    let constraint = ClusterSpread {
+        topology_key: "region".into(),
+        max_skew: 1,
+        min_domains: None,
+        when_unsatisfiable: WhenUnsatisfiable::DoNotSchedule,
+    };
+    spread.placement.spread = vec![constraint.clone()];
+    assert_eq!(counts(&decide(&spread, &fleet).unwrap()), [("a", 1), ("b", 1), ("d", 1)]);
+    spread.placement.number_of_locations = Some(4);
+    assert_eq!(
+        decide(&spread, &fleet).unwrap().pending,
+        1,
+        "a third in the west would be two more than in the east"
+    );
+    spread.placement.spread =
+        vec![ClusterSpread { when_unsatisfiable: WhenUnsatisfiable::ScheduleAnyway, ..constraint }];
+    assert_eq!(decide(&spread, &fleet).unwrap().pending, 0);
+}
+
 prop_compose! {
     fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2)), 0..8)) -> Vec<Candidate> {
         let candidate = |(index, (size, held, gone)): (usize, (i64, u32, bool))| {
@@ -147,13 +265,15 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..3, locations in 1i32..5) -> Wanted {
+    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..3, locations in 1i32..5, overflow in 0..3) -> Wanted {
         let mut wanted = match policy {
             0 => wanted(replicas, &(0..locations).map(|i| ["c0", "c1", "c2", "c3", "c9"][i as usize]).collect::<Vec<_>>()),
             1 => by_policy(replicas, PlacementPolicy::WorstFit, locations),
             _ => by_policy(replicas, PlacementPolicy::BestFit, locations),
         };
         wanted.mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
+        wanted.bursting = overflow == 1;
+        wanted.placement.enable_substitution = overflow == 2 && policy == 0;
         wanted
     }
 }

@@ -24,6 +24,15 @@ const SITES: [(&str, &str, &str, &str); 5] = [
     ("cluster5", "Luxembourg", "4", "16Gi"),
 ];
 
+/// Round-trip times between the sites in milliseconds: Table II of the paper, in the order of [`SITES`].
+const RTT: [[f64; 5]; 5] = [
+    [0.0, 2.16, 23.26, 17.45, 27.41],
+    [2.16, 0.0, 22.21, 16.38, 26.29],
+    [23.26, 22.21, 0.0, 12.06, 11.88],
+    [17.45, 16.38, 12.06, 0.0, 15.33],
+    [27.41, 26.29, 11.88, 15.33, 0.0],
+];
+
 const CONTROLLER: &str = "controller";
 
 /// The namespace that the demo works in.
@@ -45,10 +54,10 @@ impl Fleet {
             apply(&user, &serde_json::to_value(crd).map_err(Failure::other)?).await?;
         }
         apply(&user, &namespace()).await?;
-        for (name, site, cpu, memory) in SITES {
+        for (index, (name, site, cpu, memory)) in SITES.into_iter().enumerate() {
             let member = world.add_cluster(ClusterConfig::named(name).nodes(5, NodeConfig::new(cpu, memory)));
             apply(&member.client("user"), &namespace()).await?;
-            apply(&user, &foreign_cluster(name, site)).await?;
+            apply(&user, &foreign_cluster(index, name, site)).await?;
         }
         let controller = tokio::spawn(control(world.clone(), hub.clone(), Seed::new(seed)));
         Ok(Self { hub: user, world, controller })
@@ -130,11 +139,13 @@ fn namespace() -> Value {
     })
 }
 
-fn foreign_cluster(name: &str, site: &str) -> Value {
+fn foreign_cluster(index: usize, name: &str, site: &str) -> Value {
+    let latency = |other: usize| json!({"to": SITES[other].0, "rtt": format!("{}ms", RTT[index][other])});
+    let latencies: Vec<Value> = (index + 1..SITES.len()).map(latency).collect();
     json!({
         "apiVersion": "portolan.dev/v1alpha1",
         "kind": "ForeignCluster",
         "metadata": {"name": name, "labels": {"site": site}},
-        "spec": {"clusterIdentity": {"clusterID": name, "clusterName": site}},
+        "spec": {"clusterIdentity": {"clusterID": name, "clusterName": site}, "latencies": latencies},
     })
 }

@@ -46,7 +46,10 @@ pub(super) fn placements(workload: &MultiClusterDeployment) {
     for placed in &status.placements {
         let why = match (&placed.message, placed.cause) {
             (Some(message), _) => message.clone(),
-            (None, Some(cause)) => format!("{cause:?}"),
+            (None, Some(cause)) => match &placed.substitute_for {
+                Some(location) => format!("{cause:?} for {location}"),
+                None => format!("{cause:?}"),
+            },
             (None, None) => String::new(),
         };
         let cells = [

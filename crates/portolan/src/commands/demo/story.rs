@@ -33,6 +33,8 @@ spec:
           requests: {memory: 512Mi, cpu: 500m}
 ";
 
+const APPS: [&str; 4] = ["mcd-app-2", "roomy", "greedy", "neighbourly"];
+
 /// Tells the story; an error is what did not come true.
 pub(super) async fn tell(seed: u64) -> Result<(), Failure> {
     let fleet = Fleet::start(seed).await?;
@@ -45,9 +47,11 @@ pub(super) async fn tell(seed: u64) -> Result<(), Failure> {
     story.worst_fit().await?;
     show::chapter(4, "What fits is placed; the rest waits, and every cluster says why");
     story.partial().await?;
-    show::chapter(5, "A cluster falls silent: nothing is lost, nothing is counted as gone");
+    show::chapter(5, "With substitution, the nearest cluster stands in for a full one");
+    story.substitution().await?;
+    show::chapter(6, "A cluster falls silent: nothing is lost, nothing is counted as gone");
     story.silence().await?;
-    show::chapter(6, "Deleted in the hub, gone everywhere");
+    show::chapter(7, "Deleted in the hub, gone everywhere");
     story.deletion().await?;
     show::say(
         "\n   All of it came true. Next: portolan controller --help, and docs/src/start/first-placement.md",
@@ -113,6 +117,15 @@ impl Story {
         Ok(())
     }
 
+    async fn substitution(&self) -> Result<(), Failure> {
+        let placement = json!({"locations": ["cluster2"], "enableSubstitution": true});
+        apply(&self.fleet.hub, &workload("neighbourly", 8, "1500m", placement)).await?;
+        let (workload, after) = self.until_ready("neighbourly", "cluster1=3,cluster2=5").await?;
+        show::placements(&workload);
+        show::came_true("3 replicas found no room in Nantes and went to Rennes, 2.16 ms away", after);
+        Ok(())
+    }
+
     async fn silence(&self) -> Result<(), Failure> {
         self.fleet.cut("cluster5");
         let unknown = |workload: &MultiClusterDeployment| {
@@ -133,13 +146,13 @@ impl Story {
 
     async fn deletion(&self) -> Result<(), Failure> {
         let api = self.workloads();
-        for name in ["mcd-app-2", "roomy", "greedy"] {
+        for name in APPS {
             api.delete(name, &DeleteParams::default()).await.map_err(Failure::other)?;
         }
         let gone = async || {
             let left = api.list(&Default::default()).await.map_err(Failure::other)?.items.len();
             let mut copies = 0;
-            for name in ["mcd-app-2", "roomy", "greedy"] {
+            for name in APPS {
                 copies += self.fleet.copies(name).await?;
             }
             Ok(left + copies)

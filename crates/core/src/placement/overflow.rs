@@ -1,0 +1,71 @@
+//! Replicas that did not fit where they were wanted, and the clusters that stand in.
+
+use super::decide::Field;
+use super::{Placed, Standing, Wanted};
+use portolan_api::placement::{PlacementCause, PlacementPolicy};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Replicas that a location could not take.
+pub(super) struct Lacking {
+    /// The location; none if no cluster was found for it.
+    pub(super) at: Option<String>,
+    /// How many.
+    pub(super) replicas: u32,
+}
+
+/// Gives what is lacking to the nearest clusters with room, and to clusters in the cloud last.
+///
+/// Room is counted once: two full locations that share a neighbour share what it has.
+pub(super) fn overflow(
+    wanted: &Wanted,
+    field: &Field<'_>,
+    lacking: Vec<Lacking>,
+    placed: &mut BTreeMap<String, Placed>,
+) {
+    for Lacking { at, mut replicas } in lacking {
+        for (name, cloud) in nearest(wanted, field, at.as_deref()) {
+            if replicas == 0 {
+                break;
+            }
+            let holds = placed.get(name).map_or(0, |placed| placed.replicas);
+            let taken = replicas.min(field.cap(name).saturating_sub(holds));
+            if taken == 0 {
+                continue;
+            }
+            replicas -= taken;
+            let cause = match (cloud, wanted.placement.enable_substitution) {
+                (true, _) => PlacementCause::Cloud,
+                (false, true) => PlacementCause::Substitution,
+                (false, false) => PlacementCause::Bursting,
+            };
+            let fresh = || Placed { replicas: 0, cause, stands_in_for: Vec::new() };
+            let stand_in = placed.entry(name.to_owned()).or_insert_with(fresh);
+            stand_in.replicas += taken;
+            if let Some(at) = at.as_ref().filter(|at| !stand_in.stands_in_for.contains(at)) {
+                stand_in.stands_in_for.push(at.clone());
+            }
+        }
+    }
+}
+
+/// The clusters that may stand in for a location: those of the cloud last, those that already hold replicas first, then
+/// by round-trip time; where that is not known, last and by name.
+fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>) -> Vec<(&'a str, bool)> {
+    let named = |name: &str| wanted.placement.locations.iter().any(|location| location == name);
+    // A substitute stands in for a preferred cluster; a burst may use whatever room there is.
+    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let excluded = |name: &str| affine && !wanted.bursting && named(name);
+    let mut others: Vec<_> = field
+        .0
+        .iter()
+        .filter(|(name, (_, standing))| matches!(standing, Standing::Open { .. }) && !excluded(name))
+        .map(|(name, (candidate, _))| {
+            let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
+            ((candidate.cloud, Reverse(candidate.held > 0), rtt, *name), candidate.cloud)
+        })
+        .collect();
+    others.sort();
+    others.into_iter().map(|((_, _, _, name), cloud)| (name, cloud)).collect()
+}

@@ -1,0 +1,82 @@
+//! Putting clusters in the order of a policy, and choosing the first of them.
+
+use super::decide::Field;
+use super::{Candidate, Standing, Undecided, Wanted};
+use crate::capacity::{Amounts, CPU, MEMORY};
+use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The clusters in the order of the policy, as many as there are locations.
+///
+/// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere.
+/// Clusters of the cloud come last. Between, those that can hold all replicas of a location come first.
+pub(super) fn prioritise(
+    policy: PlacementPolicy,
+    wanted: &Wanted,
+    field: &Field<'_>,
+) -> Result<Vec<String>, Undecided> {
+    let none = Amounts::default();
+    let mut ranked: Vec<(&Candidate, u32, &Amounts)> = field
+        .0
+        .values()
+        .filter_map(|(candidate, standing)| match standing {
+            Standing::Open { fits, free } => (*fits > 0).then_some((*candidate, *fits, free)),
+            Standing::Closed(_) => (candidate.held > 0).then_some((*candidate, candidate.held, &none)),
+        })
+        .collect();
+    let rooms = |free: &Amounts| (free.get(CPU), free.get(MEMORY));
+    let class = |candidate: &Candidate, fits: u32| {
+        (Reverse(candidate.held > 0), candidate.cloud, Reverse(fits >= wanted.replicas))
+    };
+    match policy {
+        PlacementPolicy::WorstFit => ranked.sort_by_key(|(candidate, fits, free)| {
+            (class(candidate, *fits), Reverse(rooms(free)), candidate.name.as_str())
+        }),
+        PlacementPolicy::BestFit => {
+            ranked.sort_by_key(|(candidate, fits, free)| {
+                (class(candidate, *fits), rooms(free), candidate.name.as_str())
+            });
+        }
+        PlacementPolicy::TrafficAware | PlacementPolicy::ClusterAffinity => {
+            let missing = "no traffic is measured yet; use worst-fit, best-fit or locations";
+            return Err(Undecided::PolicyUnavailable { policy, missing });
+        }
+    }
+    let ranked: Vec<&Candidate> = ranked.into_iter().map(|(candidate, ..)| candidate).collect();
+    Ok(choose(&ranked, &wanted.placement.spread, wanted.placement.effective_locations()))
+}
+
+/// Takes clusters in order, keeping the spread: first so that every constraint holds, then, if there are not enough, so
+/// that only those are broken that may be.
+fn choose(ranked: &[&Candidate], spread: &[ClusterSpread], count: usize) -> Vec<String> {
+    let strict: Vec<&ClusterSpread> =
+        spread.iter().filter(|each| each.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule).collect();
+    let mut chosen: Vec<&Candidate> = Vec::new();
+    for constraints in [spread.iter().collect(), strict] {
+        while chosen.len() < count {
+            let free = |candidate: &&&Candidate| !chosen.iter().any(|each| each.name == candidate.name);
+            let fits = |candidate: &&&Candidate| {
+                constraints.iter().all(|each| keeps(each, ranked, &chosen, candidate))
+            };
+            let Some(next) = ranked.iter().filter(free).find(fits) else { break };
+            chosen.push(next);
+        }
+    }
+    chosen.into_iter().map(|candidate| candidate.name.clone()).collect()
+}
+
+/// Whether one more cluster keeps a constraint.
+fn keeps(spread: &ClusterSpread, ranked: &[&Candidate], chosen: &[&Candidate], next: &Candidate) -> bool {
+    let domain = |candidate: &Candidate| candidate.labels.get(&spread.topology_key).cloned();
+    let Some(own) = domain(next) else { return false };
+    let mut counts: BTreeMap<String, i32> =
+        ranked.iter().filter_map(|each| domain(each)).map(|each| (each, 0)).collect();
+    for each in chosen.iter().filter_map(|each| domain(each)) {
+        *counts.entry(each).or_insert(0) += 1;
+    }
+    let domains = i32::try_from(counts.len()).unwrap_or(i32::MAX);
+    let too_few = spread.min_domains.is_some_and(|least| domains < least);
+    let least = if too_few { 0 } else { counts.values().copied().min().unwrap_or(0) };
+    counts.get(&own).copied().unwrap_or(0) + 1 - least <= spread.max_skew
+}

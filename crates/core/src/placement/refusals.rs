@@ -1,0 +1,53 @@
+//! What every cluster says to replicas that are pending.
+
+use super::decide::Field;
+use super::{Placed, Refusal, Standing, Wanted};
+use portolan_api::placement::ReplicasMode;
+use std::collections::BTreeMap;
+
+/// Why each cluster took none of the pending replicas, or no more of them.
+pub(super) fn refusals(
+    wanted: &Wanted,
+    field: &Field<'_>,
+    placed: &BTreeMap<String, Placed>,
+) -> BTreeMap<String, Refusal> {
+    let mut refusals = BTreeMap::new();
+    let named = &wanted.placement.locations;
+    for (name, (candidate, standing)) in &field.0 {
+        let location = named.iter().any(|location| location == name);
+        if !named.is_empty() && !location && !wanted.may_overflow() {
+            continue;
+        }
+        let holds = placed.get(*name).map_or(0, |placed| placed.replicas);
+        let satisfied = wanted.mode == ReplicasMode::PerLocation && holds == wanted.replicas;
+        if satisfied && !wanted.may_overflow() {
+            continue;
+        }
+        let refusal = match standing {
+            Standing::Closed(refusal) => refusal.clone(),
+            Standing::Open { fits, .. } if *fits <= holds => {
+                let mut room = candidate.room.clone();
+                room.reserve(&wanted.shape, holds.saturating_sub(candidate.settled));
+                let shortage = room.shortage(&wanted.shape);
+                let message = match holds {
+                    0 => shortage.to_string(),
+                    _ => format!("{holds} replicas are placed there; {shortage}"),
+                };
+                Refusal { reason: "NoRoom", message }
+            }
+            Standing::Open { fits, .. } => Refusal {
+                reason: "NotChosen",
+                message: format!(
+                    "it has room for {fits} replicas but is not among the {} locations asked for",
+                    wanted.placement.effective_locations()
+                ),
+            },
+        };
+        refusals.insert((*name).to_owned(), refusal);
+    }
+    for name in named.iter().filter(|name| !field.0.contains_key(name.as_str())) {
+        let message = "no ForeignCluster has this name: peer it, or correct spec.locations".to_owned();
+        refusals.insert(name.clone(), Refusal { reason: "UnknownCluster", message });
+    }
+    refusals
+}
