@@ -1,5 +1,7 @@
-//! What the end-to-end tests share: the manifests they apply, and the simulation.
+//! What the end-to-end tests share: the manifests they apply, the simulation, and the script that holds the sandbox
+//! against a real API server.
 
+pub mod conformance;
 pub mod simulation;
 
 use serde_json::{Value, json};

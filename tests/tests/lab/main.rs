@@ -1,5 +1,6 @@
 //! Portolan on real Kubernetes. One binary, so that it links once.
 
+mod conformance;
 mod crds;
 mod placement;
 

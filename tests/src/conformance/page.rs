@@ -1,0 +1,67 @@
+//! The list of divergences as a page of the documentation.
+
+use super::divergences::{Divergence, Outlook, divergences};
+use super::script::script;
+use super::step::Kind;
+use anyhow::Result;
+use std::fmt::Write as _;
+
+const HEAD: &str = "# Where the sandbox differs from Kubernetes
+
+<!-- Written by `cargo run -p portolan-tests --bin divergences`; a test compares. -->
+
+One script of API calls is run against the sandbox and against a real kube-apiserver of the lab. Answers are compared
+whole (status code, the headers that clients go by, body, watch events) after taking out what differs from run to run:
+identifiers, versions, times, made-up names, addresses. Versions are compared by whether an object is newer than when it
+was last seen.
+
+```sh
+cargo test -p portolan-tests --test lab conformance -- --nocapture
+```
+";
+
+/// The page.
+pub fn page() -> Result<String> {
+    let listed = divergences()?;
+    let scenarios = script();
+    let calls: usize = scenarios
+        .iter()
+        .map(|scenario| scenario.steps.iter().filter(|step| !matches!(step.kind, Kind::Await(_))).count())
+        .sum();
+    let mut out = HEAD.to_owned();
+    let _ = write!(
+        out,
+        "\nThe script has {calls} calls in {} scenarios. A difference that is not listed here fails the test, and so \
+         does an entry that is no longer true.\n",
+        scenarios.len()
+    );
+    section(&mut out, "To be fixed", &listed, Outlook::ToBeFixed);
+    section(&mut out, "Meant to be so", &listed, Outlook::Meant);
+    Ok(out)
+}
+
+fn section(out: &mut String, title: &str, all: &[Divergence], outlook: Outlook) {
+    let _ = write!(out, "\n## {title}\n\n");
+    let mut listed = all.iter().filter(|each| each.outlook == outlook).peekable();
+    if listed.peek().is_none() {
+        out.push_str("Nothing.\n");
+    }
+    for each in listed {
+        let steps: Vec<&str> = each.places.keys().map(String::as_str).collect();
+        let _ = writeln!(out, "- **{}** {}\n  Seen in: {}.", each.what, each.why, steps.join("; "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_is_up_to_date() {
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/develop/divergences.md");
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == super::page().unwrap(),
+            "write it anew: cargo run -q -p portolan-tests --bin divergences > docs/src/develop/divergences.md"
+        );
+    }
+}
