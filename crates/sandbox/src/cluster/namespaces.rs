@@ -26,11 +26,13 @@ impl Controller for Namespaces {
         if &*seen.table == "/namespaces" && seen.kind != EventKind::Deleted {
             queue.add(Item::new("/namespaces", &seen.key));
         }
-        // A default account that somebody deletes comes back.
-        if &*seen.table == "/serviceaccounts"
-            && seen.kind == EventKind::Deleted
-            && &*seen.key.name == "default"
-        {
+        // What every namespace has comes back when somebody deletes it.
+        let furniture = match &*seen.table {
+            "/serviceaccounts" => &*seen.key.name == "default",
+            "/configmaps" => &*seen.key.name == "kube-root-ca.crt",
+            _ => false,
+        };
+        if furniture && seen.kind == EventKind::Deleted {
             queue.add(Item::new("/namespaces", &ObjectKey::new("", &seen.key.namespace)));
         }
     }

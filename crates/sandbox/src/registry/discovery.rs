@@ -88,12 +88,19 @@ fn group(name: &str, versions: &[&str]) -> Value {
 }
 
 fn entries(row: &Resource) -> Vec<Value> {
+    let verbs: Vec<&str> = match () {
+        () if row.review => vec!["create"],
+        () if row.is("", "namespaces") => {
+            VERBS.iter().copied().filter(|verb| *verb != "deletecollection").collect()
+        }
+        () => VERBS.to_vec(),
+    };
     let mut main = json!({
         "name": row.plural,
         "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": if row.review { &["create"][..] } else { VERBS },
+        "verbs": verbs,
     });
     if !row.short_names.is_empty() {
         main["shortNames"] = json!(row.short_names);

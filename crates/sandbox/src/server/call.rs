@@ -84,7 +84,7 @@ impl Call<'_> {
                     self.server.api().delete(&self.row, self.namespace(), name, &options, &writer)?;
                 Ok(self.answer(200, &answer))
             }
-            ("DELETE", None) => self.delete_collection(),
+            ("DELETE", None) if !self.row.is("", "namespaces") => self.delete_collection(),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -252,9 +252,22 @@ impl Call<'_> {
         Ok(success())
     }
 
-    /// The body of a request that can only be a POST.
+    /// The body of a request that can only be a POST of one object.
     fn posted(&self) -> Result<Value, ApiError> {
-        if self.request.method == Method::POST { self.body() } else { Err(ApiError::method_not_allowed()) }
+        if self.request.method != Method::POST {
+            return Err(ApiError::method_not_allowed());
+        }
+        let mut body = self.body()?;
+        let Some(fields) = body.as_object_mut() else {
+            return Err(ApiError::bad_request("the body must be one object"));
+        };
+        fields.retain(|_, value| !value.is_null());
+        if let Some((name, _)) = fields.iter().find(|(name, value)| {
+            matches!(name.as_str(), "metadata" | "spec" | "deleteOptions" | "target") && !value.is_object()
+        }) {
+            return Err(ApiError::bad_request(format!("{name} must be an object")));
+        }
+        Ok(body)
     }
 
     fn key(&self) -> ObjectKey {

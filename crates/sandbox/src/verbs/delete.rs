@@ -39,6 +39,8 @@ pub(crate) struct Preconditions {
     pub(crate) resource_version: Option<String>,
 }
 
+/// Namespaces that every cluster needs.
+const IMMORTAL: &[&str] = &["default", "kube-public", "kube-system"];
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -54,6 +56,9 @@ impl Api {
     ) -> Result<Answer, ApiError> {
         let live = self.live(row, if row.namespaced { namespace } else { "" }, name)?;
         let old = live.value();
+        if row.is("", "namespaces") && IMMORTAL.contains(&name) {
+            return Err(ApiError::forbidden(row.about(name), "this namespace may not be deleted"));
+        }
         if let Some(wanted) = &options.preconditions {
             check_preconditions(row, name, &old, wanted)?;
         }
