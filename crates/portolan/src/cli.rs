@@ -29,6 +29,9 @@ pub(crate) enum Command {
     Crds(CrdsArgs),
     /// Converts manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.
     Convert(ConvertArgs),
+    /// Whole Kubernetes clusters inside this process, for kubectl and for trying things out.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// Prints a completion script for a shell.
     Completion(CompletionArgs),
 }
@@ -42,6 +45,39 @@ pub(crate) struct DemoArgs {
     /// The seed of everything that is random in the demo.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Serves clusters on loopback, with a kubeconfig for all of them, until Ctrl-C. Nothing is kept.
+    Up(SandboxUpArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxUpArgs {
+    /// How many clusters; they are called c1, c2 and so on.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) clusters: u16,
+
+    /// How many simulated nodes each cluster has.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=5000))]
+    pub(crate) nodes: u16,
+
+    /// The CPUs of a node.
+    #[arg(long, default_value = "4", value_name = "QUANTITY")]
+    pub(crate) cpu: String,
+
+    /// The memory of a node.
+    #[arg(long, default_value = "16Gi", value_name = "QUANTITY")]
+    pub(crate) memory: String,
+
+    /// The port of the first cluster; the others follow. Without it, free ports are taken.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+
+    /// Where the kubeconfig is written; without it, into a directory of its own that goes with the clusters.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 /// Which cluster, in the words of kubectl.

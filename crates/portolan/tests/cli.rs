@@ -1,5 +1,7 @@
 //! The binary as a user meets it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -91,6 +93,38 @@ fn completion_scripts_are_printed() {
         let output = portolan(&["completion", shell], "");
         assert!(output.status.success() && text(&output.stdout).contains("portolan"), "{shell}");
     }
+}
+
+#[test]
+fn a_sandbox_serves_clusters_until_it_is_stopped() {
+    let folder = std::env::temp_dir().join(format!("portolan-cli-test-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("kubeconfig");
+    let mut sandbox = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["sandbox", "up", "--clusters", "2", "--nodes", "1", "--kubeconfig", file.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(sandbox.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    assert_eq!(line.trim_end(), format!("export KUBECONFIG={}", file.display()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let nodes = runtime.block_on(async {
+        let kubeconfig = kube::config::Kubeconfig::read_from(&file).unwrap();
+        let options = kube::config::KubeConfigOptions { context: Some("c2".into()), ..Default::default() };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        let api: kube::Api<k8s_openapi::api::core::v1::Node> = kube::Api::all(config.try_into().unwrap());
+        api.list(&Default::default()).await.unwrap().items.len()
+    });
+    sandbox.kill().unwrap();
+    sandbox.wait().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(nodes, 1);
+    let wrong = portolan(&["sandbox", "up", "--cpu", "many"], "");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("--cpu: \"many\" is not a quantity"), "{}", text(&wrong.stderr));
 }
 
 #[test]

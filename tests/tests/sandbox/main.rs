@@ -1,4 +1,6 @@
 //! Portolan on sandbox clusters, on virtual time. One binary, so that it links once.
 
+#![allow(clippy::unwrap_used)]
+
 mod determinism;
 mod placement;

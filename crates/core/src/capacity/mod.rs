@@ -9,5 +9,5 @@ mod room;
 pub use amount::{Amounts, CPU, MEMORY, PODS};
 pub use node::NodeFacts;
 pub use pod::{PodFacts, PodShape, ShapeError};
-pub use quantity::NotAQuantity;
+pub use quantity::{NotAQuantity, milli};
 pub use room::{ClusterRoom, Shortage};

@@ -12,7 +12,10 @@ pub struct NotAQuantity {
 }
 
 /// The quantity in thousandths, rounded up; beyond what an `i64` holds it saturates.
-pub(crate) fn milli(text: &str) -> Result<i64, NotAQuantity> {
+///
+/// # Errors
+/// The text is not a quantity.
+pub fn milli(text: &str) -> Result<i64, NotAQuantity> {
     exact(text).ok_or_else(|| NotAQuantity { text: text.to_owned() })
 }
 

@@ -27,24 +27,12 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         portolan_control::placement::run(hub, connect, Clock::starting_at(Timestamp::now()), seed);
     tokio::select! {
         () = controllers => Err(Failure::other("the controllers ended by themselves")),
-        stopped = stopped() => stopped,
-    }
-}
-
-/// Waits for Ctrl-C or a polite request to end.
-async fn stopped() -> Result<(), Failure> {
-    #[cfg(unix)]
-    {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            result = tokio::signal::ctrl_c() => result?,
-            _ = terminate.recv() => {}
+        stopped = crate::signals::stopped() => {
+            stopped?;
+            eprintln!("stopped; what is placed goes on running");
+            Ok(())
         }
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await?;
-    eprintln!("stopped; what is placed goes on running");
-    Ok(())
 }
 
 /// A client for the cluster that the flags name.

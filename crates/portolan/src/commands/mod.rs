@@ -5,8 +5,9 @@ mod controller;
 mod convert;
 mod crds;
 mod demo;
+mod sandbox;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, SandboxCommand};
 use crate::failure::Failure;
 
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
@@ -15,6 +16,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Controller(args) => controller::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Sandbox(SandboxCommand::Up(args)) => sandbox::up(&args),
         Command::Completion(args) => completion::run(&args),
     }
 }

@@ -1,0 +1,97 @@
+//! `portolan sandbox`
+
+use crate::cli::SandboxUpArgs;
+use crate::failure::Failure;
+use crate::{output, signals};
+use jiff::Timestamp;
+use portolan_sandbox::{ClusterConfig, NodeConfig, Served, World, WorldConfig, kubeconfig};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+pub(super) fn up(args: &SandboxUpArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &SandboxUpArgs) -> Result<(), Failure> {
+    for (flag, quantity) in [("--cpu", &args.cpu), ("--memory", &args.memory)] {
+        portolan_core::capacity::milli(quantity)
+            .map_err(|error| Failure::input(format!("{flag}: {error}")))?;
+    }
+    // Tokens and keys come from the seed, so it must not be guessed.
+    let seed = getrandom::u64()
+        .map_err(|error| Failure::other(format!("the system gives no randomness: {error}")))?;
+    let world = World::new(WorldConfig { seed, start: Timestamp::now(), ..WorldConfig::default() });
+    let mut served = Vec::new();
+    for index in 0..args.clusters {
+        let node = NodeConfig::new(&args.cpu, &args.memory);
+        let config = ClusterConfig::named(format!("c{}", index + 1)).nodes(usize::from(args.nodes), node);
+        let cluster = world.add_cluster(config);
+        served.push(cluster.serve("kubectl", address(args.port, index)?).await.map_err(|error| {
+            Failure::other(format!("cannot serve cluster c{}: {error}", index + 1))
+                .hint("another program may use that port; leave --port out to take free ones")
+        })?);
+    }
+    let place = Place::new(args.kubeconfig.as_deref())?;
+    place.write(&served)?;
+    let names =
+        served.iter().map(|each| format!("  {}  {}\n", each.cluster(), each.url())).collect::<String>();
+    eprint!("{} clusters are up, {} nodes each:\n{names}\n", args.clusters, args.nodes);
+    output::data(&format!("export KUBECONFIG={}\n", place.file.display()))?;
+    eprintln!("\nTry `kubectl --context c1 get nodes`. Ctrl-C ends it; nothing is kept.");
+    signals::stopped().await
+}
+
+fn address(port: Option<u16>, index: u16) -> Result<SocketAddr, Failure> {
+    let port = match port {
+        None => 0,
+        Some(first) => first.checked_add(index).ok_or_else(|| {
+            Failure::input(format!(
+                "--port {first} leaves no room for cluster c{}: ports end at 65535",
+                index + 1
+            ))
+        })?,
+    };
+    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+/// Where the kubeconfig is; what was made for it goes with it.
+struct Place {
+    file: PathBuf,
+    made: Option<PathBuf>,
+}
+
+impl Place {
+    fn new(asked: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(file) = asked {
+            return Ok(Self { file: std::path::absolute(file)?, made: None });
+        }
+        let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let folder = base.join(format!("portolan-sandbox-{}", std::process::id()));
+        fs::create_dir_all(&folder)
+            .map_err(|error| Failure::other(format!("cannot make {}: {error}", folder.display())))?;
+        Ok(Self { file: folder.join("kubeconfig"), made: Some(folder) })
+    }
+
+    /// Writes the kubeconfig so that only its owner can read the tokens in it.
+    fn write(&self, served: &[Served]) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(&kubeconfig(served)).map_err(Failure::other)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&self.file).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::other(format!("cannot write {}: {error}", self.file.display())))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.made {
+            // It is in a place for temporary files; what stays there does no harm.
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
