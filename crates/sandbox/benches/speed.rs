@@ -15,7 +15,10 @@ use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use portolan_sandbox::{ClusterConfig, NodeConfig, World, WorldConfig};
 use serde_json::json;
 
-const MEASUREMENTS: &[(&str, fn(usize))] =
+/// A name, and what is measured at a size.
+type Measurement = (&'static str, fn(usize));
+
+const MEASUREMENTS: &[Measurement] =
     &[("writes", writes), ("clusters", clusters), ("pods", pods), ("idle", idle)];
 
 fn main() {
