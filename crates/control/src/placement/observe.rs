@@ -85,19 +85,23 @@ impl Controller {
     /// be replaced and leave their room to it. What other workloads hold is theirs, also where they have no pods yet.
     fn room(&self, key: &Key, workload: &Workload, member: &Member) -> (ClusterRoom, u32) {
         let (nodes, pods) = (member.nodes.all(), member.pods.all());
-        let pods = || pods.iter().map(|(_, pod)| pod.as_ref());
+        let mut of_workload: BTreeMap<&str, Vec<&PodFacts>> = BTreeMap::new();
+        for (_, pod) in pods.iter().filter(|(_, pod)| pod.node.is_some() && !pod.finished) {
+            of_workload.entry(pod.workload.as_deref().unwrap_or_default()).or_default().push(pod);
+        }
         let settled = |owner: &Workload| {
-            let Ok(shape) = &owner.shape else { return 0 };
-            let settled =
-                pods().filter(|pod| pod.node.is_some() && !pod.finished && pod.is_of(owner.uid(), shape));
-            u32::try_from(settled.count()).unwrap_or(u32::MAX)
+            let (Ok(shape), Some(pods)) = (&owner.shape, of_workload.get(owner.uid())) else { return 0 };
+            u32::try_from(pods.iter().filter(|pod| pod.is_of(owner.uid(), shape)).count()).unwrap_or(u32::MAX)
         };
         let to_be_replaced = |pod: &PodFacts| {
             pod.workload.as_deref() == Some(workload.uid())
                 && !workload.shape.as_ref().is_ok_and(|shape| pod.is_of(workload.uid(), shape))
         };
         let facts = nodes.iter().map(|(_, node)| node.as_ref()).collect::<Vec<&NodeFacts>>();
-        let mut room = ClusterRoom::count(facts, pods().filter(|pod| !to_be_replaced(pod)));
+        let mut room = ClusterRoom::count(
+            facts,
+            pods.iter().map(|(_, pod)| pod.as_ref()).filter(|pod| !to_be_replaced(pod)),
+        );
         self.workloads.for_each(|other_key, other| {
             let Ok(shape) = &other.shape else { return };
             if other_key == key {
