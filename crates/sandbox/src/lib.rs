@@ -18,11 +18,13 @@ mod serve;
 mod server;
 mod store;
 mod table;
+mod usage;
 mod verbs;
 mod world;
 
 pub use auth::User;
 pub use serve::{ServeError, Served, kubeconfig};
+pub use usage::{Flow, Source};
 pub use world::{
     Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,
     WorldConfig,

@@ -161,6 +161,10 @@ async fn kubectl_cannot_tell_it_from_a_small_cluster() {
     assert!(kubectl.ok(&["describe", "node", "c1-1"]).await.contains("Allocated resources"));
     assert!(kubectl.ok(&["events"]).await.contains("Scheduled"));
 
+    assert!(kubectl.ok(&["top", "nodes"]).await.contains("c1-1"));
+    assert!(kubectl.ok(&["top", "pods"]).await.contains("web-"));
+    assert!(kubectl.ok(&["logs", "deployment/web"]).await.contains("started from image"));
+
     kubectl.ok(&["label", "deployment", "web", "tier=front"]).await;
     kubectl.ok(&["annotate", "deployment", "web", "note=x"]).await;
     kubectl.ok(&["patch", "deployment", "web", "-p", r#"{"spec":{"replicas":2}}"#]).await;

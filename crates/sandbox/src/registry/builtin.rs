@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Generation, Resource, Rows, ScalePaths};
+use super::{Generation, Nature, Resource, Rows, ScalePaths};
 use crate::schema;
 
 static ROWS: LazyLock<Arc<Rows>> = LazyLock::new(|| Arc::new(build()));
@@ -19,9 +19,10 @@ enum Trait {
     Generation,
     All,
     Review,
+    Metrics,
 }
 
-use Trait::{All, Generation as Gen, Namespaced as Ns, Review, Scale, Status};
+use Trait::{All, Generation as Gen, Metrics, Namespaced as Ns, Review, Scale, Status};
 
 struct Row(&'static str, &'static str, &'static str, &'static str, &'static [&'static str], &'static [Trait]);
 
@@ -76,6 +77,8 @@ const TABLE: &[Row] = &[
         &["csr"],
         &[Status],
     ),
+    Row("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", &[], &[Metrics]),
+    Row("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", &[], &[Ns, Metrics]),
     Row("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", &[], &[Review]),
     Row("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", &[], &[Review]),
     Row("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", &[], &[Review]),
@@ -170,7 +173,11 @@ fn build() -> Rows {
                 .collect(),
             node: schema::builtin(group, version, kind),
             custom: false,
-            review: has(Review),
+            nature: match () {
+                () if has(Review) => Nature::Review,
+                () if has(Metrics) => Nature::Metrics,
+                () => Nature::Stored,
+            },
             columns: Vec::new(),
             definition: None,
         };
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_row_has_a_structure() {
-        for row in rows().values() {
+        for row in rows().values().filter(|row| row.nature != Nature::Metrics) {
             assert!(matches!(row.node.resolve(), Node::Struct(_)), "{} {}", row.api_version(), row.kind);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Generation, Resource, ScalePaths};
+use super::{Generation, Nature, Resource, ScalePaths};
 use crate::crd::Definition;
 use crate::schema::{self, Node};
 use crate::table::PrinterColumn;
@@ -59,7 +59,7 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
                 .collect(),
             node: schema.map_or(Node::Any, schema::custom),
             custom: true,
-            review: false,
+            nature: Nature::Stored,
             columns: PrinterColumn::of(version),
             definition: schema.map(Definition::of),
         });

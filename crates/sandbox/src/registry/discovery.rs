@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Registry, Resource};
+use super::{Nature, Registry, Resource};
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -89,7 +89,8 @@ fn group(name: &str, versions: &[&str]) -> Value {
 
 fn entries(row: &Resource) -> Vec<Value> {
     let verbs: Vec<&str> = match () {
-        () if row.review => vec!["create"],
+        () if row.nature == Nature::Review => vec!["create"],
+        () if row.nature == Nature::Metrics => vec!["get", "list"],
         () if row.is("", "namespaces") => {
             VERBS.iter().copied().filter(|verb| *verb != "deletecollection").collect()
         }
@@ -124,6 +125,11 @@ fn entries(row: &Resource) -> Vec<Value> {
         out.push(json!({
             "name": format!("{}/{subresource}", row.plural), "singularName": "", "namespaced": row.namespaced,
             "group": group, "version": version, "kind": kind, "verbs": ["create"],
+        }));
+    }
+    if row.is("", "pods") {
+        out.push(json!({
+            "name": "pods/log", "singularName": "", "namespaced": true, "kind": "Pod", "verbs": ["get"],
         }));
     }
     if row.status {

@@ -33,6 +33,17 @@ pub(crate) enum Generation {
     All,
 }
 
+/// Where a resource's objects come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// From the store.
+    Stored,
+    /// They are questions, answered at once.
+    Review,
+    /// They are worked out from pods and nodes.
+    Metrics,
+}
+
 /// One resource: what it is called and how it behaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
@@ -56,8 +67,7 @@ pub(crate) struct Resource {
     pub(crate) node: Node,
     /// From a custom resource definition.
     pub(crate) custom: bool,
-    /// A question that is answered and never stored.
-    pub(crate) review: bool,
+    pub(crate) nature: Nature,
     /// The printer columns of a custom resource.
     pub(crate) columns: Vec<PrinterColumn>,
     /// The schema of a custom resource.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::path::ResourcePath;
 use super::query::Query;
-use super::{Form, Reply, ReplyBody, Request, Server, protobuf};
+use super::{Form, Reply, ReplyBody, Request, Server, computed, protobuf};
 use crate::api::{Answer, UnknownFields, Writer};
 use crate::auth::User;
 use crate::error::{ApiError, Cause};
-use crate::registry::Resource;
+use crate::registry::{Nature, Resource};
 use crate::store::ObjectKey;
 use crate::verbs::{
     DeleteOptions, ListRequest, Part, Patch, PatchRequest, Propagation, WatchBody, WatchRequest,
@@ -41,7 +41,13 @@ impl Call<'_> {
 
     /// Carries the request out.
     pub(super) fn run(&self) -> Result<Reply, ApiError> {
-        if self.row.review {
+        if self.row.nature == Nature::Metrics {
+            if self.request.method != Method::GET {
+                return Err(ApiError::method_not_allowed());
+            }
+            return computed::metrics(self.server, &self.row, &self.target, &self.query);
+        }
+        if self.row.nature == Nature::Review {
             let body = self.posted()?;
             let answer = self.server.api().review(&self.row, self.namespace(), &self.user, body)?;
             return Ok(Reply::value(201, &answer));
@@ -52,6 +58,10 @@ impl Call<'_> {
             Some("finalize") if self.row.is("", "namespaces") => self.part(Part::Finalize),
             Some("scale") if self.row.scale.is_some() => self.scale(),
             Some("binding") if self.row.is("", "pods") => self.bind(),
+            Some("log") if self.row.is("", "pods") => match self.request.method {
+                Method::GET => computed::logs(self.server, &self.key(), &self.query),
+                _ => Err(ApiError::method_not_allowed()),
+            },
             Some("eviction") if self.row.is("", "pods") => self.evict(),
             Some("token") if self.row.is("", "serviceaccounts") => {
                 let (body, key) = (self.posted()?, self.key());

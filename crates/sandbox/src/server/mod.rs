@@ -1,6 +1,7 @@
 //! From an HTTP request to a verb, and from its outcome to an HTTP answer.
 
 mod call;
+mod computed;
 mod fixed;
 mod form;
 mod openapi;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::auth::User;
 use crate::error::ApiError;
+use crate::usage::Traffic;
 use crate::verbs::WatchBody;
 
 pub(crate) use form::Form;
@@ -62,6 +64,11 @@ impl Reply {
         Self { code, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
     }
 
+    fn plain(code: u16, text: String) -> Self {
+        let body = ReplyBody::Full(text.into());
+        Self { code, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
+    }
+
     pub(crate) fn error(error: &ApiError) -> Self {
         Self::value(error.code, &error.status())
     }
@@ -71,6 +78,7 @@ impl Reply {
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) api: Arc<Mutex<Api>>,
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 impl Server {

@@ -9,6 +9,7 @@ mod service;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use portolan_runtime::{Clock, Seed};
 use tokio::task::JoinHandle;
@@ -18,6 +19,7 @@ use crate::auth::User;
 use crate::cluster;
 use crate::serve::{self, ServeError, Served};
 use crate::server::Server;
+use crate::usage::{Flow, Source, Traffic};
 
 pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
@@ -39,6 +41,7 @@ pub(crate) struct Inner {
     seed: Seed,
     log: EventLog,
     links: Arc<Links>,
+    traffic: Arc<Traffic>,
     ring_size: usize,
     clusters: Mutex<BTreeMap<String, (Server, JoinHandle<()>)>>,
 }
@@ -66,6 +69,7 @@ impl World {
             seed,
             log,
             links: Arc::new(links),
+            traffic: Arc::default(),
             ring_size: config.ring_size,
             clusters: Mutex::new(BTreeMap::new()),
         }))
@@ -81,7 +85,8 @@ impl World {
         cluster::bootstrap(&mut api, &config);
         let api = Arc::new(Mutex::new(api));
         let task = tokio::spawn(cluster::run(api.clone(), config.clone()));
-        let server = Server { api };
+        self.0.traffic.add_cluster(&config.name, &api);
+        let server = Server { api, traffic: self.0.traffic.clone() };
         let mut clusters = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, old)) = clusters.insert(config.name.clone(), (server.clone(), task)) {
             old.abort();
@@ -146,6 +151,31 @@ impl World {
     #[must_use]
     pub fn requests(&self, party: &str) -> u64 {
         self.0.links.requests(party)
+    }
+
+    /// Says how long the way between two names (clusters, parties) and back takes: for requests of a party to a
+    /// cluster, and for traffic from one cluster to another.
+    pub fn set_round_trip(&self, a: &str, b: &str, time: Duration) {
+        self.0.links.set_round_trip(a, b, time);
+        self.0.traffic.set_round_trip(a, b, time);
+    }
+
+    /// Lets users send requests to a service, or changes how many; the name tells this source from others.
+    pub fn send_traffic(&self, name: &str, source: Source) {
+        self.0.log.record(self.0.clock.now(), &source.cluster, &format!("traffic {name}: {source:?}"), &[]);
+        self.0.traffic.set_source(name, Some(source));
+    }
+
+    /// Ends the traffic of a source.
+    pub fn stop_traffic(&self, name: &str) {
+        self.0.log.record(self.0.clock.now(), "-", &format!("traffic {name} ends"), &[]);
+        self.0.traffic.set_source(name, None);
+    }
+
+    /// Where all requests go at this moment.
+    #[must_use]
+    pub fn traffic(&self) -> Vec<Flow> {
+        self.0.traffic.flows()
     }
 
     /// Ends all injected request faults; partitions stay.

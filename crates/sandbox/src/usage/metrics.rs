@@ -1,0 +1,76 @@
+//! `metrics.k8s.io`: use as a metrics server tells it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Usage, container_usage};
+use crate::api::Api;
+use crate::store::{ObjectKey, Stored};
+
+/// The window that use is averaged over.
+const WINDOW: &str = "15s";
+
+/// Thousandths of requests a second that reach each pod.
+pub(crate) type Loads = BTreeMap<ObjectKey, u64>;
+
+/// The use of a pod; none if it does not run.
+pub(crate) fn pod_metrics(pod: &Stored, loads: &Loads, now: Timestamp) -> Option<Value> {
+    let value = pod.value();
+    if value.pointer("/status/phase").and_then(Value::as_str) != Some("Running") {
+        return None;
+    }
+    let load = loads.get(&pod.key).copied().unwrap_or(0);
+    let containers = value.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
+    let containers: Vec<Value> = containers
+        .map(|container| json!({"name": container["name"], "usage": shown(container_usage(&value, container, load))}))
+        .collect();
+    Some(json!({
+        "kind": "PodMetrics",
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "metadata": {
+            "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": value.pointer("/metadata/labels"),
+            "creationTimestamp": second(now),
+        },
+        "timestamp": second(now),
+        "window": WINDOW,
+        "containers": containers,
+    }))
+}
+
+/// The use of a node: that of its pods.
+pub(crate) fn node_metrics(api: &Api, node: &Stored, loads: &Loads, now: Timestamp) -> Value {
+    let mut total = Usage::default();
+    for pod in api.store.scan("/pods", None, None) {
+        let value = pod.value();
+        let here = value.pointer("/spec/nodeName").and_then(Value::as_str) == Some(&node.key.name);
+        if !here || value.pointer("/status/phase").and_then(Value::as_str) != Some("Running") {
+            continue;
+        }
+        let load = loads.get(&pod.key).copied().unwrap_or(0);
+        for container in value.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
+            let used = container_usage(&value, container, load);
+            total.cpu += used.cpu;
+            total.memory += used.memory;
+        }
+    }
+    json!({
+        "kind": "NodeMetrics",
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "metadata": {
+            "name": &*node.key.name, "labels": node.value().pointer("/metadata/labels"), "creationTimestamp": second(now),
+        },
+        "timestamp": second(now),
+        "window": WINDOW,
+        "usage": shown(total),
+    })
+}
+
+fn shown(usage: Usage) -> Value {
+    json!({"cpu": format!("{}m", usage.cpu), "memory": format!("{}Ki", usage.memory / 1000 / 1024)})
+}
+
+fn second(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
