@@ -11,6 +11,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
+use portolan_sandbox::{ClusterConfig, NodeConfig};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -125,4 +126,44 @@ async fn pods_take_their_time() {
         .unwrap()
         .exit_code;
     assert_eq!(code, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_spread_and_keep_apart_over_zones() {
+    let world = common::world(1);
+    let zone = |name: &str| NodeConfig::new("8", "16Gi").label("zone", name);
+    let cluster = world.add_cluster(ClusterConfig::named("c").nodes(3, zone("a")).nodes(1, zone("b")));
+    let client = cluster.client("test");
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    let with = |name: &str, replicas: i32, spec: serde_json::Value| -> Deployment {
+        let mut wanted = serde_json::to_value(deployment(name, replicas)).unwrap();
+        for (key, value) in spec.as_object().unwrap() {
+            wanted["spec"]["template"]["spec"][key] = value.clone();
+        }
+        serde_json::from_value(wanted).unwrap()
+    };
+    let select = |name: &str| json!({"matchLabels": {"app": name}});
+    let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": select("even")}]});
+    deployments.create(&PostParams::default(), &with("even", 4, spread)).await.unwrap();
+    eventually("four run", async || available(&deployments, "even", 4).await).await;
+    let found = pods.list(&ListParams::default().labels("app=even")).await.unwrap().items;
+    let in_b =
+        found.iter().filter(|pod| pod.spec.as_ref().unwrap().node_name.as_deref() == Some("c-4")).count();
+    assert_eq!(in_b, 2, "as many in the zone of one node as in the zone of three");
+
+    let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": select("apart")}]}}});
+    deployments.create(&PostParams::default(), &with("apart", 3, apart)).await.unwrap();
+    eventually("one in each zone", async || {
+        deployments.get("apart").await.unwrap().status.unwrap_or_default().available_replicas == Some(2)
+    })
+    .await;
+    let waiting =
+        pods.list(&ListParams::default().labels("app=apart").fields("spec.nodeName=")).await.unwrap().items;
+    let message = waiting[0].status.clone().unwrap().conditions.unwrap()[0].message.clone().unwrap();
+    assert!(
+        message.starts_with("0/4 nodes are available: 4 node(s) didn't match pod anti-affinity rules."),
+        "{message}"
+    );
+    assert_eq!(world.check(), []);
 }

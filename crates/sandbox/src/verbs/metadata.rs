@@ -26,6 +26,7 @@ pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 
 /// Checks that a body is an object of the row's kind, sent to the right place.
 pub(super) fn check_body(row: &Resource, namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+    let wrong_type = if row.custom { None } else { type_error(object, &row.node) };
     let Some(fields) = object.as_object_mut() else {
         return Err(ApiError::bad_request(format!("the body must be one {} object", row.kind)));
     };
@@ -51,9 +52,7 @@ pub(super) fn check_body(row: &Resource, namespace: &str, object: &mut Value) ->
             }
         }
     }
-    if !row.custom
-        && let Some(error) = type_error(&Value::Object(fields.clone()), &row.node)
-    {
+    if let Some(error) = wrong_type {
         let message =
             format!("{} in version {:?} cannot be handled as a {}: {error}", row.kind, row.version, row.kind);
         return Err(ApiError::bad_request(message));

@@ -1,5 +1,9 @@
 //! The scheduler: filter, score, bind; or say why not.
 
+mod filter;
+mod score;
+mod topology;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +11,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::events::{Happening, record};
-use super::nodes::tolerates;
 use super::queue::{Item, Queue};
-use super::view::{Amounts, NodeView, View, pod_requests};
+use super::view::{Amounts, View, pod_requests};
 use super::{Controller, Seen, deleting, set_condition, text};
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::store::{EventKind, LabelSelector, ObjectKey};
+use crate::store::{EventKind, ObjectKey};
 use crate::verbs::Part;
+
+use topology::Topology;
 
 #[derive(Default)]
 pub(super) struct Scheduler {
@@ -95,17 +100,21 @@ impl Scheduler {
     }
 }
 
-/// The node for a pod: of those that fit, the one with most room left; the first by name among equals.
+/// The node for a pod: of those that fit, the best by score; then the one with fewest pods, then the first by name.
 fn choose(pod: &Value, view: &View) -> Result<Arc<str>, String> {
     let requests = pod_requests(pod);
+    let topology = Topology::of(pod, view);
     let none = Amounts::new();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    let mut best: Option<(i128, &Arc<str>)> = None;
+    let mut best: Option<((i128, i128), &Arc<str>)> = None;
     for (name, node) in &view.nodes {
         let used = view.used.get(name).unwrap_or(&none);
-        let refused = refusals(pod, node, &requests, used);
+        let mut refused = filter::refusals(pod, node, &requests, used);
         if refused.is_empty() {
-            let score = free_share(node, &requests, used);
+            refused.extend(topology.refusal(&node.object));
+        }
+        if refused.is_empty() {
+            let score = (score::score(pod, node, &requests, used), -used.get("pods").copied().unwrap_or(0));
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, name));
             }
@@ -124,76 +133,8 @@ fn choose(pod: &Value, view: &View) -> Result<Arc<str>, String> {
     listed.sort();
     let all = view.nodes.len();
     Err(format!(
-        "0/{all} nodes are available: {}. preemption: 0/{all} nodes are available: {all} No preemption victims found for incoming pod.",
+        "0/{all} nodes are available: {}. preemption: 0/{all} nodes are available: {all} No preemption victims found for \
+         incoming pod.",
         listed.join(", ")
     ))
-}
-
-/// Why a pod cannot run on a node, in the words of kube-scheduler; empty if it can.
-fn refusals(pod: &Value, node: &NodeView, requests: &Amounts, used: &Amounts) -> Vec<String> {
-    if node.object.pointer("/spec/unschedulable") == Some(&json!(true)) {
-        return vec!["node(s) were unschedulable".to_owned()];
-    }
-    if let Some(taint) = untolerated(pod, &node.object) {
-        return vec![format!(
-            "node(s) had untolerated taint(s) {{{}: {}}}",
-            text(taint, "/key"),
-            text(taint, "/value")
-        )];
-    }
-    if !selected(pod, &node.object) {
-        return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
-    }
-    let mut out = Vec::new();
-    for (resource, wanted) in requests {
-        let room =
-            node.allocatable.get(resource).copied().unwrap_or(0) - used.get(resource).copied().unwrap_or(0);
-        if *wanted > 0 && *wanted > room {
-            out.push(match &**resource {
-                "pods" => "Too many pods".to_owned(),
-                other => format!("Insufficient {other}"),
-            });
-        }
-    }
-    out
-}
-
-/// The first taint that keeps the pod away.
-fn untolerated<'a>(pod: &Value, node: &'a Value) -> Option<&'a Value> {
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array)?;
-    let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
-    taints
-        .iter()
-        .filter(|taint| text(taint, "/effect") != "PreferNoSchedule")
-        .find(|taint| !tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint)))
-}
-
-fn selected(pod: &Value, node: &Value) -> bool {
-    let labels = node.pointer("/metadata/labels");
-    if let Some(selector) = pod.pointer("/spec/nodeSelector")
-        && !LabelSelector::from_map(selector).matches_labels(labels)
-    {
-        return false;
-    }
-    let terms =
-        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
-    let Some(terms) = pod.pointer(terms).and_then(Value::as_array) else { return true };
-    let name = json!({"metadata.name": text(node, "/metadata/name")});
-    terms.iter().any(|term| {
-        let expressions =
-            |field: &str| json!({"matchExpressions": term.get(field).cloned().unwrap_or_else(|| json!([]))});
-        (term.get("matchExpressions").is_some() || term.get("matchFields").is_some())
-            && LabelSelector::from_json(&expressions("matchExpressions")).matches_labels(labels)
-            && LabelSelector::from_json(&expressions("matchFields")).matches_labels(Some(&name))
-    })
-}
-
-/// How much of a node stays free, over cpu and memory, in millionths.
-fn free_share(node: &NodeView, requests: &Amounts, used: &Amounts) -> i128 {
-    let share = |resource: &str| {
-        let all = node.allocatable.get(resource).copied().unwrap_or(0);
-        let taken = used.get(resource).copied().unwrap_or(0) + requests.get(resource).copied().unwrap_or(0);
-        if all == 0 { 0 } else { (all - taken).max(0) * 1_000_000 / all }
-    };
-    share("cpu") + share("memory")
 }
