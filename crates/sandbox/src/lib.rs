@@ -11,6 +11,7 @@ mod crd;
 mod error;
 mod kinds;
 mod merge;
+mod protobuf;
 mod quantity;
 mod registry;
 mod schema;

@@ -8,7 +8,7 @@ mod common;
 use std::path::PathBuf;
 use std::process::Output;
 
-use portolan_sandbox::{ClusterConfig, NodeConfig, World, WorldConfig, kubeconfig};
+use portolan_sandbox::{ClusterConfig, NodeConfig, Served, World, WorldConfig, kubeconfig};
 use tokio::process::Command;
 
 struct Kubectl {
@@ -96,11 +96,11 @@ metadata: {name: once}
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: 'x:1'}]}}}
 ";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kubectl_cannot_tell_it_from_a_small_cluster() {
+/// kubectl and a cluster for it; none without kubectl.
+async fn small_cluster() -> Option<(Kubectl, Served)> {
     let Some(program) = program() else {
         eprintln!("SKIPPED: no kubectl; set PORTOLAN_KUBECTL to the program");
-        return;
+        return None;
     };
     let world =
         World::new(WorldConfig { start: "2026-01-01T00:00:00Z".parse().unwrap(), ..WorldConfig::default() });
@@ -115,7 +115,12 @@ async fn kubectl_cannot_tell_it_from_a_small_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("config");
     std::fs::write(&config, kubeconfig([&served]).to_string()).unwrap();
-    let kubectl = Kubectl { program, config, _directory: directory };
+    Some((Kubectl { program, config, _directory: directory }, served))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_cannot_tell_it_from_a_small_cluster() {
+    let Some((kubectl, _served)) = small_cluster().await else { return };
 
     let nodes = kubectl.ok(&["get", "nodes"]).await;
     assert!(nodes.contains("c1-1") && nodes.contains("Ready") && nodes.contains("v1.36.3"), "{nodes}");
@@ -188,4 +193,68 @@ async fn kubectl_cannot_tell_it_from_a_small_cluster() {
         .ok_with(&["create", "-f", "-"], "{apiVersion: v1, kind: Namespace, metadata: {name: team}}")
         .await;
     kubectl.ok(&["delete", "namespace", "team", "--timeout=30s"]).await;
+}
+
+/// What kubectl makes itself it sends as protobuf.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_typed_clients_send_is_read() {
+    let Some((kubectl, _served)) = small_cluster().await else { return };
+    let shown = async |what: &str, path: &str| {
+        kubectl.ok(&["get", what, "-o", &format!("jsonpath={{{path}}}")]).await
+    };
+
+    kubectl.ok(&["create", "deployment", "web", "--image=web:1", "--replicas=3", "--port=8080"]).await;
+    kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=30s"]).await;
+    let path = ".spec.replicas} {.spec.template.spec.containers[*].image} {.spec.template.spec.containers[*].ports[*].containerPort";
+    assert_eq!(shown("deployment/web", path).await, "3 web:1 8080");
+    kubectl.ok(&["expose", "deployment", "web", "--port=80", "--target-port=8080"]).await;
+    assert_eq!(
+        shown("service/web", ".spec.ports[0].port} {.spec.ports[0].targetPort} {.spec.selector.app").await,
+        "80 8080 web"
+    );
+    kubectl.ok(&["create", "deployment", "none", "--image=web:1", "--replicas=0"]).await;
+    assert_eq!(shown("deployment/none", ".spec.replicas").await, "0");
+    kubectl.ok(&["set", "image", "deployment/web", "web=web:2"]).await;
+    kubectl.ok(&["create", "service", "clusterip", "plain", "--tcp=5678:named"]).await;
+    assert_eq!(shown("service/plain", ".spec.ports[0].targetPort").await, "named");
+
+    kubectl.ok(&["create", "job", "once", "--image=x:1", "--", "sh", "-c", "true"]).await;
+    kubectl.ok(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"]).await;
+    assert_eq!(shown("job/once", ".spec.template.spec.containers[0].command").await, r#"["sh","-c","true"]"#);
+
+    kubectl.ok(&["create", "configmap", "settings", "--from-literal=a=1", "--from-literal=b="]).await;
+    assert_eq!(shown("configmap/settings", ".data").await, r#"{"a":"1","b":""}"#);
+    kubectl.ok(&["create", "secret", "generic", "key", "--from-literal=k=value"]).await;
+    assert_eq!(shown("secret/key", ".data.k} {.type").await, "dmFsdWU= Opaque");
+    kubectl.ok(&["create", "namespace", "team"]).await;
+    assert_eq!(shown("namespace/team", ".status.phase").await, "Active");
+    kubectl.ok(&["create", "serviceaccount", "robot"]).await;
+    let token = kubectl.ok(&["create", "token", "robot", "--duration=10m"]).await;
+    kubectl.ok(&["create", "role", "reader", "--verb=get,list", "--resource=pods,deployments.apps"]).await;
+    kubectl.ok(&["create", "rolebinding", "robot", "--role=reader", "--serviceaccount=default:robot"]).await;
+    kubectl.ok(&["create", "clusterrole", "health", "--verb=get", "--non-resource-url=/healthz"]).await;
+    kubectl.ok(&["create", "clusterrolebinding", "health", "--clusterrole=health", "--user=ann"]).await;
+    let robot = format!("--token={}", token.trim());
+    assert!(kubectl.ok(&["auth", "can-i", "list", "pods", &robot]).await.contains("yes"));
+    kubectl.refused(&["auth", "can-i", "delete", "pods", &robot]).await;
+    kubectl.ok(&["create", "poddisruptionbudget", "web", "--selector=app=web", "--max-unavailable=1"]).await;
+    assert_eq!(shown("pdb/web", ".spec.maxUnavailable").await, "1");
+    kubectl.ok(&["create", "priorityclass", "urgent", "--value=1000"]).await;
+    kubectl.ok(&["create", "quota", "few", "--hard=pods=20,requests.cpu=8"]).await;
+    assert_eq!(shown("quota/few", ".spec.hard").await, r#"{"pods":"20","requests.cpu":"8"}"#);
+
+    kubectl
+        .ok(&["run", "single", "--image=x:1", "--restart=Never", "--env=A=b", "--labels=app=single"])
+        .await;
+    kubectl.ok(&["wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/single", "--timeout=60s"]).await;
+    assert_eq!(shown("pod/single", ".spec.containers[0].env[0].value").await, "b");
+    let again = kubectl.refused(&["create", "configmap", "settings"]).await;
+    assert!(again.contains("configmaps \"settings\" already exists"), "{again}");
+
+    kubectl.ok(&["cordon", "c1-1"]).await;
+    let drained = kubectl.ok(&["drain", "c1-1", "--ignore-daemonsets", "--force", "--timeout=60s"]).await;
+    assert!(drained.contains("drained"), "{drained}");
+    kubectl.ok(&["uncordon", "c1-1"]).await;
+    kubectl.ok(&["delete", "pod", "single", "--grace-period=0", "--force"]).await;
+    kubectl.ok(&["delete", "deployment", "web", "--cascade=foreground", "--timeout=30s"]).await;
 }

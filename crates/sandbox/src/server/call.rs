@@ -297,10 +297,8 @@ impl Call<'_> {
     fn body(&self) -> Result<Value, ApiError> {
         let given = self.header(header::CONTENT_TYPE);
         let kind = given.split(';').next().unwrap_or_default().trim();
-        if kind == "application/vnd.kubernetes.protobuf"
-            && let Some(value) = protobuf::read(&self.request.body)
-        {
-            return Ok(value);
+        if kind == protobuf::MEDIA_TYPE {
+            return protobuf::read(self.request, &self.row, &self.target);
         }
         if !matches!(kind, "" | "application/json") {
             return Err(ApiError::unsupported_media_type(kind, &["application/json"]));

@@ -6,7 +6,7 @@ use super::call::Call;
 use super::fixed::fixed;
 use super::path::{self, Path, ResourcePath};
 use super::query::Query;
-use super::{Reply, Request, Server};
+use super::{Reply, Request, Server, protobuf};
 use crate::auth::{Attributes, User};
 use crate::error::ApiError;
 
@@ -32,6 +32,7 @@ pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiErro
     if row.namespaced && target.name.is_some() && target.namespace.is_none() {
         return Err(ApiError::no_such_path());
     }
+    protobuf::check_accept(request)?;
     Call { server, request, row, target, query, user }.run()
 }
 
