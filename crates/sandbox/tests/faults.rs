@@ -151,3 +151,18 @@ async fn the_log_tells_what_happened() {
     );
     assert!(lines.iter().any(|line| line.contains("c added configmaps default/m @")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_cut_off_from_everybody_and_clocks_differ() {
+    let world = world(1);
+    let ahead = jiff::SignedDuration::from_secs(90);
+    let cluster = world.add_cluster(ClusterConfig::named("c").skew(ahead));
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client("ctl"), "default");
+    let made = maps.create(&PostParams::default(), &config_map("m", "x")).await.unwrap();
+    assert_eq!(made.metadata.creation_timestamp.unwrap().0.duration_since(world.clock().now()), ahead);
+    world.isolate("c");
+    assert!(maps.list(&Default::default()).await.is_err());
+    assert!(Api::<ConfigMap>::all(cluster.client("other")).list(&Default::default()).await.is_err());
+    world.rejoin("c");
+    assert!(maps.list(&Default::default()).await.is_ok());
+}

@@ -167,3 +167,38 @@ async fn pods_spread_and_keep_apart_over_zones() {
     );
     assert_eq!(world.check(), []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_gets_stuck_says_so_and_readiness_takes_its_time() {
+    let (_world, cluster) = cluster();
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client("test"), "default");
+    let mut wanted = deployment("web", 1);
+    let spec = wanted.spec.as_mut().unwrap();
+    spec.min_ready_seconds = Some(30);
+    spec.progress_deadline_seconds = Some(60);
+    deployments.create(&PostParams::default(), &wanted).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let status = deployments.get("web").await.unwrap().status.unwrap();
+    assert_eq!(
+        (status.ready_replicas, status.available_replicas),
+        (Some(1), None),
+        "ready is not yet available"
+    );
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(available(&deployments, "web", 1).await);
+    let huge = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "resources": {"requests": {"cpu": "99"}}}]}}}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(huge)).await.unwrap();
+    let reason = async || {
+        let conditions = deployments.get("web").await.unwrap().status.unwrap().conditions.unwrap();
+        conditions.iter().find(|c| c.type_ == "Progressing").unwrap().reason.clone().unwrap()
+    };
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(reason().await, "ReplicaSetUpdated");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(reason().await, "ProgressDeadlineExceeded");
+    assert_eq!(
+        deployments.get("web").await.unwrap().status.unwrap().available_replicas,
+        Some(1),
+        "the old one serves on"
+    );
+}

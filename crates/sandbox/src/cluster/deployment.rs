@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::events::{Happening, fnv, record};
+use super::progress;
 use super::queue::{Item, Queue};
 use super::rollout::{self, Limits, Size};
 use super::view::View;
@@ -76,7 +77,7 @@ impl Controller for Deployments {
         }
         let sets = sets_of(api, &deployment, view);
         self.write_status(api, &row, &item.key, &sets)?;
-        Ok(None)
+        Ok(api.store.get(TABLE, &item.key).and_then(|found| progress::look_again(&found.value(), api.now())))
     }
 }
 
@@ -279,8 +280,10 @@ impl Deployments {
         key: &ObjectKey,
         sets: &[Set],
     ) -> Result<(), ApiError> {
-        let time = api.time();
+        let (time, now) = (api.time(), api.now());
         api.modify(row, key, Part::Status, self.name(), |object| {
+            let before = object["status"].clone();
+            let deadline = number(object, "/spec/progressDeadlineSeconds");
             let sum = |pointer: &str| sets.iter().map(|set| number(&set.object, pointer)).sum::<i64>();
             let wanted = number(object, "/spec/replicas");
             let current = sets.iter().find(|set| same_template(object, &set.object));
@@ -290,7 +293,6 @@ impl Deployments {
             let limits = Limits::of(&object["spec"], wanted);
             let enough = available >= wanted - limits.unavailable;
             let done = updated == wanted && total == wanted && available == wanted;
-            let name = text(object, "/metadata/name").to_owned();
             let observed = object["metadata"]["generation"].clone();
             let status = &mut object["status"];
             if !status.is_object() {
@@ -321,13 +323,8 @@ impl Deployments {
             };
             set_condition(status, condition("Available", enough, availability.0, availability.1.to_owned()), &time);
             if let Some(current) = current {
-                let set = &current.key.name;
-                let (reason, message) = match done {
-                    true => ("NewReplicaSetAvailable", format!("ReplicaSet \"{set}\" has successfully progressed.")),
-                    false => ("ReplicaSetUpdated", format!("ReplicaSet \"{set}\" is progressing.")),
-                };
-                debug_assert!(set.starts_with(&name));
-                set_condition(status, condition("Progressing", true, reason, message), &time);
+                let progress = progress::Progress { set: &current.key.name, done, settled: total == updated, deadline };
+                progress.write(&before, status, now, &time);
             }
         })?;
         Ok(())

@@ -12,6 +12,7 @@ mod job;
 mod kubelet;
 mod namespaces;
 mod nodes;
+mod progress;
 mod queue;
 mod replicaset;
 mod rollout;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::events::{Happening, record};
@@ -55,10 +56,25 @@ impl Controller for ReplicaSets {
                 self.remove_pods(api, &set, &pods, pods.len() - wanted)?;
             }
         }
-        self.write_status(api, &row, &item.key, &pods)?;
+        let least = SignedDuration::from_secs(number(&set, "/spec/minReadySeconds"));
+        let now = api.now();
+        let waits: Vec<SignedDuration> = pods
+            .iter()
+            .filter(|(_, pod)| pod.ready)
+            .map(|(_, pod)| {
+                pod.ready_since.map_or(SignedDuration::ZERO, |since| least - now.duration_since(since))
+            })
+            .collect();
+        let available = waits.iter().filter(|wait| **wait <= SignedDuration::ZERO).count();
+        self.write_status(api, &row, &item.key, &pods, available)?;
         match failure {
             Some(error) => Err(error),
-            None => Ok(None),
+            // A ready pod becomes available by the mere passing of time.
+            None => Ok(waits
+                .into_iter()
+                .filter(|wait| *wait > SignedDuration::ZERO)
+                .min()
+                .and_then(|wait| wait.try_into().ok())),
         }
     }
 }
@@ -121,6 +137,7 @@ impl ReplicaSets {
         row: &Arc<Resource>,
         key: &ObjectKey,
         pods: &[(ObjectKey, PodView)],
+        available: usize,
     ) -> Result<(), ApiError> {
         let total = pods.len();
         let ready = pods.iter().filter(|(_, pod)| pod.ready).count();
@@ -131,7 +148,7 @@ impl ReplicaSets {
                 status["conditions"] = conditions.clone();
             }
             let counted =
-                [("fullyLabeledReplicas", total), ("readyReplicas", ready), ("availableReplicas", ready)];
+                [("fullyLabeledReplicas", total), ("readyReplicas", ready), ("availableReplicas", available)];
             for (field, value) in counted.into_iter().filter(|(_, value)| *value > 0) {
                 status[field] = json!(value);
             }

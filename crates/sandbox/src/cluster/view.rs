@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Seen, controller_of, deleting, text};
@@ -24,6 +25,8 @@ pub(super) struct PodView {
     pub(super) node: Arc<str>,
     pub(super) over: bool,
     pub(super) ready: bool,
+    /// Since when it is ready, or not.
+    pub(super) ready_since: Option<Timestamp>,
     pub(super) deleting: bool,
     pub(super) created: Arc<str>,
     pub(super) requests: Amounts,
@@ -127,6 +130,12 @@ impl View {
     }
 }
 
+fn ready_since(pod: &Value) -> Option<Timestamp> {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array)?;
+    let ready = conditions.iter().find(|condition| text(condition, "/type") == "Ready")?;
+    text(ready, "/lastTransitionTime").parse().ok()
+}
+
 fn remove_from(index: &mut BTreeMap<Arc<str>, BTreeSet<ObjectKey>>, owner: &Arc<str>, key: &ObjectKey) {
     if let Some(keys) = index.get_mut(owner) {
         keys.remove(key);
@@ -146,6 +155,7 @@ fn pod_view(object: &Value) -> PodView {
         node: text(object, "/spec/nodeName").into(),
         over: matches!(phase, "Succeeded" | "Failed"),
         ready: condition_is_true(object, "Ready"),
+        ready_since: ready_since(object),
         deleting: deleting(object),
         created: text(object, "/metadata/creationTimestamp").into(),
         requests: pod_requests(object),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::FaultPlan;
 
@@ -43,6 +43,7 @@ pub struct ClusterConfig {
     pub(crate) shut_down: Duration,
     pub(crate) run_time: Duration,
     pub(crate) ring_size: Option<usize>,
+    pub(crate) skew: SignedDuration,
 }
 
 impl ClusterConfig {
@@ -56,6 +57,7 @@ impl ClusterConfig {
             shut_down: Duration::from_secs(1),
             run_time: Duration::from_secs(5),
             ring_size: None,
+            skew: SignedDuration::ZERO,
         }
     }
 
@@ -87,6 +89,13 @@ impl ClusterConfig {
     #[must_use]
     pub fn run_time(mut self, time: Duration) -> Self {
         self.run_time = time;
+        self
+    }
+
+    /// How far this cluster's clock is ahead of the world's (behind, if negative).
+    #[must_use]
+    pub fn skew(mut self, ahead: SignedDuration) -> Self {
+        self.skew = ahead;
         self
     }
 

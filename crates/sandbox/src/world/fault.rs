@@ -21,10 +21,12 @@ pub struct FaultRates {
     pub lost_answer: u32,
     /// Of a thousand chunks of a watch, how many break it off.
     pub watch_drop: u32,
+    /// Of a thousand chunks of a watch, how many come up to ten seconds late.
+    pub watch_delay: u32,
 }
 
 impl FaultRates {
-    /// Every kind of fault equally often, `per_mille` in all.
+    /// Every kind of fault equally often, `per_mille` in all; watches are dropped, not delayed.
     #[must_use]
     pub fn evenly(per_mille: u32) -> Self {
         let each = (per_mille / 6).max(u32::from(per_mille > 0));
@@ -36,6 +38,7 @@ impl FaultRates {
             lost_request: each,
             lost_answer: each,
             watch_drop: each,
+            watch_delay: 0,
         }
     }
 }

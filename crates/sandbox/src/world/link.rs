@@ -16,6 +16,11 @@ use super::log::EventLog;
 /// How long a silent connection is waited for.
 pub(super) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Stands for all parties.
+pub(super) const EVERYBODY: &str = "everybody";
+/// How long a delayed chunk of a watch is held up at most.
+const LONGEST_DELAY_MS: u32 = 10_000;
+
 #[derive(Default)]
 struct Party {
     incarnation: u64,
@@ -160,10 +165,12 @@ impl Links {
             std::future::pending::<()>().await;
         }
         let link = (party.to_owned(), cluster.to_owned());
-        if !self.state().cuts.contains(&link) {
+        let everybody = (EVERYBODY.to_owned(), cluster.to_owned());
+        let is_up = |state: &State| !state.cuts.contains(&link) && !state.cuts.contains(&everybody);
+        if is_up(&self.state()) {
             return Ok(());
         }
-        let up = self.wait(|state| !state.cuts.contains(&link));
+        let up = self.wait(is_up);
         if tokio::time::timeout(CONNECTION_TIMEOUT, up).await.is_err() {
             return Err(Unreachable { party: link.0, cluster: link.1 });
         }
@@ -210,6 +217,18 @@ impl Links {
         }
         let rate = self.plan.rates_of(party).watch_drop;
         self.random(&mut state, party, cluster).next_u32() % 1000 < rate
+    }
+
+    /// How long a chunk of a watch is held up.
+    pub(super) fn watch_delay(&self, party: &str, cluster: &str) -> Duration {
+        let mut state = self.state();
+        let rate = self.plan.rates_of(party).watch_delay;
+        if rate == 0 || !self.faulty(&state) {
+            return Duration::ZERO;
+        }
+        let random = self.random(&mut state, party, cluster);
+        let (drawn, time) = (random.next_u32() % 1000, random.next_u32() % LONGEST_DELAY_MS);
+        if drawn < rate { Duration::from_millis(u64::from(time)) } else { Duration::ZERO }
     }
 
     /// The time of one way.

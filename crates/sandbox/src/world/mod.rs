@@ -81,7 +81,8 @@ impl World {
     pub fn add_cluster(&self, config: ClusterConfig) -> Cluster {
         let seed = self.0.seed.child("cluster").child(&config.name);
         let ring_size = config.ring_size.unwrap_or(self.0.ring_size);
-        let mut api = Api::new(&config.name, self.0.clock.clone(), seed, self.0.log.clone(), ring_size);
+        let clock = self.0.clock.skewed(config.skew);
+        let mut api = Api::new(&config.name, clock, seed, self.0.log.clone(), ring_size);
         cluster::bootstrap(&mut api, &config);
         let api = Arc::new(Mutex::new(api));
         let task = tokio::spawn(cluster::run(api.clone(), config.clone()));
@@ -128,6 +129,16 @@ impl World {
     /// Joins a party and a cluster again.
     pub fn heal(&self, party: &str, cluster: &str) {
         self.0.links.join(party, cluster);
+    }
+
+    /// Cuts a cluster off from everybody.
+    pub fn isolate(&self, cluster: &str) {
+        self.0.links.cut(link::EVERYBODY, cluster);
+    }
+
+    /// Ends the isolation of a cluster; partitions from single parties stay.
+    pub fn rejoin(&self, cluster: &str) {
+        self.0.links.join(link::EVERYBODY, cluster);
     }
 
     /// Comes true when the fault plan crashes that party: drop all its tasks, then [`World::restart`] it.

@@ -148,6 +148,10 @@ impl ApiService {
     /// Brings a chunk of a watch to the party, unless the watch breaks.
     async fn deliver(self, chunk: Bytes) -> io::Result<Bytes> {
         self.links().travel(&self.party, &self.cluster).await;
+        let delay = self.links().watch_delay(&self.party, &self.cluster);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
         self.pass().await?;
         if self.links().drops_watch(&self.party, &self.cluster) {
             self.world.log.record(
