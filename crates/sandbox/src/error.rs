@@ -93,7 +93,23 @@ impl ApiError {
     }
 
     pub(crate) fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(404, "NotFound", "the server could not find the requested resource").with_empty_details()
+    }
+
+    /// A failure that has a code and no reason.
+    pub(crate) fn plain(code: u16, message: impl Into<String>) -> Self {
+        Self::new(code, "", message)
+    }
+
+    /// A patch whose operations do not go with the object.
+    pub(crate) fn unprocessable() -> Self {
+        Self::new(422, "Invalid", "the server rejected our request due to an error in our request")
+            .with_empty_details()
+    }
+
+    fn with_empty_details(mut self) -> Self {
+        self.details = Some(json!({}));
+        self
     }
 
     pub(crate) fn already_exists(about: About<'_>) -> Self {
@@ -171,7 +187,10 @@ impl ApiError {
             .iter()
             .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}))
             .collect();
-        let mut details = json!({"name": name, "kind": kind, "causes": causes});
+        let mut details = json!({"kind": kind, "causes": causes});
+        if !name.is_empty() {
+            details["name"] = json!(name);
+        }
         if !group.is_empty() {
             details["group"] = json!(group);
         }
@@ -201,6 +220,7 @@ impl ApiError {
 
     pub(crate) fn method_not_allowed() -> Self {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            .with_empty_details()
     }
 
     pub(crate) fn unsupported_media_type(given: &str, known: &[&str]) -> Self {
@@ -229,9 +249,11 @@ impl ApiError {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            out["reason"] = json!(self.reason);
+        }
         if let Some(details) = &self.details {
             out["details"] = details.clone();
         }

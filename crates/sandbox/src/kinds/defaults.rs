@@ -10,7 +10,18 @@ pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
         return;
     }
     match (row.group.as_str(), row.kind.as_str()) {
-        ("", "Pod") => pod_spec(object.get_mut("spec")),
+        ("", "Namespace") => namespace(object),
+        ("", "Pod") => {
+            pod_spec(object.get_mut("spec"));
+            if let Some(spec) = object.get_mut("spec") {
+                ensure(spec, "enableServiceLinks", json!(true));
+            }
+        }
+        ("", "PersistentVolumeClaim") => {
+            if let Some(spec) = object.get_mut("spec") {
+                ensure(spec, "volumeMode", json!("Filesystem"));
+            }
+        }
         ("", "Service") => service(object),
         ("", "Secret") => secret(object),
         ("apps", "Deployment") => deployment(object),
@@ -20,7 +31,11 @@ pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
                 pod_spec(spec.pointer_mut("/template/spec"));
             }
         }
-        ("apps", "StatefulSet" | "DaemonSet") => pod_spec(object.pointer_mut("/spec/template/spec")),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("apps", "DaemonSet") => daemon_set(object),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object),
+        ("discovery.k8s.io", "EndpointSlice") => endpoint_slice(object),
+        ("networking.k8s.io", "NetworkPolicy") => network_policy(object),
         ("batch", "Job") => job(object),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object),
         ("apiextensions.k8s.io", _) => definition(object),
@@ -72,11 +87,86 @@ fn job(object: &mut Value) {
     pod_spec(spec.pointer_mut("/template/spec"));
 }
 
+fn namespace(object: &mut Value) {
+    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+    if let Some(metadata) = object.get_mut("metadata") {
+        ensure(metadata, "labels", json!({}));
+        if let Some(labels) = metadata.get_mut("labels") {
+            ensure(labels, "kubernetes.io/metadata.name", name);
+        }
+    }
+}
+
+fn stateful_set(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "replicas", json!(1));
+    ensure(spec, "podManagementPolicy", json!("OrderedReady"));
+    ensure(spec, "revisionHistoryLimit", json!(10));
+    ensure(
+        spec,
+        "persistentVolumeClaimRetentionPolicy",
+        json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
+    );
+    ensure(spec, "updateStrategy", json!({}));
+    if let Some(strategy) = spec.get_mut("updateStrategy") {
+        ensure(strategy, "type", json!("RollingUpdate"));
+        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+            ensure(strategy, "rollingUpdate", json!({"partition": 0}));
+        }
+    }
+    pod_spec(spec.pointer_mut("/template/spec"));
+}
+
+fn daemon_set(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "revisionHistoryLimit", json!(10));
+    let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+    ensure(spec, "updateStrategy", rolling);
+    pod_spec(spec.pointer_mut("/template/spec"));
+}
+
+fn autoscaler(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    ensure(spec, "minReplicas", json!(1));
+    let usage = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
+    ensure(spec, "metrics", json!([{"type": "Resource", "resource": usage}]));
+}
+
+fn endpoint_slice(object: &mut Value) {
+    for endpoint in each(object, "endpoints") {
+        ensure(endpoint, "conditions", json!({}));
+    }
+    for port in each(object, "ports") {
+        ensure(port, "name", json!(""));
+        ensure(port, "protocol", json!("TCP"));
+    }
+}
+
+fn network_policy(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    let mut types = vec!["Ingress"];
+    if spec.get("egress").is_some() {
+        types.push("Egress");
+    }
+    ensure(spec, "policyTypes", json!(types));
+    for direction in ["ingress", "egress"] {
+        for rule in each(spec, direction) {
+            for port in each(rule, "ports") {
+                ensure(port, "protocol", json!("TCP"));
+            }
+        }
+    }
+}
+
 fn secret(object: &mut Value) {
+    super::prepare::string_data(object);
     ensure(object, "type", json!("Opaque"));
 }
 
 fn binding(object: &mut Value) {
+    if let Some(role) = object.get_mut("roleRef") {
+        ensure(role, "apiGroup", json!("rbac.authorization.k8s.io"));
+    }
     for subject in each(object, "subjects") {
         if matches!(subject.get("kind").and_then(Value::as_str), Some("User" | "Group")) {
             ensure(subject, "apiGroup", json!("rbac.authorization.k8s.io"));

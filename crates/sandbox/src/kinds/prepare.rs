@@ -25,18 +25,14 @@ pub(crate) fn prepare_create(
     }
     match (row.group.as_str(), row.kind.as_str()) {
         ("", "Namespace") => {
-            let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-            if let Some(metadata) = object.get_mut("metadata") {
-                ensure(metadata, "labels", json!({}));
-                metadata["labels"]["kubernetes.io/metadata.name"] = name;
-            }
             object["spec"]["finalizers"] = json!(["kubernetes"]);
             object["status"] = json!({"phase": "Active"});
         }
         ("", "Pod") => pod(object),
         ("", "Service") => return service_address(api, object, dry_run),
-        ("", "Secret") => string_data(object),
         ("batch", "Job") => job(object),
+        ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
+        ("apps", "StatefulSet") => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
         _ => {}
     }
     Ok(())
@@ -68,7 +64,6 @@ fn pod(object: &mut Value) {
     ensure(spec, "serviceAccountName", json!("default"));
     let account = spec.get("serviceAccountName").cloned().unwrap_or_default();
     ensure(spec, "serviceAccount", account);
-    ensure(spec, "enableServiceLinks", json!(true));
     ensure(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
     ensure(spec, "priority", json!(0));
     ensure(spec, "tolerations", json!([]));
@@ -125,7 +120,7 @@ fn job(object: &mut Value) {
     }
 }
 
-fn string_data(object: &mut Value) {
+pub(super) fn string_data(object: &mut Value) {
     let Some(plain) = object.as_object_mut().and_then(|object| object.remove("stringData")) else { return };
     ensure(object, "data", json!({}));
     for (key, value) in plain.as_object().into_iter().flatten() {

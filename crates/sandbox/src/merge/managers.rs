@@ -120,6 +120,8 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
 
     let mut merged = typed::merge(&live_bare, &config_bare, node, "")?;
     let mut set = typed::field_set(&config_bare, node);
+    // The name is part of every configuration: it keeps the metadata when nothing else in it is applied any more.
+    let applied = set.clone();
     strip(&mut set, reset);
     let last = owners.get(&manager.key()).map(|owned| owned.set.clone());
     let changed = last.as_ref() != Some(&set);
@@ -127,7 +129,7 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     owners.insert(manager.key(), Owned { manager: manager.clone(), set, time: time.clone() });
 
     if let Some(last) = last.filter(|last| !last.is_empty()) {
-        merged = prune(&merged, node, &owners, &last);
+        merged = prune(&merged, node, &owners, &last, &applied);
     }
     let comparison = typed::compare(&live_bare, &merged, node);
     let mut touched = comparison.modified.union(&comparison.added);
@@ -145,12 +147,12 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
 }
 
 /// Removes what the manager applied before, does not apply now, and nobody else owns.
-fn prune(merged: &Value, node: &Node, owners: &Owners, last: &FieldSet) -> Value {
+fn prune(merged: &Value, node: &Node, owners: &Owners, last: &FieldSet, applied: &FieldSet) -> Value {
     let last = typed::with_named_fields(last, node);
     let without = |set: &FieldSet| typed::without(merged, node, set).unwrap_or_else(|| json!({}));
     let pruned = without(&last);
     let everything = typed::with_named_fields(&typed::field_set(merged, node), node);
-    let managed = owners.values().fold(FieldSet::default(), |all, owned| all.union(&owned.set));
+    let managed = owners.values().fold(applied.clone(), |all, owned| all.union(&owned.set));
     let managed = typed::with_named_fields(&managed, node);
     let kept = typed::with_named_fields(&typed::field_set(&pruned, node), node);
     let pruned = without(&everything.difference(&kept.union(&managed)));

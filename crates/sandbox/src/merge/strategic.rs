@@ -7,10 +7,10 @@ use crate::schema::{Field, Node};
 /// A patch that cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StrategicError {
-    #[error("map: {0} does not contain declared merge key: {1}")]
-    MissingKey(Value, String),
-    #[error("unrecognized $patch directive {0:?}: known are delete, replace and merge")]
-    Directive(String),
+    #[error("map: {item} does not contain declared merge key: {key}", item = as_go(item))]
+    MissingKey { item: Value, key: String },
+    #[error("unknown patch type: {directive} in map: {patch}", patch = as_go(patch))]
+    Directive { directive: String, patch: Value },
 }
 
 /// Applies `patch` to `target`.
@@ -85,8 +85,9 @@ fn merge_list(
     let Some(key) = &field.merge_key else {
         let mut out = existing.to_vec();
         out.extend(patch.iter().filter(|item| !existing.contains(item)).cloned());
-        if let Some(order) = order.and_then(Value::as_array) {
-            sort_by_order(&mut out, order, None);
+        match order.and_then(Value::as_array) {
+            Some(order) => sort_by_order(&mut out, order, None),
+            None => out = in_place(existing, out, |item| patch.contains(item), PartialEq::eq),
         }
         return Ok(out);
     };
@@ -98,7 +99,9 @@ fn merge_list(
     }
     let mut out = existing.to_vec();
     for item in patch {
-        let identity = item.get(key).ok_or_else(|| StrategicError::MissingKey(item.clone(), key.clone()))?;
+        let identity = item
+            .get(key)
+            .ok_or_else(|| StrategicError::MissingKey { item: item.clone(), key: key.clone() })?;
         let position = out.iter().position(|candidate| candidate.get(key) == Some(identity));
         let directive = item.as_object().map(directive).transpose()?.flatten();
         match (directive, position) {
@@ -107,10 +110,35 @@ fn merge_list(
             (_, None) => out.push(strategic_merge(&Value::Null, item, item_node)?),
         }
     }
-    if let Some(order) = order.and_then(Value::as_array) {
-        sort_by_order(&mut out, order, Some(key));
+    match order.and_then(Value::as_array) {
+        Some(order) => sort_by_order(&mut out, order, Some(key)),
+        None => {
+            let patched = |item: &Value| patch.iter().any(|named| named.get(key) == item.get(key));
+            out = in_place(existing, out, patched, |a, b| a.get(key) == b.get(key));
+        }
     }
     Ok(out)
+}
+
+/// Without a given order: what the patch names and was there keeps its place, and new items come before what the patch
+/// does not name.
+fn in_place(
+    existing: &[Value],
+    merged: Vec<Value>,
+    patched: impl Fn(&Value) -> bool,
+    same: impl Fn(&Value, &Value) -> bool,
+) -> Vec<Value> {
+    let place = |item: &Value| existing.iter().position(|candidate| same(candidate, item));
+    let (named, others): (Vec<Value>, Vec<Value>) = merged.into_iter().partition(patched);
+    let mut out = Vec::with_capacity(named.len() + others.len());
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    while let (Some(left), Some(right)) = (others.peek(), named.peek()) {
+        let before = matches!((place(left), place(right)), (Some(left), Some(right)) if left < right);
+        out.extend(if before { others.next() } else { named.next() });
+    }
+    out.extend(others);
+    out.extend(named);
+    out
 }
 
 /// Items named in `order` come in that order; the others keep their place behind what precedes them.
@@ -135,8 +163,28 @@ fn sort_by_order(items: &mut Vec<Value>, order: &[Value], key: Option<&str>) {
 fn directive(patch: &Map<String, Value>) -> Result<Option<&str>, StrategicError> {
     match patch.get("$patch").and_then(Value::as_str) {
         Some(known @ ("delete" | "replace" | "merge")) => Ok(Some(known)),
-        Some(other) => Err(StrategicError::Directive(other.to_owned())),
+        Some(other) => Err(StrategicError::Directive {
+            directive: other.to_owned(),
+            patch: Value::Object(patch.clone()),
+        }),
         None => Ok(None),
+    }
+}
+
+/// A value as Go prints it.
+fn as_go(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name}:{}", as_go(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(as_go).collect::<Vec<_>>().join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -106,9 +106,41 @@ impl Form {
             if index > 0 {
                 out.put_u8(b',');
             }
-            out.put_slice(&self.one(row, item, false, now));
+            let bytes = self.one(row, item, false, now);
+            if self == Form::Whole && !row.custom {
+                put_untyped(&mut out, row, &bytes);
+            } else {
+                out.put_slice(&bytes);
+            }
         }
         out.put_slice(b"]}");
         out.freeze()
     }
+}
+
+/// An item of a built-in kind's list does not say its kind and version again.
+///
+/// Objects are encoded with their fields in order, so that both can be cut out; where that is not certain, the object is
+/// encoded anew.
+fn put_untyped(out: &mut BytesMut, row: &Resource, bytes: &[u8]) {
+    let head = format!("{{\"apiVersion\":\"{}\",", row.api_version());
+    let kind = format!("\"kind\":\"{}\",", row.kind);
+    let needle = format!("{kind}\"metadata\":{{");
+    let certain = !matches!(row.kind.as_str(), "Event" | "ControllerRevision");
+    let cut = bytes.strip_prefix(head.as_bytes()).filter(|_| certain).and_then(|rest| {
+        let at = rest.windows(needle.len()).position(|window| window == needle.as_bytes())?;
+        Some((&rest[..at], &rest[at + kind.len()..]))
+    });
+    if let Some((before, after)) = cut {
+        out.put_u8(b'{');
+        out.put_slice(before);
+        out.put_slice(after);
+        return;
+    }
+    let mut value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+    }
+    out.put_slice(&serde_json::to_vec(&value).unwrap_or_default());
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::update::Part;
 use super::{convert, metadata};
 use crate::api::{Answer, Api, Writer};
 use crate::error::{About, ApiError, Cause};
@@ -29,13 +30,16 @@ impl Api {
     ) -> Result<Answer, ApiError> {
         metadata::check_body(row, namespace, &mut object)?;
         if !metadata::text(&object, "resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::plain(500, "resourceVersion should not be set on objects to be created"));
         }
         let name = self.choose_name(row, namespace, &object)?;
         object["metadata"]["name"] = json!(name);
         self.check_namespace(row, namespace, &name)?;
         self.fill_in(row, &mut object, writer)?;
-        track_update(None, &mut object, &row.node, manager(row, writer, ""), self.time(), &[]);
+        // Owned is what was sent and what was filled in by default, not what the server itself adds then.
+        let reset = Part::Main.reset(row);
+        track_update(None, &mut object, &row.node, manager(row, writer, ""), self.time(), reset);
+        kinds::prepare_create(self, row, &mut object, writer.dry_run)?;
         self.insert(row, namespace, &name, object, writer)
     }
 
@@ -69,8 +73,7 @@ impl Api {
         self.fill_in_defaults(row, object);
         let name = metadata::text(object, "name").to_owned();
         let causes = self.causes(row, None, object);
-        self.refuse(row, &name, &causes)?;
-        kinds::prepare_create(self, row, object, writer.dry_run)
+        self.refuse(row, &name, &causes)
     }
 
     pub(super) fn refuse(&self, row: &Resource, name: &str, causes: &[Cause]) -> Result<(), ApiError> {

@@ -94,6 +94,10 @@ impl Api {
             self.changed(row, &event);
             return Ok(Answer::Stored(event.object.clone()));
         }
+        // Only pods are marked on their way out when they go at once.
+        if !row.is("", "pods") {
+            new = old.clone();
+        }
         let event = self
             .store
             .remove(&row.table, key, &mut new, &row.selectable)

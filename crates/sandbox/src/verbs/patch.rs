@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::update::Part;
 use super::{convert, metadata};
 use crate::api::{Answer, Api, UnknownFields, Writer};
-use crate::error::{ApiError, Cause};
+use crate::error::ApiError;
 use crate::merge::{self, ApplyError, Manager, Operation};
 use crate::registry::Resource;
 use crate::store::Stored;
@@ -49,7 +49,7 @@ impl Api {
         let mut new = match patch {
             Patch::Json(patch) => {
                 let mut new = old.clone();
-                json_patch::patch(&mut new, &patch).map_err(|error| json_patch_failed(row, name, &error))?;
+                json_patch::patch(&mut new, &patch).map_err(|_| ApiError::unprocessable())?;
                 new
             }
             Patch::Merge(patch) => {
@@ -58,7 +58,7 @@ impl Api {
                 new
             }
             Patch::Strategic(patch) if !row.custom => merge::strategic_merge(&old, &patch, &row.node)
-                .map_err(|error| ApiError::bad_request(error.to_string()))?,
+                .map_err(|error| ApiError::plain(500, error.to_string()))?,
             Patch::Strategic(_) => {
                 let known = [
                     "application/json-patch+json",
@@ -73,10 +73,11 @@ impl Api {
             Patch::Apply { .. } => old.clone(),
         };
         metadata::check_body(row, namespace, &mut new)?;
-        if metadata::text(&new, "name") != name {
-            let cause =
-                Cause::invalid("metadata.name", &json!(metadata::text(&new, "name")), "field is immutable");
-            return Err(ApiError::invalid(&row.group, &row.kind, name, &[cause]));
+        let given = metadata::text(&new, "name");
+        if given != name {
+            let message =
+                format!("the name of the object ({given}) does not match the name on the URL ({name})");
+            return Err(ApiError::bad_request(message));
         }
         Ok((self.write(row, &live, part, new, writer, true)?, false))
     }
@@ -107,7 +108,7 @@ impl Api {
         }
         let strict = Writer { unknown_fields: UnknownFields::Refuse, ..writer.clone() };
         if let Err(error) = self.drop_unknown(row, &mut config.clone(), &strict) {
-            return Err(undeclared(row, namespace, name, &error));
+            return Err(undeclared(row, name, &error));
         }
         if !row.custom {
             metadata::normalise(&mut config, &row.node);
@@ -136,9 +137,7 @@ impl Api {
             ApplyError::Conflicts(owned) => {
                 ApiError::apply_conflict(ApplyError::Conflicts(owned.clone()).to_string(), &owned)
             }
-            ApplyError::Merge(error) => {
-                ApiError::bad_request(format!("failed to create typed patch object: {error}"))
-            }
+            ApplyError::Merge(error) => untyped(row, name, &error.to_string()),
         })?;
         match (live, old) {
             (Ok(live), Some(old)) => {
@@ -155,6 +154,7 @@ impl Api {
                 self.check_namespace(row, namespace, name)?;
                 let mut object = merged;
                 self.fill_in(row, &mut object, writer)?;
+                crate::kinds::prepare_create(self, row, &mut object, writer.dry_run)?;
                 Ok((self.insert(row, namespace, name, object, writer)?, true))
             }
         }
@@ -162,18 +162,18 @@ impl Api {
 }
 
 /// An applied configuration names its fields, and so may name only those there are.
-fn undeclared(row: &Resource, namespace: &str, name: &str, error: &ApiError) -> ApiError {
+fn undeclared(row: &Resource, name: &str, error: &ApiError) -> ApiError {
     let fields = error.message.split("unknown field \"").skip(1).filter_map(|rest| rest.split('"').next());
     let listed: Vec<String> = fields.map(|path| format!(".{path}: field not declared in schema")).collect();
-    let place = if row.namespaced { format!("{namespace}/{name}") } else { format!("/{name}") };
-    let mut out = ApiError::internal("");
-    out.message = format!(
-        "failed to create typed patch object ({place}; {}, Kind={}): {}",
-        row.api_version(),
-        row.kind,
-        listed.join("\n")
-    );
-    out
+    untyped(row, name, &listed.join("\n"))
+}
+
+/// A configuration that is not one of the kind.
+fn untyped(row: &Resource, name: &str, why: &str) -> ApiError {
+    let (group, version, kind) = (&row.group, &row.version, &row.kind);
+    let message =
+        format!("failed to create typed patch object (/{name}; {group}/{version}, Kind={kind}): {why}");
+    ApiError::plain(500, message)
 }
 
 struct ApplyTarget<'a> {
@@ -182,13 +182,6 @@ struct ApplyTarget<'a> {
     name: &'a str,
     part: Part,
     force: bool,
-}
-
-fn json_patch_failed(row: &Resource, name: &str, error: &json_patch::PatchError) -> ApiError {
-    let cause = Cause::invalid("patch", &json!(name), &error.to_string());
-    let mut out = ApiError::invalid(&row.group, &row.kind, name, &[cause]);
-    out.message = format!("the server rejected our request due to an error in our request: {error}");
-    out
 }
 
 /// RFC 7386.

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use futures::stream::BoxStream;
 use portolan_runtime::Clock;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -253,7 +253,7 @@ impl Watcher {
         let mut object = json!({
             "kind": self.row.kind,
             "apiVersion": self.row.api_version(),
-            "metadata": {"resourceVersion": self.seen.to_string(), "creationTimestamp": Value::Null},
+            "metadata": {"resourceVersion": self.seen.to_string()},
         });
         if initial_end {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
