@@ -15,6 +15,9 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
         (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(/\d+)?", "<ip>"),
         (r"resource version: \d+( \(\d+\)|, current: \d+)?", "resource version: <version>"),
+        (r"(precondition|record|ResourceVersion in object meta:?) \(?\d+\)?", "$1 <version>"),
+        (r#"resourceVersion: "\d+""#, "resourceVersion: <version>"),
+        (r#"(resourceVersion\\?":\s*\\?")\d+"#, "$1<version>"),
         (r"hash=[0-9A-Za-z%_=-]+", "hash=<hash>"),
         (r"kube-api-access-[0-9a-z]{5}", "kube-api-access-<name>"),
     ]
@@ -22,6 +25,9 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .filter_map(|(pattern, stands)| Some((Regex::new(pattern).ok()?, stands)))
     .collect()
 });
+
+/// A prefix of a made-up name is cut to this length.
+const LONGEST_PREFIX: usize = 58;
 
 static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d+[smhdy])+$").ok());
 
@@ -48,6 +54,7 @@ impl Normaliser {
         let mut headers = json!(raw.headers);
         self.value(&mut headers, "");
         let mut body = body;
+        sort_causes(&mut body);
         self.names(&body);
         self.value(&mut body, "");
         json!({"code": raw.code, "headers": headers, "body": body})
@@ -60,6 +67,7 @@ impl Normaliser {
             Value::Object(fields) => {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str);
                 if let (Some(prefix), Some(name)) = (text("generateName"), text("name"))
+                    && let prefix = prefix.get(..LONGEST_PREFIX).unwrap_or(prefix)
                     && let Some(suffix) = name.strip_prefix(prefix)
                 {
                     self.generated.insert(name.to_owned(), format!("{prefix}<{} letters>", suffix.len()));
@@ -126,6 +134,25 @@ impl Normaliser {
     }
 }
 
+/// Of several wrong fields the real API server tells in any order, in the message too.
+fn sort_causes(body: &mut Value) {
+    let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return };
+    causes.sort_by_key(Value::to_string);
+    let text = |cause: &Value| {
+        let of = |key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+        format!("{}: {}", of("field"), of("message"))
+    };
+    let texts: Vec<String> = causes.iter().map(text).collect();
+    let Some((beginning, listed)) =
+        body["message"].as_str().and_then(|told| told.split_once(" is invalid: ["))
+    else {
+        return;
+    };
+    if texts.iter().all(|text| listed.contains(text)) {
+        body["message"] = json!(format!("{beginning} is invalid: [{}]", texts.join(", ")));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +182,18 @@ mod tests {
         assert_eq!(first["metadata"]["name"], "a-<5 letters>");
         let again = body(&mut normaliser, json!({"message": "configmaps \"a-x2bcd\" not found"}));
         assert_eq!(again["message"], "configmaps \"a-<5 letters>\" not found");
+    }
+
+    #[test]
+    fn causes_are_told_in_one_order() {
+        let cause = |field: &str| json!({"field": field, "message": "Required value"});
+        let told = |first: &str, second: &str| {
+            let message = format!("A \"a\" is invalid: [{first}: Required value, {second}: Required value]");
+            json!({"message": message, "details": {"causes": [cause(first), cause(second)]}})
+        };
+        let mut normaliser = Normaliser::new("ns");
+        let (one, other) = (body(&mut normaliser, told("b", "a")), body(&mut normaliser, told("a", "b")));
+        assert_eq!(one, other);
     }
 
     #[test]

@@ -98,10 +98,16 @@ async fn send(client: &Client, step: &Step, path: &str, body: &str) -> Result<Ra
     let bytes = body.collect().await?.to_bytes();
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let body = match step.kind {
-        Kind::Watch if parts.status.is_success() => text.lines().map(read).collect(),
+        Kind::Watch if parts.status.is_success() => text.lines().map(read).filter(is_event).collect(),
         _ => read(&text),
     };
     Ok(Raw { code: parts.status.as_u16(), headers, body })
+}
+
+/// Not a bookmark that a server sends whenever it finds the time; the one that ends the initial events counts.
+fn is_event(event: &Value) -> bool {
+    let ends_initial = event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some();
+    event["type"] != "BOOKMARK" || ends_initial
 }
 
 fn read(text: &str) -> Value {

@@ -1,6 +1,6 @@
 //! What no server should take.
 
-use super::{map, maps};
+use super::{map, maps, secrets};
 use crate::conformance::step::{Scenario, Step, call, get, post, put};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn paths() -> Scenario {
             get("namespaced object without one", "/api/v1/configmaps/one"),
             get("too long a path", maps("/one/status/more/and/more")),
             get("double slash", "/api/v1//namespaces"),
-            get("trailing slash", maps("/")),
+            get("trailing slash", secrets("/")),
             call("unknown method", "BREW", maps("")),
             call("post to an object of a subresource", "POST", maps("/one/status")),
             call("put to the root", "PUT", "/api/v1"),

@@ -2,9 +2,12 @@
 
 mod apply;
 mod bad_input;
+mod custom;
 mod deletes;
+mod discovery;
 mod lists;
 mod patches;
+mod subresources;
 mod watches;
 mod writes;
 
@@ -21,6 +24,9 @@ pub fn script() -> Vec<Scenario> {
         patches::scenarios(),
         apply::scenarios(),
         deletes::scenarios(),
+        subresources::scenarios(),
+        custom::scenarios(),
+        discovery::scenarios(),
         bad_input::scenarios(),
     ]
     .into_iter()

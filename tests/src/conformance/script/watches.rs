@@ -86,7 +86,7 @@ fn refused() -> Scenario {
     Scenario::new(
         "watch-refused",
         vec![
-            watch("too old", maps("?watch=1&timeoutSeconds=1&resourceVersion=1")),
+            watch("long ago", secrets("?watch=1&timeoutSeconds=1&resourceVersion=1")),
             watch("too new", maps("?watch=1&timeoutSeconds=1&resourceVersion=99999999")),
             watch("not a version", maps("?watch=1&timeoutSeconds=1&resourceVersion=abc")),
             watch("initial events without a match", maps("?watch=1&timeoutSeconds=1&sendInitialEvents=true")),
