@@ -4,6 +4,7 @@ use crate::steps::Steps;
 use crate::{deny, docs, generate};
 use anyhow::{Result, bail};
 use clap::Args;
+use portolan_lab::parts::{DEFAULT_KUBERNETES, Parts};
 use std::process::Command;
 
 #[derive(Args)]
@@ -18,16 +19,24 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     if args.no_lab && ci {
         bail!("CI may not leave out the lab");
     }
+    let with_lab = !args.no_lab && is_root()?;
     let mut steps = Steps::default();
     steps.cargo("format", &["fmt", "--all", "--check"])?;
     steps.cargo("lints", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     steps.step("dependencies", deny::check)?;
+    if with_lab {
+        // Before the other tests: some of them use the lab's kubectl on the sandbox.
+        steps.step("parts of the lab", || {
+            Parts::ensure(DEFAULT_KUBERNETES, &mut |step| println!("{step}"))?;
+            Ok(())
+        })?;
+    }
     let on_the_lab = ["--exclude", "portolan-lab", "--exclude", "portolan-tests"];
     steps.cargo("unit tests", &[&["test", "--quiet", "--workspace"], &on_the_lab[..]].concat())?;
-    steps.cargo("sandbox tests", &["test", "--package", "portolan-tests", "--test", "sandbox"])?;
+    steps.cargo("sandbox tests", &["test", "--package", "portolan-tests", "--lib", "--test", "sandbox"])?;
     steps.step("generated files", || generate::run(&generate::GenerateArgs::checking()))?;
     steps.step("documentation", docs::run)?;
-    if args.no_lab || !is_root()? {
+    if !with_lab {
         println!(
             "\n!!! SKIPPED: the lab tests (real Kubernetes) were not run: they need root, without --no-lab"
         );
