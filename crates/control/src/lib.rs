@@ -2,4 +2,7 @@
 
 pub mod fleet;
 pub mod names;
-pub mod placement;
+mod placement;
+mod run;
+
+pub use run::run;

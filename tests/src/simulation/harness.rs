@@ -55,7 +55,7 @@ impl Fleet {
         loop {
             let connect = Arc::new(InProcess { world: world.clone() });
             let client = hub.client(CONTROLLER);
-            let controllers = portolan_control::placement::run(client, connect, world.clock().clone(), seed);
+            let controllers = portolan_control::run(client, connect, world.clock().clone(), seed);
             tokio::select! {
                 biased;
                 () = world.crash_signal(CONTROLLER) => {}

@@ -138,7 +138,7 @@ async fn start_controller(hub: &Cluster) -> Result<JoinHandle<()>> {
     let client = hub.client().await?;
     let connect = Arc::new(Credentials::from_hub(client.clone()));
     let clock = Clock::starting_at(Timestamp::now());
-    Ok(tokio::spawn(portolan_control::placement::run(client, connect, clock, Seed::new(1))))
+    Ok(tokio::spawn(portolan_control::run(client, connect, clock, Seed::new(1))))
 }
 
 async fn ready(hub: &Cluster, name: &str) -> Result<()> {

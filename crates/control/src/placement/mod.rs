@@ -12,16 +12,15 @@ mod reconcile;
 mod remove;
 mod status;
 
-use crate::fleet::{Connect, Fleet, Hub, Touched, keep};
+use crate::fleet::{Fleet, Hub, Touched};
 use assumed::Assumed;
+use kube::Api;
 use kube::runtime::watcher;
-use kube::{Api, Client};
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::PlacementState;
 use portolan_core::capacity::{PodShape, ShapeError};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, feed, work};
 use reconcile::Memory;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -30,41 +29,47 @@ const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
 const WORKERS: usize = 16;
 
-/// Runs placement for ever: the fleet's membership and all workloads of the hub. Dropped, it stops at once.
-pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: Seed) {
-    let hub = Hub::identify(hub, seed).await;
-    let queue = Queue::<Key>::new(seed.child("workloads"));
-    let workloads = Index::<Workload>::default();
-    let fleet = Fleet::default();
-    let mut tasks = JoinSet::new();
-    let changed = queue.clone();
-    tasks.spawn(feed(
-        Api::<MultiClusterDeployment>::all(hub.client.clone()),
-        watcher::Config::default(),
-        Workload::of,
-        workloads.clone(),
-        move |key| changed.add(key.clone()),
-        seed.child("multiclusterdeployments"),
-    ));
-    let wake = Wake { workloads: workloads.clone(), queue: queue.clone() };
-    tasks.spawn(keep(
-        hub.clone(),
-        fleet.clone(),
-        connect,
-        clock.clone(),
-        seed.child("fleet"),
-        move |cluster, what| wake.touched(cluster, what),
-    ));
-    let controller = Controller {
-        recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
-        hub,
-        fleet,
-        workloads,
-        assumed: Assumed::default(),
-        memory: Memory::default(),
-        clock: clock.clone(),
-    };
-    work(&queue, WORKERS, &clock, |key| controller.reconcile(key)).await;
+/// Placement, ready to be run: the workloads of the hub and what decides about them.
+pub(crate) struct Placement {
+    queue: Queue<Key>,
+    controller: Controller,
+    seed: Seed,
+}
+
+impl Placement {
+    /// Placement for the hub on this fleet.
+    pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed) -> Self {
+        let controller = Controller {
+            recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
+            hub: hub.clone(),
+            fleet: fleet.clone(),
+            workloads: Index::default(),
+            assumed: Assumed::default(),
+            memory: Memory::default(),
+            clock: clock.clone(),
+        };
+        Self { queue: Queue::new(seed.child("workloads")), controller, seed }
+    }
+
+    /// Tells placement what has changed in members.
+    pub(crate) fn wake(&self) -> Wake {
+        Wake { workloads: self.controller.workloads.clone(), queue: self.queue.clone() }
+    }
+
+    /// Places workloads for ever.
+    pub(crate) async fn run(self) {
+        let changed = self.queue.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(feed(
+            Api::<MultiClusterDeployment>::all(self.controller.hub.client.clone()),
+            watcher::Config::default(),
+            Workload::of,
+            self.controller.workloads.clone(),
+            move |key| changed.add(key.clone()),
+            self.seed.child("multiclusterdeployments"),
+        ));
+        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+    }
 }
 
 /// What the controller works with.
@@ -115,15 +120,15 @@ impl Workload {
 
 /// Decides which workloads a change in a member concerns.
 #[derive(Clone)]
-struct Wake {
+pub(crate) struct Wake {
     workloads: Index<Workload>,
     queue: Queue<Key>,
 }
 
 impl Wake {
-    fn touched(&self, cluster: &str, what: Touched) {
+    pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
-            Touched::Workload(key) => self.queue.add(key),
+            Touched::Workload(key) => self.queue.add(key.clone()),
             Touched::Room => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);

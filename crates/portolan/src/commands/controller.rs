@@ -23,8 +23,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     eprintln!("Portolan {} serves a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version.git_version);
     let seed = Seed::new(Timestamp::now().as_nanosecond().unsigned_abs() as u64);
     let connect = Arc::new(Credentials::from_hub(hub.clone()));
-    let controllers =
-        portolan_control::placement::run(hub, connect, Clock::starting_at(Timestamp::now()), seed);
+    let controllers = portolan_control::run(hub, connect, Clock::starting_at(Timestamp::now()), seed);
     tokio::select! {
         () = controllers => Err(Failure::other("the controllers ended by themselves")),
         stopped = crate::signals::stopped() => {

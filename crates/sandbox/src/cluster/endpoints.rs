@@ -141,9 +141,11 @@ impl Endpoints {
         if chunks.is_empty() {
             chunks.push(Vec::new());
         }
+        let labels = slice_labels(service, name);
         for (index, chunk) in chunks.iter().enumerate() {
             if let Some(slice) = existing.get(index) {
                 api.modify(&row, slice, Part::Main, self.name(), |object| {
+                    object["metadata"]["labels"] = labels.clone();
                     object["endpoints"] = json!(chunk);
                     object["ports"] = ports.clone();
                 })?;
@@ -152,7 +154,7 @@ impl Endpoints {
             let slice = json!({
                 "metadata": {
                     "generateName": format!("{name}-"),
-                    "labels": {SERVICE_NAME: name, MANAGED_BY: MANAGER},
+                    "labels": labels,
                     "ownerReferences": [super::control_reference(service)],
                 },
                 "addressType": "IPv4",
@@ -170,6 +172,14 @@ impl Endpoints {
         }
         Ok(())
     }
+}
+
+/// A slice has the labels of its service, and those that tell whose it is.
+fn slice_labels(service: &Value, name: &str) -> Value {
+    let mut labels = service.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    labels[SERVICE_NAME] = json!(name);
+    labels[MANAGED_BY] = json!(MANAGER);
+    labels
 }
 
 fn endpoint(key: &ObjectKey, view: &View) -> Option<Value> {

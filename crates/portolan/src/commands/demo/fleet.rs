@@ -116,7 +116,7 @@ pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Failure
 
 async fn control(world: World, hub: Cluster, seed: Seed) {
     let connect = Arc::new(InProcess { world: world.clone() });
-    portolan_control::placement::run(hub.client(CONTROLLER), connect, world.clock().clone(), seed).await;
+    portolan_control::run(hub.client(CONTROLLER), connect, world.clock().clone(), seed).await;
 }
 
 struct InProcess {
