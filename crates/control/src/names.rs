@@ -15,6 +15,9 @@ pub const OWNER_ANNOTATION: &str = "portolan.dev/owner";
 /// On objects in members: a digest of what was applied.
 pub const DIGEST_ANNOTATION: &str = "portolan.dev/digest";
 
+/// On objects in members: the epoch of the leader that last applied them.
+pub const EPOCH_ANNOTATION: &str = "portolan.dev/epoch";
+
 /// On workloads in the hub: their copies in members are removed before they are.
 pub const FINALIZER: &str = "portolan.dev/placement";
 

@@ -96,6 +96,18 @@ pub(crate) struct ClusterArgs {
 pub(crate) struct ControllerArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+
+    /// Whether controllers of the same hub elect the one that works; without it, see to it that only one runs.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) leader_elect: bool,
+
+    /// The namespace, in the hub, of the Lease that the election is held by. It is made if it is not there.
+    #[arg(long, value_name = "NAMESPACE", default_value = "portolan")]
+    pub(crate) lease_namespace: String,
+
+    /// The name of that Lease.
+    #[arg(long, value_name = "NAME", default_value = "portolan-controller")]
+    pub(crate) lease_name: String,
 }
 
 #[derive(Debug, Args)]

@@ -25,6 +25,16 @@ pub enum CallError {
         /// How long an answer was waited for.
         limit: Duration,
     },
+    /// It was not tried: this process may not be the leader any more.
+    #[error("did not {what}: the term of {holder} (epoch {epoch}) has ended, somebody else may lead now")]
+    NotLeading {
+        /// What was to be done.
+        what: String,
+        /// The leader that was.
+        holder: String,
+        /// The number of its term.
+        epoch: i64,
+    },
 }
 
 impl CallError {
@@ -36,7 +46,7 @@ impl CallError {
                 kube::Error::Api(status) => Some(status.code),
                 _ => None,
             },
-            Self::Silent { .. } => None,
+            Self::Silent { .. } | Self::NotLeading { .. } => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What every shell runs on: clock, seed, ordered indexes fed by watches, and a work queue.
+//! What every shell runs on: clock, seed, ordered indexes fed by watches, a work queue, and leader election.
 //!
 //! Controllers made of these parts are deterministic: the same seed on the same world gives the same calls in the same
 //! order. Nothing here reads the wall clock, draws from the system's randomness or depends on the order of a hash map.
@@ -9,8 +9,10 @@ mod clock;
 mod events;
 mod index;
 mod key;
+mod lease;
 mod queue;
 mod seed;
+mod term;
 
 pub use backoff::Backoff;
 pub use call::{CallError, REQUEST_LIMIT, call};
@@ -18,5 +20,7 @@ pub use clock::Clock;
 pub use events::{Recorder, Weight};
 pub use index::{Index, feed};
 pub use key::Key;
+pub use lease::{Election, LEASE_DURATION};
 pub use queue::{Next, Queue, chain, work};
 pub use seed::Seed;
+pub use term::Term;

@@ -1,21 +1,15 @@
 //! A fleet of sandbox clusters with Portolan at work on it.
 
+use super::Contender;
 use crate::{foreign_cluster, open_namespace};
-use futures::future::BoxFuture;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use portolan_api::{ForeignCluster, MultiClusterDeployment};
-use portolan_control::fleet::{Connect, ConnectError};
+use portolan_api::MultiClusterDeployment;
 use portolan_runtime::Seed;
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, World};
 use serde_json::Value;
-use std::sync::Arc;
-use std::time::Duration;
-
-/// The name by which the controller's requests are known to the world.
-pub(super) const CONTROLLER: &str = "controller";
 
 /// A hub and members in one world.
 pub struct Fleet {
@@ -50,20 +44,9 @@ impl Fleet {
         fleet
     }
 
-    /// Runs the controllers for ever; one that crashes starts anew a second later.
+    /// Runs the controllers for ever, without an election; crashed, they start anew a second later.
     pub async fn control(world: World, hub: Cluster, seed: Seed) {
-        loop {
-            let connect = Arc::new(InProcess { world: world.clone() });
-            let client = hub.client(CONTROLLER);
-            let controllers = portolan_control::run(client, connect, world.clock().clone(), seed);
-            tokio::select! {
-                biased;
-                () = world.crash_signal(CONTROLLER) => {}
-                () = controllers => {}
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            world.restart(CONTROLLER);
-        }
+        Contender::alone().run(world, hub, seed).await;
     }
 
     /// The workloads as users see them.
@@ -73,20 +56,6 @@ impl Fleet {
     pub async fn workloads(&self) -> Vec<MultiClusterDeployment> {
         let api: Api<MultiClusterDeployment> = Api::all(self.hub.client("user"));
         api.list(&Default::default()).await.expect("users are served").items
-    }
-}
-
-/// Hands out clients of sandbox clusters.
-pub struct InProcess {
-    /// The world whose clusters are members.
-    pub world: World,
-}
-
-impl Connect for InProcess {
-    fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let client = self.world.cluster(name).map(|cluster| cluster.client(CONTROLLER));
-        Box::pin(async { client.ok_or(ConnectError::NoCredentials) })
     }
 }
 

@@ -3,9 +3,13 @@
 //! A seed decides the fleet, what users do, which requests fail and where the controller crashes. The same seed gives
 //! the same history, event by event.
 
+mod contender;
+mod gate;
 mod harness;
 mod invariants;
 mod scenario;
 
-pub use harness::{Fleet, InProcess, apply};
+pub use contender::{CONTROLLER, Contender, LEASE, STANDBY};
+pub use gate::Gate;
+pub use harness::{Fleet, apply};
 pub use scenario::{Outcome, simulate};

@@ -1,7 +1,7 @@
 //! What happens in a simulation, drawn from its seed.
 
-use super::harness::{CONTROLLER, Fleet, apply};
 use super::invariants::{Observer, settled};
+use super::{CONTROLLER, Fleet, apply};
 use crate::{NAMESPACE, workload};
 use jiff::Timestamp;
 use kube::Api;

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use portolan_control::fleet::Credentials;
 use portolan_lab::{Cluster, Component, Lab, Seen, until};
-use portolan_runtime::{Clock, Seed};
+use portolan_runtime::{Clock, Seed, Term};
 use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace, workload};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -138,7 +138,7 @@ async fn start_controller(hub: &Cluster) -> Result<JoinHandle<()>> {
     let client = hub.client().await?;
     let connect = Arc::new(Credentials::from_hub(client.clone()));
     let clock = Clock::starting_at(Timestamp::now());
-    Ok(tokio::spawn(portolan_control::run(client, connect, clock, Seed::new(1))))
+    Ok(tokio::spawn(portolan_control::run(client, connect, clock, Seed::new(1), Term::alone("test"))))
 }
 
 async fn ready(hub: &Cluster, name: &str) -> Result<()> {

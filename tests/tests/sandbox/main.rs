@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod determinism;
+mod leaders;
 mod placement;
+mod stage;

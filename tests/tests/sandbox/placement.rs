@@ -1,53 +1,13 @@
 //! The walking skeleton on the sandbox: the same controller as on the lab, on virtual time.
 
-use jiff::Timestamp;
+use crate::stage::{asking, pass, patch, replicas, start, status};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
-use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
-use portolan_runtime::Seed;
-use portolan_sandbox::{NodeConfig, World, WorldConfig};
-use portolan_tests::simulation::{Fleet, apply};
+use portolan_api::MultiClusterDeployment;
+use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, foreign_cluster, workload};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-use tokio::task::JoinHandle;
-
-/// Two members of one node with two CPUs each, and the controller at work.
-async fn start() -> (Fleet, JoinHandle<()>) {
-    let start = Timestamp::from_second(1_800_000_000).unwrap();
-    let world = World::new(WorldConfig { seed: 1, start, ..WorldConfig::default() });
-    let fleet = Fleet::new(
-        world.clone(),
-        &[("c2", 1, NodeConfig::new("2", "8Gi")), ("c3", 1, NodeConfig::new("3", "8Gi"))],
-    )
-    .await;
-    let controller = tokio::spawn(Fleet::control(world, fleet.hub.clone(), Seed::new(1)));
-    (fleet, controller)
-}
-
-async fn status(fleet: &Fleet, name: &str) -> MultiClusterDeploymentStatus {
-    let api: Api<MultiClusterDeployment> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
-    api.get(name).await.unwrap().status.unwrap_or_default()
-}
-
-async fn replicas(fleet: &Fleet, member: usize, name: &str) -> Option<i32> {
-    let api: Api<Deployment> = Api::namespaced(fleet.members[member].client("user"), NAMESPACE);
-    api.get_opt(name).await.unwrap().and_then(|deployment| deployment.spec?.replicas)
-}
-
-async fn patch(fleet: &Fleet, name: &str, spec: Value) {
-    let api: Api<MultiClusterDeployment> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
-    api.patch(name, &PatchParams::default(), &Patch::Merge(json!({ "spec": spec }))).await.unwrap();
-}
-
-fn asking(cpu: &str) -> Value {
-    json!([{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}])
-}
-
-async fn pass(seconds: u64) {
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
 
 #[tokio::test(start_paused = true)]
 async fn affinity_places_in_all_named_clusters_and_reports_back() {

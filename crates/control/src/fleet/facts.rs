@@ -1,6 +1,9 @@
 //! What placement keeps of the objects in members.
 
-use crate::names::{DIGEST_ANNOTATION, OPT_IN, OPT_IN_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL};
+use crate::copy::Sight;
+use crate::names::{
+    DIGEST_ANNOTATION, EPOCH_ANNOTATION, OPT_IN, OPT_IN_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use portolan_runtime::Key;
@@ -10,12 +13,16 @@ use portolan_runtime::Key;
 pub struct DeploymentFacts {
     /// Its uid.
     pub uid: String,
+    /// Its version.
+    pub version: String,
     /// The uid of the workload it belongs to, if it is ours.
     pub workload: Option<String>,
     /// The workload in the hub, if it is ours.
     pub owner: Option<Key>,
     /// The digest of what was applied.
     pub digest: Option<String>,
+    /// The epoch of the leader that last applied it.
+    pub epoch: Option<i64>,
     /// The generation of its spec.
     pub generation: i64,
     /// Whether its numbers reflect its spec.
@@ -33,6 +40,12 @@ pub struct DeploymentFacts {
 }
 
 impl DeploymentFacts {
+    /// Which object this is, and which state of it.
+    #[must_use]
+    pub fn sight(&self) -> Sight<'_> {
+        Sight { uid: &self.uid, version: &self.version }
+    }
+
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let meta = &deployment.metadata;
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name).cloned());
@@ -42,10 +55,12 @@ impl DeploymentFacts {
         let containers = spec.and_then(|spec| spec.template.spec.as_ref()).map(|pod| &pod.containers);
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
+            version: meta.resource_version.clone().unwrap_or_default(),
             workload: meta.labels.as_ref().and_then(|labels| labels.get(WORKLOAD_LABEL).cloned()),
             owner: annotation(OWNER_ANNOTATION)
                 .and_then(|owner| owner.split_once('/').map(|(namespace, name)| Key::new(namespace, name))),
             digest: annotation(DIGEST_ANNOTATION),
+            epoch: annotation(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse().ok()),
             generation,
             settled: status.observed_generation.is_some_and(|observed| observed >= generation),
             replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1),

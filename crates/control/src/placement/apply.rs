@@ -4,14 +4,12 @@ use super::desired::{Desired, desired};
 use super::observe::Seen;
 use super::reconcile::{Applied, Failure, lock};
 use super::{Controller, Workload};
+use crate::copy::{self, Put};
 use crate::fleet::Member;
-use crate::names::{FIELD_MANAGER, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use portolan_api::placement::DriftPolicy;
 use portolan_core::placement::Decision;
-use portolan_runtime::{CallError, Key, Next, call};
+use portolan_runtime::{CallError, Key, Next};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -48,13 +46,7 @@ impl Controller {
         let applies = decision.placed.iter().filter_map(|(cluster, placed)| {
             let seen = seen.get(cluster).filter(|seen| seen.answers)?;
             let member = seen.member.as_ref()?;
-            Some(self.apply(
-                key,
-                workload,
-                member,
-                seen,
-                desired(&workload.object, &self.hub.id, placed.replicas),
-            ))
+            Some(self.apply(key, workload, member, seen, self.desired(workload, placed.replicas)))
         });
         let outcomes = futures::future::join_all(applies).await;
         let mut next = Next::After(FULL_LOOK);
@@ -69,8 +61,9 @@ impl Controller {
         if self.ready_everywhere(workload, decision, seen) {
             let surplus =
                 seen.iter().filter(|(cluster, seen)| seen.answers && !decision.placed.contains_key(*cluster));
-            for (_, seen) in surplus {
+            for (_, seen) in surplus.filter(|(_, seen)| seen.copy.is_some()) {
                 self.delete_copy(key, seen).await?;
+                next = Next::After(SEEN_WITHIN);
             }
         }
         Ok(next)
@@ -84,7 +77,7 @@ impl Controller {
         seen: &BTreeMap<String, Seen>,
     ) -> bool {
         decision.placed.iter().all(|(cluster, placed)| {
-            let digest = desired(&workload.object, &self.hub.id, placed.replicas).digest;
+            let digest = self.desired(workload, placed.replicas).digest;
             let replicas = i32::try_from(placed.replicas).unwrap_or(i32::MAX);
             let copy = seen.get(cluster).filter(|seen| seen.answers).and_then(|seen| seen.copy.as_ref());
             copy.is_some_and(|copy| {
@@ -121,51 +114,41 @@ impl Controller {
             return Ok(Outcome::NotSeenYet);
         }
         if let Some(copy) = &seen.copy {
+            if let (Some(theirs), Some(ours)) = (copy.epoch, self.term.epoch())
+                && theirs > ours
+            {
+                self.term.outranked(theirs);
+                return Ok(Outcome::NotSeenYet);
+            }
             let as_applied = copy.digest.as_deref() == Some(&desired.digest);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
             let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
+                if self.term.epoch().is_some_and(|epoch| copy.epoch != Some(epoch)) {
+                    copy::stamp::<Deployment>(&self.term, member, key, copy.sight()).await?;
+                }
                 return Ok(Outcome::AsDecided);
             }
         }
-        let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
-        let what = format!("apply Deployment {key} in {}", member.name);
-        if seen.copy.is_none() && self.is_somebody_elses(&api, key, workload, member).await? {
-            let message =
-                format!("Deployment {key} exists there already and is not ours: rename one of the two");
-            return Ok(self.refused(place, desired.digest, "NameTaken", message));
-        }
-        // What is ours we set back, whoever changed it; what may not be ours we do not take over.
-        let params = PatchParams { force: seen.copy.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
-        match call(what, api.patch(&key.name, &params, &Patch::Apply(&desired.object))).await {
-            Ok(applied) => {
+        let sight = seen.copy.as_ref().map(|copy| copy.sight());
+        match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await? {
+            Put::Applied(applied) => {
                 let generation = applied.metadata.generation.unwrap_or_default();
                 lock(&self.memory.failures).remove(&place);
                 let applied = Applied { digest: desired.digest, generation, at: Instant::now() };
                 lock(&self.memory.applied).insert(place, applied);
                 Ok(Outcome::AsDecided)
             }
-            Err(error) if error.is_final() => {
-                Ok(self.refused(place, desired.digest, "Refused", portolan_runtime::chain(&error)))
-            }
-            Err(error) => Err(error),
+            Put::Outdated => Ok(Outcome::NotSeenYet),
+            Put::Taken(message) => Ok(self.refused(place, desired.digest, "NameTaken", message)),
+            Put::Refused(message) => Ok(self.refused(place, desired.digest, "Refused", message)),
         }
     }
 
-    async fn is_somebody_elses(
-        &self,
-        api: &Api<Deployment>,
-        key: &Key,
-        workload: &Workload,
-        member: &Member,
-    ) -> Result<bool, CallError> {
-        let what = format!("look for Deployment {key} in {}", member.name);
-        let found = call(what, api.get_metadata_opt(&key.name)).await?;
-        Ok(found.is_some_and(|found| {
-            let labels = found.metadata.labels.unwrap_or_default();
-            labels.get(WORKLOAD_LABEL).map(String::as_str) != Some(workload.uid())
-        }))
+    /// What a member is to hold of a workload, applied in this leader's name.
+    pub(super) fn desired(&self, workload: &Workload, replicas: u32) -> Desired {
+        desired(&workload.object, &self.hub.id, self.term.epoch(), replicas)
     }
 
     fn refused(

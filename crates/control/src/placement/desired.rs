@@ -1,9 +1,10 @@
 //! What a member is to hold of a workload.
 
-use crate::names::{DIGEST_ANNOTATION, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL};
+use crate::copy::{Marks, insert};
+use crate::names::WORKLOAD_LABEL;
 use portolan_api::MultiClusterDeployment;
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use portolan_runtime::Key;
+use serde_json::{Value, json};
 
 /// A Deployment to be applied in a member, and its digest.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +14,12 @@ pub(super) struct Desired {
 }
 
 /// Builds the Deployment for one member: the workload's own fields as they were written, marked as ours.
-pub(super) fn desired(workload: &MultiClusterDeployment, hub: &str, replicas: u32) -> Desired {
+pub(super) fn desired(
+    workload: &MultiClusterDeployment,
+    hub: &str,
+    epoch: Option<i64>,
+    replicas: u32,
+) -> Desired {
     let meta = &workload.metadata;
     let (namespace, name) =
         (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
@@ -40,33 +46,18 @@ pub(super) fn desired(workload: &MultiClusterDeployment, hub: &str, replicas: u3
             "name": name,
             "namespace": namespace,
             "labels": meta.labels.clone().unwrap_or_default(),
-            "annotations": { OWNER_ANNOTATION: format!("{namespace}/{name}") },
         },
         "spec": deployment,
     });
-    insert(&mut object, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
-    insert(&mut object, &["metadata", "labels"], HUB_LABEL, json!(hub));
-    let digest = Sha256::digest(object.to_string());
-    let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    insert(&mut object, &["metadata", "annotations"], DIGEST_ANNOTATION, json!(digest));
+    let marks = Marks { hub, workload: uid, owner: &Key::new(namespace, name), epoch };
+    let digest = marks.put_on(&mut object);
     Desired { object, digest }
-}
-
-/// Sets a field of a nested object, making the objects on the way.
-fn insert(object: &mut Value, path: &[&str], field: &str, value: Value) {
-    let mut at = object;
-    for step in path {
-        if !at[*step].is_object() {
-            at[*step] = Value::Object(Map::new());
-        }
-        at = &mut at[*step];
-    }
-    at[field] = value;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::{EPOCH_ANNOTATION, HUB_LABEL, OWNER_ANNOTATION};
 
     fn workload(replicas: u32) -> MultiClusterDeployment {
         serde_json::from_value(json!({
@@ -89,7 +80,7 @@ mod tests {
 
     #[test]
     fn carries_the_template_as_written_and_marks_it_as_ours() {
-        let object = desired(&workload(2), "hub1", 2).object;
+        let object = desired(&workload(2), "hub1", Some(7), 2).object;
         assert_eq!(object["spec"]["template"]["spec"]["fieldOfTomorrow"], true);
         assert_eq!(
             object["spec"]["template"]["metadata"]["labels"],
@@ -101,14 +92,15 @@ mod tests {
             json!({"team": "a", WORKLOAD_LABEL: "u1", HUB_LABEL: "hub1"})
         );
         assert_eq!(object["metadata"]["annotations"][OWNER_ANNOTATION], "shop/app");
+        assert_eq!(object["metadata"]["annotations"][EPOCH_ANNOTATION], "7");
         assert!(object["spec"].get("strategy").is_none(), "what the user leaves open stays open");
     }
 
     #[test]
     fn the_digest_tells_what_differs() {
-        let of = |replicas| desired(&workload(replicas), "hub1", replicas).digest;
-        assert_eq!(of(2), of(2));
-        assert_ne!(of(2), of(3));
+        let of = |epoch, replicas| desired(&workload(replicas), "hub1", epoch, replicas).digest;
+        assert_eq!(of(None, 2), of(Some(2), 2), "another leader applies the same");
+        assert_ne!(of(None, 2), of(None, 3));
     }
 
     #[test]
@@ -116,7 +108,7 @@ mod tests {
         let mut odd = workload(1);
         odd.spec.template.0 = json!({"metadata": "text"});
         assert_eq!(
-            desired(&odd, "h", 1).object["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
+            desired(&odd, "h", None, 1).object["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
             "u1"
         );
     }

@@ -3,9 +3,30 @@
 //! A reconcile observes (indexes only), decides (pure), reserves (the placement is written into the workload's status by
 //! compare-and-swap), and only then touches members. Each step can be repeated; killed anywhere, the next run goes on
 //! from what the API says.
+//!
+//! # Two leaders at once
+//!
+//! A lease elects one leader, but a leader that stood still or was cut off may come back and go on where it was, with
+//! a successor at work. It does no harm, because:
+//!
+//! 1. **What it still sends rests on what it read before its successor was elected.** Every write goes through
+//!    [`Term::call`], which looks at the end of the term just before; see `portolan_runtime`'s lease.
+//! 2. **Its decisions lose.** The successor first *claims* every workload: it writes its own epoch into
+//!    `status.reservation` by compare-and-swap, and decides nothing before all are claimed. A decision of the old leader
+//!    that arrives later was taken on a version that is gone, and is refused with 409. One that arrived earlier makes
+//!    the claim fail and be repeated: then the successor has read it, and counts its room. Workloads made after the
+//!    election the old leader has never read, by (1).
+//! 3. **Its applies and deletions lose, or are undone.** A change of a copy that exists carries the version that was
+//!    seen. The successor writes its epoch on every copy that it keeps, so whatever the old leader saw is outdated.
+//!    A copy that the old leader makes where there was none carries the older epoch and its digest: the successor sees
+//!    it through its watch, and sets it right or takes it away.
+//! 4. **A recorded epoch that is greater than one's own ends the term at once**, be it in a workload or on a copy. If
+//!    nobody else was elected, the lease has lost its count (it was deleted, or the hub restored from a backup): then
+//!    the next term starts above the greatest epoch seen, and nothing is stuck.
 
 mod apply;
 mod assumed;
+mod claim;
 mod desired;
 mod observe;
 mod reconcile;
@@ -14,12 +35,13 @@ mod status;
 
 use crate::fleet::{Fleet, Hub, Touched};
 use assumed::Assumed;
+use claim::Claims;
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::PlacementState;
 use portolan_core::capacity::{PodShape, ShapeError};
-use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, feed, work};
+use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, feed, work};
 use reconcile::Memory;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -37,14 +59,16 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Placement for the hub on this fleet.
-    pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed) -> Self {
+    /// Placement for the hub on this fleet, for the length of a term.
+    pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed, term: &Term) -> Self {
         let controller = Controller {
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
             hub: hub.clone(),
             fleet: fleet.clone(),
             workloads: Index::default(),
             assumed: Assumed::default(),
+            claims: Claims::default(),
+            term: term.clone(),
             memory: Memory::default(),
             clock: clock.clone(),
         };
@@ -78,6 +102,8 @@ struct Controller {
     fleet: Fleet,
     workloads: Index<Workload>,
     assumed: Assumed,
+    claims: Claims,
+    term: Term,
     memory: Memory,
     clock: Clock,
     recorder: Recorder,
@@ -101,6 +127,12 @@ impl Workload {
 
     fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// The epoch of the leader that decided its placement, 0 if none did.
+    fn epoch(&self) -> i64 {
+        let reservation = self.object.status.as_ref().and_then(|status| status.reservation.as_ref());
+        reservation.map_or(0, |reservation| reservation.epoch)
     }
 
     /// Whether room makes a difference: replicas wait for a cluster, or for a node in their cluster.

@@ -1,17 +1,14 @@
 //! One look at one workload.
 
 use super::apply::REFUSAL_HOLDS;
-use super::desired::desired;
 use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
 use super::{Controller, Workload};
-use crate::names::{FIELD_MANAGER, FINALIZER};
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use crate::copy;
+use crate::names::FINALIZER;
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::placement::{Decision, Placed, decide};
-use portolan_runtime::{CallError, Key, Next, Weight, call};
-use serde_json::json;
+use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -55,6 +52,9 @@ impl Controller {
         if !self.workloads.synced() {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
+        if let Some(next) = self.claim(&key).await? {
+            return Ok(next);
+        }
         let Some(workload) = self.workloads.get(&key) else {
             return self.sweep(&key, None).await;
         };
@@ -62,10 +62,10 @@ impl Controller {
             return self.remove(&key, &workload).await;
         }
         if !workload.object.metadata.finalizers.iter().flatten().any(|each| each == FINALIZER) {
-            self.add_finalizer(&key, &workload).await?;
+            self.add_finalizer(&workload).await?;
             return Ok(Next::Done);
         }
-        self.sweep(&key, Some(workload.uid())).await?;
+        let swept = self.sweep(&key, Some(workload.uid())).await?;
         let Some(seen) = self.observe(&key, &workload) else { return Ok(Next::After(GETTING_TO_KNOW)) };
         let decided = match wanted(&workload) {
             Ok(wanted) => {
@@ -86,14 +86,19 @@ impl Controller {
             decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas)).collect();
         self.assumed.assume(&key, workload.object.metadata.resource_version.clone(), placed);
         let failures = self.failures(&key, &workload, &decision);
-        let new = status(&workload, &decision, &seen, &failures, &self.clock.time());
+        let mut new = status(&workload, &decision, &seen, &failures, &self.clock.time());
+        new.reservation = self.reservation(&workload, &new);
         let Some(reserved) = self.write_status(&key, &workload, new).await? else { return Ok(Next::Done) };
         if workload.object.spec.paused {
             return Ok(Next::Done);
         }
         self.tell(&workload, &reserved).await;
         let next = self.effect(&key, &workload, &decision, &seen).await?;
-        Ok(if failures.is_empty() { next } else { Next::After(REFUSAL_HOLDS) })
+        Ok(match (failures.is_empty(), swept) {
+            (true, Next::Done) => next,
+            (true, again) => again,
+            (false, _) => Next::After(REFUSAL_HOLDS),
+        })
     }
 
     /// The failures that still hold: those of exactly what would be applied now.
@@ -101,8 +106,7 @@ impl Controller {
         let failures = lock(&self.memory.failures);
         let current = |cluster: &String, replicas: u32| {
             let failure = failures.get(&(cluster.clone(), key.clone()))?;
-            (failure.digest == desired(&workload.object, &self.hub.id, replicas).digest)
-                .then(|| failure.clone())
+            (failure.digest == self.desired(workload, replicas).digest).then(|| failure.clone())
         };
         let placed = decision.placed.iter();
         placed
@@ -124,15 +128,12 @@ impl Controller {
             return Ok(Some(workload.object.clone()));
         }
         let update = MultiClusterDeployment { status: Some(status), ..workload.object.clone() };
-        let api: Api<MultiClusterDeployment> = Api::namespaced(self.hub.client.clone(), &key.namespace);
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let what = format!("write status of MultiClusterDeployment {key}");
-        match call(what, api.replace_status(&key.name, &params, &update)).await {
-            Ok(written) => Ok(Some(written)),
-            Err(error) if error.is_conflict() || error.is_not_found() => {
+        match copy::replace_status(&self.term, &self.hub.client, &update).await {
+            Ok(None) => {
                 self.assumed.forget(key);
                 Ok(None)
             }
+            Ok(written) => Ok(written),
             Err(error) => {
                 // The write may have taken effect although the answer was lost: until the index tells, the room counts.
                 if error.code().is_some() {
@@ -143,28 +144,10 @@ impl Controller {
         }
     }
 
-    async fn add_finalizer(&self, key: &Key, workload: &Workload) -> Result<(), CallError> {
+    async fn add_finalizer(&self, workload: &Workload) -> Result<(), CallError> {
         let mut finalizers = workload.object.metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(FINALIZER.to_owned());
-        self.set_finalizers(key, workload, &finalizers).await
-    }
-
-    /// Writes the finalizers, by compare-and-swap; somebody else's change brings us back.
-    pub(super) async fn set_finalizers(
-        &self,
-        key: &Key,
-        workload: &Workload,
-        finalizers: &[String],
-    ) -> Result<(), CallError> {
-        let api: Api<MultiClusterDeployment> = Api::namespaced(self.hub.client.clone(), &key.namespace);
-        let version = &workload.object.metadata.resource_version;
-        let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let what = format!("set finalizers of MultiClusterDeployment {key}");
-        match call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
-            other => other.map(|_| ()),
-        }
+        copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &finalizers).await
     }
 
     /// Tells the user, as an event, when replicas got another place.

@@ -3,13 +3,12 @@
 use super::observe::Seen;
 use super::reconcile::lock;
 use super::{Controller, Workload};
+use crate::copy;
 use crate::fleet::{DeploymentFacts, Member};
 use crate::names::FINALIZER;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
-use kube::api::{DeleteParams, Preconditions};
 use portolan_api::conditions::{self, ConditionType, Finding};
-use portolan_runtime::{CallError, Key, Next, call};
+use portolan_runtime::{CallError, Key, Next};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +54,7 @@ impl Controller {
         }
         self.forget(key);
         let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
-        self.set_finalizers(key, workload, &kept).await?;
+        copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &kept).await?;
         Ok(Next::Done)
     }
 
@@ -65,15 +64,17 @@ impl Controller {
         if uid.is_none() {
             self.forget(key);
         }
+        let mut next = Next::Done;
         for (name, _) in self.fleet.clusters.all() {
             let Some(member) = self.fleet.member(&name.name).filter(|member| member.reach.answers()) else {
                 continue;
             };
             if let Some(copy) = copy_of(&member, key, |owner| owner.is_some() && owner != uid) {
                 self.delete(key, &member, &copy).await?;
+                next = Next::After(AWAITING_DELETION);
             }
         }
-        Ok(Next::Done)
+        Ok(next)
     }
 
     /// Deletes the copy that was seen in a cluster, if there is one.
@@ -85,18 +86,8 @@ impl Controller {
     }
 
     async fn delete(&self, key: &Key, member: &Member, copy: &DeploymentFacts) -> Result<(), CallError> {
-        let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
-        // The uid makes sure that what goes is what was seen, not a namesake made since.
-        let params = DeleteParams {
-            preconditions: Some(Preconditions { uid: Some(copy.uid.clone()), resource_version: None }),
-            ..DeleteParams::background()
-        };
-        let what = format!("delete Deployment {key} in {}", member.name);
         lock(&self.memory.applied).remove(&(member.name.clone(), key.clone()));
-        match call(what, api.delete(&key.name, &params)).await {
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-            other => other.map(|_| ()),
-        }
+        copy::take_away::<Deployment>(&self.term, member, key, copy.sight()).await
     }
 
     async fn tell_awaited(&self, key: &Key, workload: &Workload, away: &[String]) -> Result<(), CallError> {

@@ -9,7 +9,7 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_control::fleet::{Connect, ConnectError};
-use portolan_runtime::Seed;
+use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, World, WorldConfig};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -116,7 +116,8 @@ pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Failure
 
 async fn control(world: World, hub: Cluster, seed: Seed) {
     let connect = Arc::new(InProcess { world: world.clone() });
-    portolan_control::run(hub.client(CONTROLLER), connect, world.clock().clone(), seed).await;
+    let term = Term::alone(CONTROLLER);
+    portolan_control::run(hub.client(CONTROLLER), connect, world.clock().clone(), seed, term).await;
 }
 
 struct InProcess {

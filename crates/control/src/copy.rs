@@ -1,0 +1,231 @@
+//! Objects of the hub's making in members: marked, applied, taken away. The same for every kind.
+//!
+//! Each copy says whose it is (hub, workload), what was applied (a digest) and in which term (the leader's epoch).
+//! What was seen of a copy is given with every change of it: the API server refuses the change if the copy is another
+//! one by then. So a leader that was replaced and does not know it cannot undo what its successor did; see
+//! placement for the whole argument.
+
+use crate::fleet::Member;
+use crate::names::{
+    DIGEST_ANNOTATION, EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
+};
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, Resource};
+use portolan_runtime::{CallError, Key, Term, call, chain};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt::Debug;
+
+/// What every namespaced kind is to the functions here.
+pub trait Kind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
+{
+}
+
+impl<K> Kind for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
+{
+}
+
+/// Whose a copy is.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks<'a> {
+    /// The identity of the hub.
+    pub hub: &'a str,
+    /// The uid of the workload in the hub.
+    pub workload: &'a str,
+    /// The workload's namespace and name.
+    pub owner: &'a Key,
+    /// The epoch of the leader that applies it, if there is an election.
+    pub epoch: Option<i64>,
+}
+
+impl Marks<'_> {
+    /// Marks an object as ours, and answers the digest of what is applied. The epoch is no part of the digest: another
+    /// leader applies the same.
+    pub fn put_on(&self, object: &mut Value) -> String {
+        insert(object, &["metadata", "labels"], WORKLOAD_LABEL, json!(self.workload));
+        insert(object, &["metadata", "labels"], HUB_LABEL, json!(self.hub));
+        insert(object, &["metadata", "annotations"], OWNER_ANNOTATION, json!(self.owner.to_string()));
+        let digest = Sha256::digest(object.to_string());
+        let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        insert(object, &["metadata", "annotations"], DIGEST_ANNOTATION, json!(digest));
+        if let Some(epoch) = self.epoch {
+            insert(object, &["metadata", "annotations"], EPOCH_ANNOTATION, json!(epoch.to_string()));
+        }
+        digest
+    }
+}
+
+/// A copy as it was seen: which object, and which state of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// Its uid.
+    pub uid: &'a str,
+    /// Its version.
+    pub version: &'a str,
+}
+
+/// What came of applying a copy.
+#[derive(Debug)]
+pub enum Put<K> {
+    /// The member holds it.
+    Applied(Box<K>),
+    /// It was no longer as it was seen: look again.
+    Outdated,
+    /// An object of this name is there that is not ours: it stays as it is.
+    Taken(String),
+    /// The member refuses it, and will again.
+    Refused(String),
+}
+
+/// Applies a copy in a member, in place of the one that was seen there, if any was.
+///
+/// What is ours is set back, whoever changed it; what is not ours is not taken over.
+///
+/// # Errors
+/// The member cannot be asked.
+pub async fn put<K: Kind>(
+    term: &Term,
+    member: &Member,
+    object: &Value,
+    seen: Option<Sight<'_>>,
+) -> Result<Put<K>, CallError> {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let key = Key::new(text("namespace"), text("name"));
+    let kind = K::kind(&());
+    let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
+    let mut object = object.clone();
+    match seen {
+        Some(seen) => {
+            insert(&mut object, &["metadata"], "resourceVersion", json!(seen.version));
+            insert(&mut object, &["metadata"], "uid", json!(seen.uid));
+        }
+        None => {
+            let what = format!("look for {kind} {key} in {}", member.name);
+            let found = call(what, api.get_metadata_opt(&key.name)).await?;
+            let owner =
+                |labels: &std::collections::BTreeMap<String, String>| labels.get(WORKLOAD_LABEL).cloned();
+            let theirs = found.is_some_and(|found| {
+                let owner = found.metadata.labels.as_ref().and_then(owner);
+                owner.as_deref() != object["metadata"]["labels"][WORKLOAD_LABEL].as_str()
+            });
+            if theirs {
+                return Ok(Put::Taken(format!(
+                    "{kind} {key} exists there already and is not ours: rename one of the two"
+                )));
+            }
+        }
+    }
+    let params = PatchParams { force: seen.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
+    let what = format!("apply {kind} {key} in {}", member.name);
+    match term.call(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await {
+        Ok(applied) => Ok(Put::Applied(Box::new(applied))),
+        Err(error) if error.is_conflict() && seen.is_some() => Ok(Put::Outdated),
+        Err(error) if error.is_final() => Ok(Put::Refused(chain(&error))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the leader's epoch on a copy that is otherwise left as it is.
+///
+/// # Errors
+/// The member cannot be asked. A copy that was no longer as it was seen is no error.
+pub async fn stamp<K: Kind>(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    seen: Sight<'_>,
+) -> Result<(), CallError> {
+    let Some(epoch) = term.epoch() else { return Ok(()) };
+    let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
+    let patch = json!({"metadata": {
+        "uid": seen.uid,
+        "resourceVersion": seen.version,
+        "annotations": { EPOCH_ANNOTATION: epoch.to_string() },
+    }});
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let what = format!("mark {} {key} in {}", K::kind(&()), member.name);
+    gone_or_changed(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+}
+
+/// Deletes a copy, if it still is as it was seen; what it owns goes in the background.
+///
+/// # Errors
+/// The member cannot be asked. A copy that is gone, or another one by now, is no error.
+pub async fn take_away<K: Kind>(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    seen: Sight<'_>,
+) -> Result<(), CallError> {
+    let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
+    let preconditions =
+        Preconditions { uid: Some(seen.uid.to_owned()), resource_version: Some(seen.version.to_owned()) };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+    let what = format!("delete {} {key} in {}", K::kind(&()), member.name);
+    gone_or_changed(term.call(what, api.delete(&key.name, &params)).await)
+}
+
+/// Replaces the status of an object in the hub, by compare-and-swap on the version that the object carries.
+///
+/// Nothing means that the object has changed meanwhile, or is gone.
+///
+/// # Errors
+/// The hub cannot be asked, or refuses the status.
+pub async fn replace_status<K: Kind + Serialize>(
+    term: &Term,
+    hub: &Client,
+    object: &K,
+) -> Result<Option<K>, CallError> {
+    let key = Key::of(object);
+    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
+    let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let what = format!("write status of {} {key}", K::kind(&()));
+    match term.call(what, api.replace_status(&key.name, &params, object)).await {
+        Ok(written) => Ok(Some(written)),
+        Err(error) if error.is_conflict() || error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the finalizers of an object in the hub, by compare-and-swap; somebody else's change brings us back.
+///
+/// # Errors
+/// The hub cannot be asked.
+pub async fn set_finalizers<K: Kind>(
+    term: &Term,
+    hub: &Client,
+    object: &K,
+    finalizers: &[String],
+) -> Result<(), CallError> {
+    let key = Key::of(object);
+    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
+    let version = &object.meta().resource_version;
+    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let what = format!("set finalizers of {} {key}", K::kind(&()));
+    gone_or_changed(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+}
+
+fn gone_or_changed<T>(result: Result<T, CallError>) -> Result<(), CallError> {
+    match result {
+        Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Sets a field of a nested object, making the objects on the way.
+pub(crate) fn insert(object: &mut Value, path: &[&str], field: &str, value: Value) {
+    let mut at = object;
+    for step in path {
+        if !at[*step].is_object() {
+            at[*step] = Value::Object(Map::new());
+        }
+        at = &mut at[*step];
+    }
+    at[field] = value;
+}

@@ -1,0 +1,219 @@
+//! Two leaders at once: what an old one still sends must not count.
+
+use crate::stage::{
+    asking, condition, contend, deployments, fleet, pass, patch, replicas, status, workloads,
+};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt};
+use portolan_api::MultiClusterDeploymentStatus;
+use portolan_api::conditions::ConditionType;
+use portolan_api::placement::Reservation;
+use portolan_sandbox::{CrashPoint, FaultPlan};
+use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, LEASE, STANDBY, apply};
+use portolan_tests::workload;
+use serde_json::{Value, json};
+
+const EPOCH: &str = "portolan.dev/epoch";
+
+/// The controller leads, the standby waits.
+async fn two() -> (Fleet, Contender) {
+    let fleet = fleet(FaultPlan::none()).await;
+    let first = Contender::named(CONTROLLER);
+    drop(contend(&fleet, first.clone()));
+    pass(5).await;
+    drop(contend(&fleet, Contender::named(STANDBY)));
+    (fleet, first)
+}
+
+async fn reservation(fleet: &Fleet, name: &str) -> Reservation {
+    status(fleet, name).await.reservation.unwrap_or_default()
+}
+
+async fn lease(fleet: &Fleet) -> Lease {
+    let api: Api<Lease> = Api::namespaced(fleet.hub.client("user"), LEASE.0);
+    api.get(LEASE.1).await.unwrap()
+}
+
+fn large(name: &str, more: Value) -> Value {
+    let mut object = workload(name, 2, more);
+    object["spec"]["template"]["spec"]["containers"] = asking("900m");
+    object
+}
+
+/// How often a party was told that what it based a write on is outdated.
+fn conflicts(fleet: &Fleet, party: &str, method: &str) -> usize {
+    let lines = fleet.world.log().lines();
+    lines
+        .iter()
+        .filter(|line| line.contains(party) && line.contains(method) && line.contains("-> 409"))
+        .count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_is_replaced_and_does_not_come_back_uninvited() {
+    let (fleet, _) = two().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, CONTROLLER);
+    assert_eq!(reservation(&fleet, "web").await.epoch, 1);
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(30).await;
+    let taken = reservation(&fleet, "web").await;
+    assert_eq!((taken.holder.as_str(), taken.epoch), (STANDBY, 2));
+    let copy = deployments(&fleet, 0).get("web").await.unwrap();
+    assert_eq!(copy.annotations().get(EPOCH).map(String::as_str), Some("2"), "copies carry the new epoch");
+    patch(&fleet, "web", json!({"replicas": 1})).await;
+    pass(10).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("1/1"));
+    fleet.world.heal(CONTROLLER, "hub");
+    pass(60).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY, "nobody changes a leader without need");
+    assert_eq!(lease(&fleet).await.spec.unwrap().lease_transitions, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_an_old_leader_sent_before_it_was_replaced_loses() {
+    let (fleet, first) = two().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("idle", 1, json!({"locations": ["c3"]}))).await;
+    pass(10).await;
+    first.to_hub.close();
+    // The old leader decides that "moved" goes to c2; the decision stays on its way while the user thinks better of it.
+    apply(&user, &large("moved", json!({"locations": ["c2"]}))).await;
+    pass(5).await;
+    assert!(first.to_hub.held() > 0, "the old leader has sent its decision");
+    patch(&fleet, "moved", json!({"locations": ["c3"]})).await;
+    apply(&user, &large("other", json!({"locations": ["c2"]}))).await;
+    pass(40).await;
+    let summary = async |name| status(&fleet, name).await.locations_summary.unwrap_or_default();
+    assert_eq!((summary("moved").await, summary("other").await), ("c3=2".to_owned(), "c2=2".to_owned()));
+    assert_eq!(reservation(&fleet, "moved").await.holder, STANDBY);
+    let before = conflicts(&fleet, CONTROLLER, "PUT");
+    first.to_hub.open();
+    pass(30).await;
+    assert_eq!((summary("moved").await, summary("other").await), ("c3=2".to_owned(), "c2=2".to_owned()));
+    assert_eq!(reservation(&fleet, "moved").await.epoch, 2);
+    assert!(conflicts(&fleet, CONTROLLER, "PUT") > before, "the late decision was refused");
+    assert_eq!(replicas(&fleet, 0, "moved").await, None, "the room was given once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_deletion_does_not_take_what_the_new_leader_keeps() {
+    let (fleet, first) = two().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    let uid = deployments(&fleet, 0).get("web").await.unwrap().metadata.uid;
+    patch(&fleet, "web", json!({"locations": ["c3"]})).await;
+    // The copy in c3 is applied, then the old one is to be deleted: that request is held up.
+    while replicas(&fleet, 1, "web").await.is_none() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    first.to_members.close();
+    while first.to_members.held() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    fleet.world.partition(CONTROLLER, "hub");
+    patch(&fleet, "web", json!({"locations": ["c2"]})).await;
+    pass(40).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
+    first.to_members.open();
+    pass(5).await;
+    let copy = deployments(&fleet, 0).get("web").await.unwrap();
+    assert_eq!(copy.metadata.uid, uid, "it was not deleted and made anew");
+    assert!(conflicts(&fleet, CONTROLLER, "DELETE") > 0, "the late deletion was refused");
+    assert_eq!(replicas(&fleet, 1, "web").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_apply_is_set_right_or_taken_away() {
+    let (fleet, first) = two().await;
+    let user = fleet.hub.client("user");
+    pass(5).await;
+    first.to_members.close();
+    apply(&user, &workload("kept", 3, json!({"locations": ["c2"]}))).await;
+    apply(&user, &workload("gone", 2, json!({"locations": ["c3"]}))).await;
+    pass(5).await;
+    assert!(first.to_members.held() >= 2, "both copies are on their way");
+    fleet.world.partition(CONTROLLER, "hub");
+    patch(&fleet, "kept", json!({"replicas": 1})).await;
+    workloads(&fleet).delete("gone", &Default::default()).await.unwrap();
+    pass(40).await;
+    assert!(workloads(&fleet).get_opt("gone").await.unwrap().is_none());
+    assert_eq!(replicas(&fleet, 0, "kept").await, Some(1));
+    first.to_members.open();
+    pass(20).await;
+    assert_eq!(replicas(&fleet, 0, "kept").await, Some(1), "the new leader's number stands");
+    assert_eq!(replicas(&fleet, 1, "gone").await, None, "no orphan");
+    let (ready, _, message) = condition(&fleet, "kept", ConditionType::Ready).await;
+    assert_eq!((ready.as_str(), message.as_str()), ("True", "1 of 1 replicas are ready"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_deleted_counts_on_where_it_was() {
+    let (fleet, _) = two().await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(30).await;
+    fleet.world.heal(CONTROLLER, "hub");
+    let before = reservation(&fleet, "web").await.epoch;
+    let api: Api<Lease> = Api::namespaced(fleet.hub.client("user"), LEASE.0);
+    api.delete(LEASE.1, &Default::default()).await.unwrap();
+    pass(60).await;
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "nothing is stuck");
+    assert!(reservation(&fleet, "web").await.epoch > before);
+}
+
+/// The leader crashes around each of its requests in turn: between the decision and its effect, among others.
+#[test]
+fn killed_around_any_request_it_goes_on_from_what_was_reserved() {
+    for point in [CrashPoint::Before, CrashPoint::After] {
+        for request in 1..=40 {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+            runtime.unwrap().block_on(async {
+                let fleet = fleet(FaultPlan::none().crash(CONTROLLER, request, point)).await;
+                drop(contend(&fleet, Contender::named(CONTROLLER)));
+                let user = fleet.hub.client("user");
+                apply(&user, &large("one", json!({"locations": ["c2", "c3"]}))).await;
+                apply(&user, &large("two", json!({"locations": ["c2"], "enableSubstitution": true}))).await;
+                let mut reserved = 0;
+                for _ in 0..60 {
+                    pass(1).await;
+                    let sum: i32 = fleet
+                        .workloads()
+                        .await
+                        .iter()
+                        .filter_map(|each| each.status.as_ref())
+                        .flat_map(|status| &status.placements)
+                        .map(|placed| placed.replicas)
+                        .sum();
+                    assert!(sum >= reserved, "{request} {point:?}: a reservation of {reserved} became {sum}");
+                    reserved = sum;
+                }
+                let (one, two) = (status(&fleet, "one").await, status(&fleet, "two").await);
+                let asked =
+                    |status: &MultiClusterDeploymentStatus| status.ready_replicas + status.pending_replicas;
+                assert_eq!((asked(&one), asked(&two)), (4, 2), "{request} {point:?}: {one:?} {two:?}");
+                assert!(
+                    one.ready_replicas + two.ready_replicas >= 4,
+                    "{request} {point:?}: room is left unused"
+                );
+                for (member, most) in [(0, 2), (1, 3)] {
+                    let api = deployments(&fleet, member);
+                    let held: i32 = api
+                        .list(&Default::default())
+                        .await
+                        .unwrap()
+                        .items
+                        .into_iter()
+                        .filter_map(|copy| copy.spec?.replicas)
+                        .sum();
+                    assert!(held <= most, "{request} {point:?}: {held} of {most}");
+                }
+            });
+        }
+    }
+}
