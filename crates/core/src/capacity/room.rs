@@ -1,20 +1,26 @@
 //! The free room of a cluster.
 
 use super::amount::written;
-use super::{Amounts, NodeFacts, PodFacts, PodShape};
-use std::collections::BTreeMap;
+use super::{Amounts, CPU, MEMORY, NodeFacts, PODS, PodFacts, PodShape};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What is free on each node of a cluster: allocatable, less what its pods request, less what is reserved.
+///
+/// Counted node by node, which is simple and slow; [`super::ClusterIndex`] gives the same answers without counting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterRoom {
     nodes: BTreeMap<String, NodeRoom>,
+    /// All resources that nodes offer, in the order in which free amounts are compared.
+    resources: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct NodeRoom {
     facts: NodeFacts,
     free: Amounts,
+    /// Which of two nodes with the same free is taken first.
+    rank: String,
 }
 
 impl ClusterRoom {
@@ -24,15 +30,29 @@ impl ClusterRoom {
         nodes: impl IntoIterator<Item = &'a NodeFacts>,
         pods: impl IntoIterator<Item = &'a PodFacts>,
     ) -> Self {
-        let room = |facts: &NodeFacts| NodeRoom { free: facts.allocatable.clone(), facts: facts.clone() };
-        let mut nodes: BTreeMap<_, _> =
-            nodes.into_iter().map(|facts| (facts.name.clone(), room(facts))).collect();
+        let free = |facts: &NodeFacts| (String::new(), facts.clone(), facts.allocatable.clone());
+        let mut room = Self::of(nodes.into_iter().map(free));
         for pod in pods.into_iter().filter(|pod| !pod.finished) {
-            if let Some(node) = pod.node.as_ref().and_then(|name| nodes.get_mut(name)) {
+            if let Some(node) = pod.node.as_ref().and_then(|name| room.nodes.get_mut(name)) {
                 node.free.add(&pod.requests, -1);
             }
         }
-        Self { nodes }
+        room
+    }
+
+    /// The room on nodes of which it is known what is free. Of nodes with the same free, that of the highest rank is
+    /// taken first.
+    pub(super) fn of(nodes: impl IntoIterator<Item = (String, NodeFacts, Amounts)>) -> Self {
+        let mut offered = BTreeSet::new();
+        let room = |(rank, facts, free): (String, NodeFacts, Amounts)| {
+            offered.extend(facts.allocatable.iter().map(|(name, _)| name.to_owned()));
+            (facts.name.clone(), NodeRoom { facts, free, rank })
+        };
+        let nodes = nodes.into_iter().map(room).collect();
+        let first = [CPU, MEMORY, PODS].map(str::to_owned);
+        let rest = offered.into_iter().filter(|name| !first.contains(name));
+        let resources = first.iter().cloned().chain(rest.collect::<Vec<_>>()).collect();
+        Self { nodes, resources }
     }
 
     /// How many more pods of the shape fit, each on a single node.
@@ -43,15 +63,18 @@ impl ClusterRoom {
 
     /// Reserves room for up to `count` pods of the shape; answers for how many there was room.
     ///
-    /// Which node each will get is not known yet: the estimate takes the node with the most free CPU and memory, as a
-    /// scheduler that spreads would.
+    /// Which node each will get is not known yet: the estimate takes the node with the most free (CPU before memory
+    /// before pods before the rest), as a scheduler that spreads would.
     pub fn reserve(&mut self, shape: &PodShape, count: u32) -> u32 {
+        let resources = &self.resources;
+        let free =
+            |node: &NodeRoom| resources.iter().map(|name| node.free.get(name)).collect::<Vec<_>>();
         for reserved in 0..count {
             let roomiest = self
                 .nodes
                 .values_mut()
                 .filter(|node| node.facts.refuses(shape).is_none() && node.free.times(&shape.requests) > 0)
-                .max_by_key(|node| (node.free.get(super::CPU), node.free.get(super::MEMORY)));
+                .max_by_key(|node| (free(node), node.rank.clone()));
             match roomiest {
                 Some(node) => node.free.add(&shape.requests, -1),
                 None => return reserved,
@@ -98,10 +121,11 @@ impl ClusterRoom {
 /// Why a cluster has no room, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
-    nodes: usize,
-    open: usize,
-    refusals: BTreeMap<&'static str, usize>,
-    lacking: Vec<(String, i64, i64)>,
+    pub(super) nodes: usize,
+    pub(super) open: usize,
+    pub(super) refusals: BTreeMap<&'static str, usize>,
+    /// Resources of which no node has enough: what is needed, and the most that any has.
+    pub(super) lacking: Vec<(String, i64, i64)>,
 }
 
 impl fmt::Display for Shortage {
@@ -131,7 +155,6 @@ impl fmt::Display for Shortage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::{CPU, PODS};
     use proptest::prelude::*;
 
     fn node(name: &str, milli_cpu: i64) -> NodeFacts {

@@ -1,30 +1,32 @@
 //! A cluster as a workload sees it, and whether it can take replicas.
 
 use super::Wanted;
-use crate::capacity::{Amounts, ClusterRoom};
+use crate::capacity::Room;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A member of the fleet, considered for one workload.
+/// A member of the fleet, considered for one workload. What does not depend on the workload is shared, so that candidates
+/// cost little to make.
 #[derive(Clone, Debug, Default)]
 pub struct Candidate {
     /// The name of its ForeignCluster.
-    pub name: String,
+    pub name: Arc<str>,
     /// The labels of its ForeignCluster.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Its taints.
-    pub taints: Vec<ClusterTaint>,
+    pub taints: Arc<[ClusterTaint]>,
     /// Why nothing new may be placed there whatever room there is: it is silent, leaving, or keeps its namespace closed.
     pub closed: Option<Refusal>,
     /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
-    pub room: ClusterRoom,
+    pub room: Room,
     /// How many pods of the workload, as they are wanted now, have a node there already.
     pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
     pub held: u32,
     /// Round-trip times to other clusters, where they are known.
-    pub rtt: BTreeMap<String, Duration>,
+    pub rtt: Arc<BTreeMap<String, Duration>>,
     /// Whether it was made in a cloud and is used last.
     pub cloud: bool,
 }
@@ -46,7 +48,7 @@ pub enum Standing {
         /// The most replicas it can hold.
         fits: u32,
         /// What is free there, for putting clusters in order.
-        free: Amounts,
+        room: Room,
     },
     /// It keeps what it holds and takes nothing new.
     Closed(Refusal),
@@ -62,8 +64,7 @@ impl Candidate {
         if let Some(refusal) = self.refuses(wanted) {
             return Standing::Closed(refusal);
         }
-        let fits = self.settled.saturating_add(self.room.fits(&wanted.shape));
-        Standing::Open { fits, free: self.room.free(&wanted.shape) }
+        Standing::Open { fits: self.settled.saturating_add(self.room.fits), room: self.room }
     }
 
     fn refuses(&self, wanted: &Wanted) -> Option<Refusal> {
@@ -75,7 +76,7 @@ impl Candidate {
             });
         }
         if let Some(bound) = &placement.max_latency
-            && bound.from != self.name
+            && *bound.from != *self.name
         {
             let (from, most) = (&bound.from, bound.rtt.0);
             match self.rtt.get(from) {

@@ -4,17 +4,17 @@ use super::overflow::{Lacking, overflow};
 use super::prioritise::prioritise;
 use super::refusals::refusals;
 use super::{Candidate, Refusal, Standing, divide};
-use crate::capacity::PodShape;
+use crate::capacity::{Shape, Shortage};
 use portolan_api::placement::{Placement, PlacementCause, PlacementPolicy, ReplicasMode};
 use portolan_api::selector;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a workload asks for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Wanted {
     /// What one replica needs.
-    pub shape: PodShape,
+    pub shape: Shape,
     /// How many replicas: in each location or in all, as the mode says.
     pub replicas: u32,
     /// How the number is meant.
@@ -78,13 +78,30 @@ impl Wanted {
     }
 }
 
-/// All candidates by name, with their standing before one workload.
-pub(super) struct Field<'a>(pub(super) BTreeMap<&'a str, (&'a Candidate, Standing)>);
+/// All candidates in order of name, with their standing before one workload.
+pub(super) struct Field<'a>(Vec<(&'a Candidate, Standing)>);
 
-impl Field<'_> {
+impl<'a> Field<'a> {
+    fn of(wanted: &Wanted, candidates: &'a [Candidate]) -> Self {
+        let mut all: Vec<_> = candidates.iter().map(|each| (each, each.stands(wanted))).collect();
+        all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        Self(all)
+    }
+
+    /// All of them, in order of name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(&'a Candidate, Standing)> {
+        self.0.iter()
+    }
+
+    /// The candidate of this name.
+    pub(super) fn get(&self, name: &str) -> Option<&(&'a Candidate, Standing)> {
+        let found = self.0.binary_search_by(|(each, _)| (*each.name).cmp(name));
+        found.ok().and_then(|index| self.0.get(index))
+    }
+
     /// How many replicas a cluster may hold: as many as fit, or what it has if nothing new may go there.
     pub(super) fn cap(&self, name: &str) -> u32 {
-        match self.0.get(name) {
+        match self.get(name) {
             Some((_, Standing::Open { fits, .. })) => *fits,
             Some((candidate, Standing::Closed(_))) => candidate.held,
             None => 0,
@@ -94,18 +111,24 @@ impl Field<'_> {
     /// The round-trip time between two clusters, by whichever of them knows it.
     pub(super) fn rtt(&self, one: &str, other: &str) -> Option<Duration> {
         let known =
-            |from: &str, to: &str| self.0.get(from).and_then(|(candidate, _)| candidate.rtt.get(to).copied());
+            |from: &str, to: &str| self.get(from).and_then(|(candidate, _)| candidate.rtt.get(to).copied());
         known(one, other).or_else(|| known(other, one))
     }
 }
 
 /// Decides where the replicas go, over all candidates.
 ///
+/// For replicas that stay pending, `shortage` is asked why a cluster has no room when so many more of the workload have
+/// found their place there.
+///
 /// # Errors
 /// The policy cannot be followed; what is placed stays as it is.
-pub fn decide(wanted: &Wanted, candidates: &[Candidate]) -> Result<Decision, Undecided> {
-    let field =
-        Field(candidates.iter().map(|each| (each.name.as_str(), (each, each.stands(wanted)))).collect());
+pub fn decide(
+    wanted: &Wanted,
+    candidates: &[Candidate],
+    mut shortage: impl FnMut(&str, u32) -> Shortage,
+) -> Result<Decision, Undecided> {
+    let field = Field::of(wanted, candidates);
     let (chosen, cause) = match wanted.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => (wanted.placement.locations.clone(), PlacementCause::Preferred),
         policy => (prioritise(policy, wanted, &field)?, PlacementCause::Policy),
@@ -135,7 +158,7 @@ pub fn decide(wanted: &Wanted, candidates: &[Candidate]) -> Result<Decision, Und
         overflow(wanted, &field, lacking(wanted, &chosen, &parts, total), &mut placed);
     }
     let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
-    let refusals = if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed) };
+    let refusals = if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed, &mut shortage) };
     let to_cloud = pending > 0 && wanted.may_overflow();
     Ok(Decision { placed, pending, refusals, to_cloud })
 }

@@ -1,16 +1,26 @@
 use super::*;
-use crate::capacity::ClusterRoom;
-use crate::capacity::{Amounts, CPU, NodeFacts, PODS};
+use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use portolan_api::placement::{ClusterSpread, WhenUnsatisfiable};
 use proptest::prelude::*;
 
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
 fn cluster(name: &str, cpus: i64) -> Candidate {
-    let mut allocatable = Amounts::of(CPU, cpus * 1000);
-    allocatable.set(PODS, 110_000);
-    let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
-    Candidate { name: name.into(), room: ClusterRoom::count(&[node], &[]), ..Candidate::default() }
+    let room = Room { fits: u32::try_from(cpus).unwrap(), cpu: cpus * 1000, memory: 0 };
+    Candidate { name: name.into(), room, ..Candidate::default() }
+}
+
+/// Decides, and counts the shortages of such clusters.
+fn decide(wanted: &Wanted, fleet: &[Candidate]) -> Result<Decision, Undecided> {
+    super::decide(wanted, fleet, |name, more| {
+        let candidate = fleet.iter().find(|each| *each.name == *name).unwrap();
+        let mut allocatable = Amounts::of(CPU, candidate.room.cpu);
+        allocatable.set(PODS, 110_000);
+        let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
+        let mut room = ClusterRoom::count(&[node], &[]);
+        room.reserve(&wanted.shape, more);
+        room.shortage(&wanted.shape)
+    })
 }
 
 fn silent(candidate: Candidate, held: u32) -> Candidate {
@@ -23,10 +33,12 @@ fn wanted(replicas: u32, locations: &[&str]) -> Wanted {
     requests.set(PODS, 1000);
     let locations = locations.iter().map(|name| (*name).to_owned()).collect();
     Wanted {
-        shape: PodShape { requests, ..PodShape::default() },
+        shape: PodShape { requests, ..PodShape::default() }.into(),
         replicas,
+        mode: ReplicasMode::default(),
+        weights: BTreeMap::new(),
         placement: Placement { locations, ..Placement::default() },
-        ..Wanted::default()
+        bursting: false,
     }
 }
 
@@ -120,7 +132,7 @@ fn taints_and_selectors_keep_workloads_away() {
         value: None,
         effect: portolan_api::placement::TaintEffect::NoSchedule,
     };
-    let tainted = Candidate { taints: vec![taint], ..cluster("a", 9) };
+    let tainted = Candidate { taints: vec![taint].into(), ..cluster("a", 9) };
     let refused = decide(&wanted(1, &["a"]), &[tainted]).unwrap();
     assert_eq!(refused.refusals["a"].reason, "Tainted");
 
@@ -128,7 +140,7 @@ fn taints_and_selectors_keep_workloads_away() {
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
-    let decision = decide(&selecting, &[cluster("a", 9), Candidate { labels, ..cluster("b", 2) }]).unwrap();
+    let decision = decide(&selecting, &[cluster("a", 9), Candidate { labels: labels.into(), ..cluster("b", 2) }]).unwrap();
     assert_eq!(counts(&decision), [("b", 1)]);
 }
 
@@ -151,7 +163,7 @@ fn sites(rooms: [i64; 5]) -> Vec<Candidate> {
     let site = |index: usize| {
         let to =
             |other: usize| (names[other].to_owned(), Duration::from_secs_f64(table[index][other] / 1000.0));
-        let rtt = (0..5).filter(|other| *other != index).map(to).collect();
+        let rtt: BTreeMap<_, _> = (0..5).filter(|other| *other != index).map(to).collect();
         Candidate { rtt, ..cluster(names[index], rooms[index]) }
     };
     (0..5).map(site).collect()
@@ -231,7 +243,7 @@ fn a_bound_on_latency_keeps_far_clusters_out() {
 fn chosen_clusters_are_spread_over_regions() {
     let at = |name: &str, cpus: i64, region: &str| {
         let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
-        Candidate { labels, ..cluster(name, cpus) }
+        Candidate { labels: labels.into(), ..cluster(name, cpus) }
     };
     let fleet = [at("a", 9, "west"), at("b", 8, "west"), at("c", 7, "west"), at("d", 2, "east")];
     let mut spread = by_policy(1, PlacementPolicy::WorstFit, 3);
@@ -287,7 +299,7 @@ proptest! {
         let asked = if wanted.mode == ReplicasMode::Total { wanted.replicas } else { wanted.replicas * locations };
         prop_assert_eq!(placed + decision.pending, asked);
         for candidate in &fleet {
-            let replicas = decision.placed.get(&candidate.name).map_or(0, |placed| placed.replicas);
+            let replicas = decision.placed.get(&*candidate.name).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted) {
                 Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
                 Standing::Closed(_) => prop_assert!(replicas <= candidate.held),

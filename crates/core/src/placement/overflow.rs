@@ -24,7 +24,7 @@ pub(super) fn overflow(
     lacking: Vec<Lacking>,
     placed: &mut BTreeMap<String, Placed>,
 ) {
-    for Lacking { at, mut replicas } in lacking {
+    for Lacking { at, mut replicas } in lacking.into_iter().filter(|each| each.replicas > 0) {
         for (name, cloud) in nearest(wanted, field, at.as_deref()) {
             if replicas == 0 {
                 break;
@@ -58,12 +58,12 @@ fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>) -> Vec<(&'a
     let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
     let excluded = |name: &str| affine && !wanted.bursting && named(name);
     let mut others: Vec<_> = field
-        .0
         .iter()
-        .filter(|(name, (_, standing))| matches!(standing, Standing::Open { .. }) && !excluded(name))
-        .map(|(name, (candidate, _))| {
+        .filter(|(each, standing)| matches!(standing, Standing::Open { .. }) && !excluded(&each.name))
+        .map(|(candidate, _)| {
+            let name = &*candidate.name;
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
-            ((candidate.cloud, Reverse(candidate.held > 0), rtt, *name), candidate.cloud)
+            ((candidate.cloud, Reverse(candidate.held > 0), rtt, name), candidate.cloud)
         })
         .collect();
     others.sort();

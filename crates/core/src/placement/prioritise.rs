@@ -2,7 +2,7 @@
 
 use super::decide::Field;
 use super::{Candidate, Standing, Undecided, Wanted};
-use crate::capacity::{Amounts, CPU, MEMORY};
+use crate::capacity::Room;
 use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,26 +16,24 @@ pub(super) fn prioritise(
     wanted: &Wanted,
     field: &Field<'_>,
 ) -> Result<Vec<String>, Undecided> {
-    let none = Amounts::default();
-    let mut ranked: Vec<(&Candidate, u32, &Amounts)> = field
-        .0
-        .values()
+    let mut ranked: Vec<(&Candidate, u32, Room)> = field
+        .iter()
         .filter_map(|(candidate, standing)| match standing {
-            Standing::Open { fits, free } => (*fits > 0).then_some((*candidate, *fits, free)),
-            Standing::Closed(_) => (candidate.held > 0).then_some((*candidate, candidate.held, &none)),
+            Standing::Open { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
+            Standing::Closed(_) => (candidate.held > 0).then_some((*candidate, candidate.held, Room::default())),
         })
         .collect();
-    let rooms = |free: &Amounts| (free.get(CPU), free.get(MEMORY));
+    let rooms = |room: &Room| (room.cpu, room.memory);
     let class = |candidate: &Candidate, fits: u32| {
         (Reverse(candidate.held > 0), candidate.cloud, Reverse(fits >= wanted.replicas))
     };
     match policy {
-        PlacementPolicy::WorstFit => ranked.sort_by_key(|(candidate, fits, free)| {
-            (class(candidate, *fits), Reverse(rooms(free)), candidate.name.as_str())
+        PlacementPolicy::WorstFit => ranked.sort_by_key(|(candidate, fits, room)| {
+            (class(candidate, *fits), Reverse(rooms(room)), &*candidate.name)
         }),
         PlacementPolicy::BestFit => {
-            ranked.sort_by_key(|(candidate, fits, free)| {
-                (class(candidate, *fits), rooms(free), candidate.name.as_str())
+            ranked.sort_by_key(|(candidate, fits, room)| {
+                (class(candidate, *fits), rooms(room), &*candidate.name)
             });
         }
         PlacementPolicy::TrafficAware | PlacementPolicy::ClusterAffinity => {
@@ -63,7 +61,7 @@ fn choose(ranked: &[&Candidate], spread: &[ClusterSpread], count: usize) -> Vec<
             chosen.push(next);
         }
     }
-    chosen.into_iter().map(|candidate| candidate.name.clone()).collect()
+    chosen.into_iter().map(|candidate| candidate.name.to_string()).collect()
 }
 
 /// Whether one more cluster keeps a constraint.

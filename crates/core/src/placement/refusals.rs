@@ -2,6 +2,7 @@
 
 use super::decide::Field;
 use super::{Placed, Refusal, Standing, Wanted};
+use crate::capacity::Shortage;
 use portolan_api::placement::ReplicasMode;
 use std::collections::BTreeMap;
 
@@ -10,15 +11,17 @@ pub(super) fn refusals(
     wanted: &Wanted,
     field: &Field<'_>,
     placed: &BTreeMap<String, Placed>,
+    shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> BTreeMap<String, Refusal> {
     let mut refusals = BTreeMap::new();
     let named = &wanted.placement.locations;
-    for (name, (candidate, standing)) in &field.0 {
+    for (candidate, standing) in field.iter() {
+        let name = &*candidate.name;
         let location = named.iter().any(|location| location == name);
         if !named.is_empty() && !location && !wanted.may_overflow() {
             continue;
         }
-        let holds = placed.get(*name).map_or(0, |placed| placed.replicas);
+        let holds = placed.get(name).map_or(0, |placed| placed.replicas);
         let satisfied = wanted.mode == ReplicasMode::PerLocation && holds == wanted.replicas;
         if satisfied && !wanted.may_overflow() {
             continue;
@@ -26,9 +29,7 @@ pub(super) fn refusals(
         let refusal = match standing {
             Standing::Closed(refusal) => refusal.clone(),
             Standing::Open { fits, .. } if *fits <= holds => {
-                let mut room = candidate.room.clone();
-                room.reserve(&wanted.shape, holds.saturating_sub(candidate.settled));
-                let shortage = room.shortage(&wanted.shape);
+                let shortage = shortage(name, holds.saturating_sub(candidate.settled));
                 let message = match holds {
                     0 => shortage.to_string(),
                     _ => format!("{holds} replicas are placed there; {shortage}"),
@@ -43,9 +44,9 @@ pub(super) fn refusals(
                 ),
             },
         };
-        refusals.insert((*name).to_owned(), refusal);
+        refusals.insert(name.to_owned(), refusal);
     }
-    for name in named.iter().filter(|name| !field.0.contains_key(name.as_str())) {
+    for name in named.iter().filter(|name| field.get(name).is_none()) {
         let message = "no ForeignCluster has this name: peer it, or correct spec.locations".to_owned();
         refusals.insert(name.clone(), Refusal { reason: "UnknownCluster", message });
     }

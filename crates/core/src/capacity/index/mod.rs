@@ -1,0 +1,286 @@
+//! The room of one cluster, followed change by change.
+//!
+//! Nodes are grouped in classes that no known pod shape can tell apart, and within a class by what is free on them. For
+//! each shape that was asked for lately the sums are kept and moved along with every change, so that an answer costs
+//! nothing that grows with the number of nodes; only replicas that have no node yet are estimated anew, over groups of
+//! equal nodes. A shape that names single nodes is counted node by node.
+
+mod answers;
+mod classes;
+mod estimate;
+mod nodes;
+mod pods;
+mod resources;
+mod view;
+
+use super::{Amounts, NodeFacts, PodFacts, Shape};
+use answers::Answers;
+use classes::Classes;
+use estimate::Estimate;
+use nodes::{Common, Node};
+use pods::{AllRequests, Pod, Workload};
+use resources::Resources;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use view::{ClusterSummary, Room, View};
+
+/// What is known of the room of one cluster, and of what is reserved there.
+#[derive(Debug, Default)]
+pub struct ClusterIndex {
+    resources: Resources,
+    classes: Classes,
+    common: Common,
+    nodes: BTreeMap<Arc<str>, Node>,
+    requests: AllRequests,
+    pods: BTreeMap<Box<str>, Pod>,
+    pending: usize,
+    workloads: BTreeMap<Arc<str>, Workload>,
+    /// How many replicas of each shape have a reservation and no node yet.
+    outstanding: BTreeMap<Shape, u32>,
+    answers: Answers,
+    /// Where all outstanding replicas probably go; nothing if that is to be found out anew.
+    estimate: Option<Estimate>,
+}
+
+impl ClusterIndex {
+    /// Takes what a node is now; answers whether there may be more room.
+    pub fn set_node(&mut self, facts: NodeFacts) -> bool {
+        if self.resources.learn(&facts.allocatable) {
+            self.revise();
+        }
+        let name: Arc<str> = match self.nodes.get_key_value(facts.name.as_str()) {
+            Some((name, _)) => Arc::clone(name),
+            None => facts.name.as_str().into(),
+        };
+        let mut known = self.common.know(&name, facts, &self.resources);
+        known.class = self.classes.of(&known.traits);
+        let slots = self.resources.len();
+        let node = self.nodes.entry(Arc::clone(&name)).or_default();
+        if node.allocated.len() < slots {
+            node.allocated = vec![0; slots].into();
+        }
+        let before = node.place();
+        node.known = Some(known);
+        let after = node.place();
+        let freed = self.moved(before, after);
+        self.tidy();
+        freed
+    }
+
+    /// Forgets a node; answers whether there may be more room, which is never so.
+    pub fn remove_node(&mut self, name: &str) -> bool {
+        let Some(node) = self.nodes.get_mut(name) else { return false };
+        let before = node.place();
+        node.known = None;
+        if node.pods == 0 {
+            self.nodes.remove(name);
+        }
+        let freed = self.moved(before, None);
+        self.tidy();
+        freed
+    }
+
+    /// Takes what a pod is now; answers whether there may be more room.
+    pub fn set_pod(&mut self, key: &str, facts: PodFacts) -> bool {
+        if facts.finished {
+            return self.remove_pod(key);
+        }
+        let requests = self.requests.of(facts.requests, &self.resources);
+        let node = facts.node.map(|node| self.node_name(&node));
+        let workload = facts.workload.map(|uid| self.workload_uid(&uid));
+        let pod = Pod { node, requests, workload };
+        let before = self.pods.get(key);
+        if before == Some(&pod) {
+            return false;
+        }
+        let freed = self.remove_pod(key);
+        self.count(&pod, 1);
+        self.pods.insert(key.into(), pod);
+        freed
+    }
+
+    /// Forgets a pod; answers whether there may be more room.
+    pub fn remove_pod(&mut self, key: &str) -> bool {
+        let Some(pod) = self.pods.remove(key) else { return false };
+        let freed = self.count(&pod, -1);
+        self.requests.prune(self.pods.len());
+        freed
+    }
+
+    /// The names of all known nodes.
+    pub fn node_names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|(_, node)| node.known.is_some()).map(|(name, _)| name.as_ref())
+    }
+
+    /// The keys of all known pods.
+    pub fn pod_keys(&self) -> impl Iterator<Item = &str> {
+        self.pods.keys().map(AsRef::as_ref)
+    }
+
+    /// Reserves room for all replicas that a workload of ours holds here; answers whether there may be more room.
+    ///
+    /// Replicas that have a node take their room there; the others are estimated.
+    pub fn hold(&mut self, uid: &str, shape: &Shape, replicas: u32) -> bool {
+        self.claim(uid, (replicas > 0).then(|| (shape.clone(), replicas)))
+    }
+
+    /// Gives up what a workload of ours holds here; answers whether there may be more room.
+    pub fn release(&mut self, uid: &str) -> bool {
+        self.claim(uid, None)
+    }
+
+    /// The workloads that hold replicas here which have no node yet.
+    pub fn unsettled(&self) -> impl Iterator<Item = &str> {
+        self.workloads.iter().filter(|(_, own)| own.outstanding > 0).map(|(uid, _)| uid.as_ref())
+    }
+
+    fn claim(&mut self, uid: &str, held: Option<(Shape, u32)>) -> bool {
+        let known = self.workloads.get(uid).and_then(|own| own.held.as_ref());
+        if known == held.as_ref() {
+            return false;
+        }
+        if held.as_ref().is_some_and(|(shape, _)| self.classes.learn(shape)) {
+            self.reclass();
+        }
+        let uid = self.workload_uid(uid);
+        let before = self.owing(&uid);
+        self.workloads.entry(Arc::clone(&uid)).or_default().held = held;
+        self.settle(&uid, before)
+    }
+
+    /// A pod comes or goes.
+    fn count(&mut self, pod: &Pod, times: i8) -> bool {
+        let Some(name) = &pod.node else {
+            self.pending = self.pending.saturating_add_signed(isize::from(times));
+            return false;
+        };
+        let node = self.nodes.entry(Arc::clone(name)).or_default();
+        let before = node.place();
+        node.count(&pod.requests.vector, times);
+        let after = node.place();
+        if node.known.is_none() && node.pods == 0 {
+            self.nodes.remove(name);
+        }
+        let freed = self.moved(before, after);
+        let Some(uid) = &pod.workload else { return freed };
+        let owed = self.owing(uid);
+        self.workloads.entry(Arc::clone(uid)).or_default().count(name, pod.requests.id, times);
+        self.settle(uid, owed) || freed
+    }
+
+    /// A node has changed its class or what is free on it.
+    fn moved(&mut self, before: Option<(usize, resources::Free)>, after: Option<(usize, resources::Free)>) -> bool {
+        if before == after {
+            return false;
+        }
+        self.estimate = None;
+        let freed = match (&before, &after) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some((was, old)), Some((is, new))) => was != is || old.iter().zip(new).any(|(old, new)| new > old),
+        };
+        if let Some((class, free)) = before {
+            self.classes.remove(class, &free);
+            self.answers.moved(class, &free, -1);
+        }
+        if let Some((class, free)) = after {
+            self.answers.cover(&self.classes, class);
+            self.answers.moved(class, &free, 1);
+            self.classes.add(class, free);
+        }
+        freed
+    }
+
+    /// What a workload holds that has no node yet.
+    fn owing(&self, uid: &str) -> Option<(Shape, u32)> {
+        let own = self.workloads.get(uid)?;
+        let (shape, _) = own.held.as_ref()?;
+        (own.outstanding > 0).then(|| (shape.clone(), own.outstanding))
+    }
+
+    /// Counts anew what a workload holds that has no node yet.
+    fn settle(&mut self, uid: &str, before: Option<(Shape, u32)>) -> bool {
+        let Some(own) = self.workloads.get_mut(uid) else { return false };
+        own.outstanding = own.held.as_ref().map_or(0, |(shape, replicas)| {
+            replicas.saturating_sub(own.settled(self.requests.id(&shape.requests)))
+        });
+        if own.is_nothing() {
+            self.workloads.remove(uid);
+        }
+        let after = self.owing(uid);
+        if before == after {
+            return false;
+        }
+        self.estimate = None;
+        let freed = before.as_ref().map_or(0, |(_, owed)| *owed) > after.as_ref().map_or(0, |(_, owes)| *owes);
+        if let Some((shape, owed)) = before {
+            let total = self.outstanding.get(&shape).copied().unwrap_or(0).saturating_sub(owed);
+            if total == 0 {
+                self.outstanding.remove(&shape);
+            } else {
+                self.outstanding.insert(shape, total);
+            }
+        }
+        if let Some((shape, owes)) = after {
+            *self.outstanding.entry(shape).or_insert(0) += owes;
+        }
+        freed
+    }
+
+    fn node_name(&self, name: &str) -> Arc<str> {
+        self.nodes.get_key_value(name).map_or_else(|| name.into(), |(name, _)| Arc::clone(name))
+    }
+
+    fn workload_uid(&self, uid: &str) -> Arc<str> {
+        self.workloads.get_key_value(uid).map_or_else(|| uid.into(), |(uid, _)| Arc::clone(uid))
+    }
+
+    /// Nodes offer a resource that none did: everything is counted in other slots.
+    fn revise(&mut self) {
+        self.common.revise(&self.resources);
+        self.requests.revise(&self.resources);
+        let slots = self.resources.len();
+        for node in self.nodes.values_mut() {
+            node.allocated = vec![0; slots].into();
+            node.pods = 0;
+            if let Some(known) = &mut node.known
+                && let Some(offered) = self.common.offered(&known.allocatable)
+            {
+                known.offered = offered;
+            }
+        }
+        for pod in self.pods.values_mut() {
+            pod.requests = self.requests.of(Amounts::clone(&pod.requests.amounts), &self.resources);
+            if let Some(node) = pod.node.as_ref().and_then(|name| self.nodes.get_mut(name)) {
+                node.count(&pod.requests.vector, 1);
+            }
+        }
+        self.reclass();
+    }
+
+    /// Puts all nodes in their classes anew.
+    fn reclass(&mut self) {
+        self.classes.clear();
+        self.answers.clear();
+        self.estimate = None;
+        for node in self.nodes.values_mut() {
+            if let Some(known) = &mut node.known {
+                known.class = self.classes.of(&known.traits);
+            }
+            if let Some((class, free)) = node.place() {
+                self.classes.add(class, free);
+            }
+        }
+    }
+
+    fn tidy(&mut self) {
+        self.common.prune(self.nodes.len());
+        if self.classes.is_stale() {
+            self.reclass();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

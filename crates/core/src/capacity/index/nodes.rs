@@ -1,0 +1,115 @@
+//! What is known of each node.
+
+use super::classes::Traits;
+use super::resources::{Free, Resources, clamp};
+use crate::capacity::{Amounts, NodeFacts};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The label that is different on every node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// A node, or the name of one that pods are bound to and that is not known yet.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) known: Option<Known>,
+    /// What its pods request, by slot: exact, so that taking away gives back what was there.
+    pub(super) allocated: Box<[i128]>,
+    pub(super) pods: usize,
+}
+
+/// A node that the cluster has.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) traits: Arc<Traits>,
+    pub(super) hostname: Option<Arc<str>>,
+    pub(super) allocatable: Arc<Amounts>,
+    pub(super) offered: Arc<[i64]>,
+    pub(super) class: usize,
+}
+
+impl Node {
+    /// What is free on it, and its class, if it is there.
+    pub(super) fn place(&self) -> Option<(usize, Free)> {
+        let known = self.known.as_ref()?;
+        let left = |(offered, taken): (&i64, &i128)| clamp(i128::from(*offered) - taken);
+        Some((known.class, known.offered.iter().zip(&self.allocated).map(left).collect()))
+    }
+
+    /// Counts a pod in or out.
+    pub(super) fn count(&mut self, requests: &[i64], times: i8) {
+        if self.allocated.len() < requests.len() {
+            self.allocated = vec![0; requests.len()].into();
+        }
+        for (allocated, milli) in self.allocated.iter_mut().zip(requests) {
+            *allocated += i128::from(*milli) * i128::from(times);
+        }
+        self.pods = self.pods.wrapping_add_signed(isize::from(times));
+    }
+
+    /// The node as it was told.
+    pub(super) fn facts(&self, name: &str) -> Option<NodeFacts> {
+        let known = self.known.as_ref()?;
+        let mut labels = known.traits.labels.clone();
+        if let Some(hostname) = &known.hostname {
+            labels.insert(HOSTNAME.to_owned(), hostname.to_string());
+        }
+        Some(NodeFacts {
+            name: name.to_owned(),
+            allocatable: Amounts::clone(&known.allocatable),
+            ready: known.traits.ready,
+            cordoned: known.traits.cordoned,
+            taints: known.traits.taints.clone(),
+            labels,
+        })
+    }
+}
+
+/// What many nodes have in common is kept once.
+#[derive(Debug, Default)]
+pub(super) struct Common {
+    traits: BTreeMap<String, Arc<Traits>>,
+    offers: BTreeMap<Amounts, (Arc<Amounts>, Arc<[i64]>)>,
+}
+
+impl Common {
+    /// A node in its class, of which the caller must find out which it is.
+    pub(super) fn know(&mut self, name: &Arc<str>, facts: NodeFacts, resources: &Resources) -> Known {
+        let NodeFacts { allocatable, ready, cordoned, taints, mut labels, .. } = facts;
+        let hostname = labels.remove(HOSTNAME).map(|hostname| match hostname == **name {
+            true => Arc::clone(name),
+            false => hostname.into(),
+        });
+        let traits = Traits { ready, cordoned, taints, labels };
+        let key = traits.key();
+        let traits = Arc::clone(self.traits.entry(key).or_insert_with(|| Arc::new(traits)));
+        let offer = self.offers.entry(allocatable.clone()).or_insert_with(|| {
+            let vector = resources.vector(&allocatable);
+            (Arc::new(allocatable), vector.into())
+        });
+        let (allocatable, offered) = (Arc::clone(&offer.0), Arc::clone(&offer.1));
+        Known { traits, hostname, allocatable, offered, class: 0 }
+    }
+
+    /// Forgets what no node has any more.
+    pub(super) fn prune(&mut self, nodes: usize) {
+        if self.traits.len() > 2 * nodes + 64 {
+            self.traits.retain(|_, traits| Arc::strong_count(traits) > 1);
+        }
+        if self.offers.len() > 2 * nodes + 64 {
+            self.offers.retain(|_, (amounts, _)| Arc::strong_count(amounts) > 1);
+        }
+    }
+
+    /// Counts all offers in other slots.
+    pub(super) fn revise(&mut self, resources: &Resources) {
+        for (amounts, offered) in self.offers.values_mut() {
+            *offered = resources.vector(amounts).into();
+        }
+    }
+
+    /// An offer in the present slots.
+    pub(super) fn offered(&self, allocatable: &Amounts) -> Option<Arc<[i64]>> {
+        self.offers.get(allocatable).map(|(_, offered)| Arc::clone(offered))
+    }
+}

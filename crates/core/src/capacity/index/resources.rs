@@ -1,0 +1,88 @@
+//! Amounts as vectors: one slot for each resource that nodes offer.
+
+use crate::capacity::{Amounts, CPU, MEMORY, PODS};
+
+/// What is free on a node, by slot. Compared slot by slot: CPU first, then memory, then pods, then the rest by name.
+pub(super) type Free = Box<[i64]>;
+
+/// The slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resources(Vec<String>);
+
+impl Default for Resources {
+    fn default() -> Self {
+        Self([CPU, MEMORY, PODS].map(str::to_owned).to_vec())
+    }
+}
+
+impl Resources {
+    /// Makes room for resources that have no slot yet; answers whether any was new.
+    pub(super) fn learn(&mut self, amounts: &Amounts) -> bool {
+        let before = self.0.len();
+        for (name, _) in amounts.iter() {
+            if !self.0.iter().any(|known| known == name) {
+                self.0.push(name.to_owned());
+            }
+        }
+        self.0[3..].sort();
+        self.0.len() > before
+    }
+
+    /// The amounts by slot; what has none is left out.
+    pub(super) fn vector(&self, amounts: &Amounts) -> Free {
+        self.0.iter().map(|name| amounts.get(name)).collect()
+    }
+
+    /// What a vector says, by name.
+    pub(super) fn amounts(&self, vector: &[i128]) -> Amounts {
+        let mut amounts = Amounts::default();
+        for (name, milli) in self.0.iter().zip(vector) {
+            amounts.set(name, clamp(*milli));
+        }
+        amounts
+    }
+
+    /// How many slots there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What is to be free at once on a node for these requests.
+    pub(super) fn need(&self, requests: &Amounts) -> Need {
+        let slots = requests.iter().filter(|(_, milli)| *milli > 0);
+        let slots = slots.map(|(name, milli)| Some((self.0.iter().position(|known| known == name)?, milli)));
+        Need { slots: slots.collect(), takes: self.vector(requests) }
+    }
+}
+
+/// What one pod needs, by slot.
+#[derive(Clone, Debug)]
+pub(super) struct Need {
+    /// The slots that bound how often it fits; nothing if it needs what no node offers.
+    slots: Option<Vec<(usize, i64)>>,
+    takes: Free,
+}
+
+impl Need {
+    /// How often it fits in what is free.
+    pub(super) fn times(&self, free: &[i64]) -> u32 {
+        let Some(slots) = &self.slots else { return 0 };
+        let fits = |(slot, milli): &(usize, i64)| free[*slot].max(0) / milli;
+        u32::try_from(slots.iter().map(fits).min().unwrap_or(i64::MAX)).unwrap_or(u32::MAX)
+    }
+
+    /// What is left when it has been taken once.
+    pub(super) fn taken_from(&self, free: &[i64]) -> Free {
+        free.iter().zip(&self.takes).map(|(free, taken)| free.saturating_sub(*taken)).collect()
+    }
+
+    /// Whether it takes anything at all that could run out.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.slots.as_ref().is_none_or(|slots| !slots.is_empty())
+    }
+}
+
+/// A number that was counted exactly, as near as amounts can say it.
+pub(super) fn clamp(milli: i128) -> i64 {
+    i64::try_from(milli).unwrap_or(if milli < 0 { i64::MIN } else { i64::MAX })
+}
