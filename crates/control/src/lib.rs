@@ -1,5 +1,6 @@
 //! The controllers of Portolan, one folder a capability.
 
+pub mod capacity;
 pub mod copy;
 pub mod fleet;
 pub mod names;

@@ -74,22 +74,26 @@ impl<T> Index<T> {
         self.read().synced
     }
 
-    fn insert(&self, key: Key, object: T) {
-        self.write().objects.insert(key, Arc::new(object));
-    }
-
-    fn remove(&self, key: &Key) {
-        self.write().objects.remove(key);
-    }
-
-    /// Takes a whole list at once; answers the keys that came, went or were listed again.
-    fn replace(&self, listed: BTreeMap<Key, Arc<T>>) -> Vec<Key> {
+    /// Takes a change; answers the keys that came, went or were told again.
+    pub fn take(&self, change: Change<T>) -> Vec<Key> {
         let mut state = self.write();
-        let gone = state.objects.keys().filter(|key| !listed.contains_key(key)).cloned();
-        let touched = gone.chain(listed.keys().cloned()).collect();
-        state.objects = listed;
-        state.synced = true;
-        touched
+        match change {
+            Change::Set(key, object) => {
+                state.objects.insert(key.clone(), Arc::new(object));
+                vec![key]
+            }
+            Change::Gone(key) => {
+                state.objects.remove(&key);
+                vec![key]
+            }
+            Change::Listed(listed) => {
+                let gone = state.objects.keys().filter(|key| !listed.contains_key(key)).cloned();
+                let touched = gone.chain(listed.keys().cloned()).collect();
+                state.objects = listed.into_iter().map(|(key, object)| (key, Arc::new(object))).collect();
+                state.synced = true;
+                touched
+            }
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State<T>> {
@@ -99,6 +103,17 @@ impl<T> Index<T> {
     fn write(&self) -> RwLockWriteGuard<'_, State<T>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+pub enum Change<T> {
+    /// An object is new or has changed.
+    Set(Key, T),
+    /// An object is gone.
+    Gone(Key),
+    /// These are all objects that there are.
+    Listed(BTreeMap<Key, T>),
 }
 
 /// Keeps `index` as the API server has it, for ever, and calls `touched` after each change.
@@ -114,6 +129,21 @@ pub async fn feed<K, T>(
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    follow(api, config, project, |change| index.take(change).iter().for_each(&touched), seed).await;
+}
+
+/// Tells all changes of a kind in a cluster, for ever: a whole list first and whenever the watch had to begin anew.
+///
+/// `project` keeps of each object what is needed and lets the rest go. A watch that fails is opened again with backoff.
+pub async fn follow<K, T>(
+    api: Api<K>,
+    config: watcher::Config,
+    project: impl Fn(K) -> T,
+    mut tell: impl FnMut(Change<T>),
+    seed: Seed,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let mut backoff = Backoff::new(seed);
     let mut listed = BTreeMap::new();
     let mut events = pin!(watcher(api.clone(), config));
@@ -122,25 +152,13 @@ pub async fn feed<K, T>(
             backoff.succeeded();
         }
         match event {
-            Ok(Event::Apply(object)) => {
-                let key = Key::of(&object);
-                index.insert(key.clone(), project(object));
-                touched(&key);
-            }
-            Ok(Event::Delete(object)) => {
-                let key = Key::of(&object);
-                index.remove(&key);
-                touched(&key);
-            }
+            Ok(Event::Apply(object)) => tell(Change::Set(Key::of(&object), project(object))),
+            Ok(Event::Delete(object)) => tell(Change::Gone(Key::of(&object))),
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitApply(object)) => {
-                listed.insert(Key::of(&object), Arc::new(project(object)));
+                listed.insert(Key::of(&object), project(object));
             }
-            Ok(Event::InitDone) => {
-                for key in index.replace(std::mem::take(&mut listed)) {
-                    touched(&key);
-                }
-            }
+            Ok(Event::InitDone) => tell(Change::Listed(std::mem::take(&mut listed))),
             Err(error) => {
                 let wait = backoff.failed();
                 tracing::debug!(resource = api.resource_url(), error = %chain(&error), ?wait, "watch failed");

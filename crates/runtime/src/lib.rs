@@ -18,7 +18,7 @@ pub use backoff::Backoff;
 pub use call::{CallError, REQUEST_LIMIT, call};
 pub use clock::Clock;
 pub use events::{Recorder, Weight};
-pub use index::{Index, feed};
+pub use index::{Change, Index, feed, follow};
 pub use key::Key;
 pub use lease::{Election, LEASE_DURATION};
 pub use queue::{Next, Queue, chain, work};

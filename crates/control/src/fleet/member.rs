@@ -3,13 +3,14 @@
 use super::facts::is_open;
 use super::reach::probe;
 use super::{DeploymentFacts, Reach};
+use crate::capacity::{ClusterFeed, Ledger, Listed};
 use crate::names::{HUB_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_core::capacity::{NodeFacts, PodFacts};
-use portolan_runtime::{Clock, Index, Key, Seed, feed};
+use portolan_runtime::{Clock, Index, Key, Seed, feed, follow};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 pub enum Touched {
     /// A copy of a workload: the workload's key in the hub.
     Workload(Key),
-    /// Nodes, pods or namespaces: there may be room now.
+    /// Namespaces: some may be open now.
     Room,
     /// It fell silent, or answers again.
     Reach,
@@ -30,53 +31,51 @@ pub struct Member {
     pub name: String,
     /// A client for it.
     pub client: Client,
-    /// Its nodes.
-    pub nodes: Index<NodeFacts>,
-    /// Its pods.
-    pub pods: Index<PodFacts>,
     /// Its Deployments that this hub has placed there.
     pub deployments: Index<DeploymentFacts>,
     /// Its namespaces, and whether each lets workloads in.
     pub namespaces: Index<bool>,
     /// Whether it answers.
     pub reach: Reach,
+    listed: Listed,
+    _room: Arc<ClusterFeed>,
     _tasks: JoinSet<()>,
 }
 
 impl Member {
-    /// Starts watching a member, for the hub of this identity.
+    /// Starts watching a member, for the hub of this identity. Its nodes and pods go to the ledger.
     #[must_use]
     pub fn watch(
         name: &str,
         client: Client,
         hub: &str,
+        ledger: &Ledger,
         clock: &Clock,
         seed: Seed,
         touched: impl Fn(Touched) + Clone + Send + Sync + 'static,
     ) -> Self {
-        let (nodes, pods, deployments, namespaces) =
-            (Index::default(), Index::default(), Index::<DeploymentFacts>::default(), Index::default());
+        let (deployments, namespaces) = (Index::<DeploymentFacts>::default(), Index::default());
+        let room = ledger.open(name);
         let reach = Reach::default();
         let mut tasks = JoinSet::new();
-        let room = {
+        let opened = {
             let touched = touched.clone();
             move |_: &Key| touched(Touched::Room)
         };
         let all = watcher::Config::default;
-        tasks.spawn(feed(
+        let (nodes, pods) = (Arc::clone(&room), Arc::clone(&room));
+        tasks.spawn(follow(
             Api::<Node>::all(client.clone()),
             all(),
             |node| NodeFacts::of(&node),
-            nodes.clone(),
-            room.clone(),
+            move |change| nodes.nodes(change),
             seed.child("nodes"),
         ));
-        tasks.spawn(feed(
+        tasks.spawn(follow(
             Api::<Pod>::all(client.clone()),
             all(),
             |pod| PodFacts::of(&pod, WORKLOAD_LABEL),
-            pods.clone(),
-            room.clone(),
+            move |change| pods.pods(change),
             seed.child("pods"),
         ));
         tasks.spawn(feed(
@@ -84,7 +83,7 @@ impl Member {
             all(),
             |namespace| is_open(&namespace),
             namespaces.clone(),
-            room,
+            opened,
             seed.child("namespaces"),
         ));
         let owners = Owners::new(deployments.clone(), touched.clone());
@@ -97,13 +96,23 @@ impl Member {
             seed.child("deployments"),
         ));
         tasks.spawn(probe(client.clone(), reach.clone(), touched, clock.clone()));
-        Self { name: name.to_owned(), client, nodes, pods, deployments, namespaces, reach, _tasks: tasks }
+        let listed = room.listed();
+        Self {
+            name: name.to_owned(),
+            client,
+            deployments,
+            namespaces,
+            reach,
+            listed,
+            _room: room,
+            _tasks: tasks,
+        }
     }
 
     /// Whether everything that a decision needs has been listed once.
     #[must_use]
     pub fn known(&self) -> bool {
-        self.nodes.synced() && self.pods.synced() && self.namespaces.synced() && self.deployments.synced()
+        self.listed.all() && self.namespaces.synced() && self.deployments.synced()
     }
 }
 

@@ -1,6 +1,7 @@
 //! From ForeignClusters to members, and back into their status.
 
 use super::{Connect, Hub, Member, Touched};
+use crate::capacity::Ledger;
 use crate::names::FIELD_MANAGER;
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -17,6 +18,8 @@ use tokio::task::JoinSet;
 pub struct Fleet {
     /// All ForeignClusters of the hub.
     pub clusters: Index<ForeignCluster>,
+    /// The room in its members, and what workloads hold there.
+    pub ledger: Ledger,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
 }
@@ -141,7 +144,15 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             }
             touched(&cluster, what);
         };
-        Member::watch(name, client, &self.hub.id, &self.clock, self.seed.child(name), tell)
+        Member::watch(
+            name,
+            client,
+            &self.hub.id,
+            &self.fleet.ledger,
+            &self.clock,
+            self.seed.child(name),
+            tell,
+        )
     }
 
     async fn report(

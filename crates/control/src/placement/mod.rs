@@ -25,7 +25,6 @@
 //!    the next term starts above the greatest epoch seen, and nothing is stuck.
 
 mod apply;
-mod assumed;
 mod claim;
 mod desired;
 mod observe;
@@ -33,21 +32,24 @@ mod reconcile;
 mod remove;
 mod status;
 
+use crate::capacity::{Claim, Owner};
 use crate::fleet::{Fleet, Hub, Touched};
-use assumed::Assumed;
 use claim::Claims;
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::PlacementState;
-use portolan_core::capacity::{PodShape, ShapeError};
-use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, feed, work};
+use portolan_core::capacity::{PodShape, Shape, ShapeError};
+use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
 use reconcile::Memory;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Changes of room come in bursts; one look after this long serves them all.
+/// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
+
+/// The kind whose claims placement tells the ledger.
+const KIND: &str = "MultiClusterDeployment";
 
 const WORKERS: usize = 16;
 
@@ -61,12 +63,12 @@ pub(crate) struct Placement {
 impl Placement {
     /// Placement for the hub on this fleet, for the length of a term.
     pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed, term: &Term) -> Self {
+        fleet.ledger.expect(KIND);
         let controller = Controller {
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
             hub: hub.clone(),
             fleet: fleet.clone(),
             workloads: Index::default(),
-            assumed: Assumed::default(),
             claims: Claims::default(),
             term: term.clone(),
             memory: Memory::default(),
@@ -82,14 +84,18 @@ impl Placement {
 
     /// Places workloads for ever.
     pub(crate) async fn run(self) {
-        let changed = self.queue.clone();
+        let (queue, workloads) = (self.queue.clone(), self.controller.workloads.clone());
+        let ledger = self.controller.fleet.ledger.clone();
         let mut tasks = JoinSet::new();
-        tasks.spawn(feed(
+        tasks.spawn(follow(
             Api::<MultiClusterDeployment>::all(self.controller.hub.client.clone()),
             watcher::Config::default(),
             Workload::of,
-            self.controller.workloads.clone(),
-            move |key| changed.add(key.clone()),
+            move |change| {
+                // The ledger first: whoever sees a workload sees what it holds.
+                ledger.transact(|book| book.take(KIND, &change, Workload::claim));
+                workloads.take(change).into_iter().for_each(|key| queue.add(key));
+            },
             self.seed.child("multiclusterdeployments"),
         ));
         work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
@@ -101,7 +107,6 @@ struct Controller {
     hub: Hub,
     fleet: Fleet,
     workloads: Index<Workload>,
-    assumed: Assumed,
     claims: Claims,
     term: Term,
     memory: Memory,
@@ -113,13 +118,16 @@ struct Controller {
 #[derive(Debug)]
 struct Workload {
     object: MultiClusterDeployment,
-    shape: Result<PodShape, String>,
+    shape: Result<Shape, String>,
 }
 
 impl Workload {
     fn of(object: MultiClusterDeployment) -> Self {
         let shape = match object.spec.template.to_typed() {
-            Ok(template) => PodShape::of_template(&template).map_err(|error: ShapeError| error.to_string()),
+            Ok(template) => {
+                let shape = PodShape::of_template(&template).map(Shape::from);
+                shape.map_err(|error: ShapeError| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         Self { object, shape }
@@ -133,6 +141,18 @@ impl Workload {
     fn epoch(&self) -> i64 {
         let reservation = self.object.status.as_ref().and_then(|status| status.reservation.as_ref());
         reservation.map_or(0, |reservation| reservation.epoch)
+    }
+
+    /// What the workload holds, as its status says.
+    fn claim(&self) -> Claim {
+        let held = self.held().filter(|(_, replicas)| *replicas > 0);
+        Claim {
+            uid: self.uid().to_owned(),
+            version: self.object.metadata.resource_version.clone(),
+            shape: self.shape.as_ref().ok().cloned(),
+            held: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
+            waits: self.object.status.as_ref().is_none_or(|status| status.pending_replicas > 0),
+        }
     }
 
     /// Whether room makes a difference: replicas wait for a cluster, or for a node in their cluster.
@@ -158,6 +178,13 @@ pub(crate) struct Wake {
 }
 
 impl Wake {
+    /// Room has changed for a workload.
+    pub(crate) fn room(&self, owner: &Owner) {
+        if owner.kind == KIND {
+            self.queue.add(owner.key.clone());
+        }
+    }
+
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
             Touched::Workload(key) => self.queue.add(key.clone()),

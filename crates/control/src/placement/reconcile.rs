@@ -42,6 +42,18 @@ pub(super) struct Failure {
     pub(super) at: Instant,
 }
 
+/// What came of deciding.
+enum Decided {
+    /// Not enough is known yet.
+    NotYet,
+    /// It was decided on a version of the workload that is not the last one.
+    OnWhatWas,
+    /// What was seen, and the decision on it.
+    So(BTreeMap<String, Seen>, Decision),
+    /// Nothing can be decided: the reason, in a word and in a sentence.
+    Not(&'static str, String),
+}
+
 /// Locks a part of the memory.
 pub(super) fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,25 +78,17 @@ impl Controller {
             return Ok(Next::Done);
         }
         let swept = self.sweep(&key, Some(workload.uid())).await?;
-        let Some(seen) = self.observe(&key, &workload) else { return Ok(Next::After(GETTING_TO_KNOW)) };
-        let decided = match wanted(&workload) {
-            Ok(wanted) => {
-                decide(&wanted, &candidates(&seen)).map_err(|why| ("PolicyUnavailable", why.to_string()))
-            }
-            Err(problem) => Err(("InvalidTemplate", problem)),
-        };
-        let decision = match decided {
-            Ok(decision) if workload.object.spec.paused => held(&workload, decision),
-            Ok(decision) => decision,
-            Err((reason, message)) => {
+        let (seen, decision) = match self.decide(&key, &workload) {
+            Decided::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
+            // The workload has changed meanwhile, and the change brings us back.
+            Decided::OnWhatWas => return Ok(Next::Done),
+            Decided::So(seen, decision) => (seen, decision),
+            Decided::Not(reason, message) => {
                 let told = undecided(&workload, reason, &message, &self.clock.time());
                 self.write_status(&key, &workload, told).await?;
                 return Ok(Next::Done);
             }
         };
-        let placed =
-            decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas)).collect();
-        self.assumed.assume(&key, workload.object.metadata.resource_version.clone(), placed);
         let failures = self.failures(&key, &workload, &decision);
         let mut new = status(&workload, &decision, &seen, &failures, &self.clock.time());
         new.reservation = self.reservation(&workload, &new);
@@ -98,6 +102,32 @@ impl Controller {
             (true, Next::Done) => next,
             (true, again) => again,
             (false, _) => Next::After(REFUSAL_HOLDS),
+        })
+    }
+
+    /// Observes, decides and holds what was decided, in one step: no other decision counts the same room.
+    fn decide(&self, key: &Key, workload: &Workload) -> Decided {
+        self.fleet.ledger.transact(|book| {
+            let Some(seen) = self.observe(book, key, workload) else { return Decided::NotYet };
+            let wanted = match wanted(workload) {
+                Ok(wanted) => wanted,
+                Err(problem) => return Decided::Not("InvalidTemplate", problem),
+            };
+            let uid = workload.uid();
+            let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
+                book.shortage(cluster, uid, &wanted.shape, more)
+            });
+            let decision = match decided {
+                Ok(decision) if workload.object.spec.paused => held(workload, decision),
+                Ok(decision) => decision,
+                Err(why) => return Decided::Not("PolicyUnavailable", why.to_string()),
+            };
+            let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
+            let version = workload.object.metadata.resource_version.as_deref();
+            match book.assume(uid, version, &wanted.shape, placed.collect()) {
+                true => Decided::So(seen, decision),
+                false => Decided::OnWhatWas,
+            }
         })
     }
 
@@ -124,20 +154,20 @@ impl Controller {
         status: MultiClusterDeploymentStatus,
     ) -> Result<Option<MultiClusterDeployment>, CallError> {
         if workload.object.status.as_ref() == Some(&status) {
-            self.assumed.forget(key);
+            self.fleet.ledger.transact(|book| book.retract(workload.uid()));
             return Ok(Some(workload.object.clone()));
         }
         let update = MultiClusterDeployment { status: Some(status), ..workload.object.clone() };
         match copy::replace_status(&self.term, &self.hub.client, &update).await {
             Ok(None) => {
-                self.assumed.forget(key);
+                self.fleet.ledger.transact(|book| book.retract(workload.uid()));
                 Ok(None)
             }
             Ok(written) => Ok(written),
             Err(error) => {
                 // The write may have taken effect although the answer was lost: until the index tells, the room counts.
                 if error.code().is_some() {
-                    self.assumed.forget(key);
+                    self.fleet.ledger.transact(|book| book.retract(workload.uid()));
                 }
                 Err(error)
             }

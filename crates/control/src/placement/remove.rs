@@ -105,7 +105,6 @@ impl Controller {
     }
 
     fn forget(&self, key: &Key) {
-        self.assumed.forget(key);
         lock(&self.memory.applied).retain(|(_, each), _| each != key);
         lock(&self.memory.failures).retain(|(_, each), _| each != key);
     }

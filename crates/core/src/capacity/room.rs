@@ -67,8 +67,7 @@ impl ClusterRoom {
     /// before pods before the rest), as a scheduler that spreads would.
     pub fn reserve(&mut self, shape: &PodShape, count: u32) -> u32 {
         let resources = &self.resources;
-        let free =
-            |node: &NodeRoom| resources.iter().map(|name| node.free.get(name)).collect::<Vec<_>>();
+        let free = |node: &NodeRoom| resources.iter().map(|name| node.free.get(name)).collect::<Vec<_>>();
         for reserved in 0..count {
             let roomiest = self
                 .nodes

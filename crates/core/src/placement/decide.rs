@@ -158,7 +158,8 @@ pub fn decide(
         overflow(wanted, &field, lacking(wanted, &chosen, &parts, total), &mut placed);
     }
     let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
-    let refusals = if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed, &mut shortage) };
+    let refusals =
+        if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed, &mut shortage) };
     let to_cloud = pending > 0 && wanted.may_overflow();
     Ok(Decision { placed, pending, refusals, to_cloud })
 }

@@ -140,7 +140,9 @@ fn taints_and_selectors_keep_workloads_away() {
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
-    let decision = decide(&selecting, &[cluster("a", 9), Candidate { labels: labels.into(), ..cluster("b", 2) }]).unwrap();
+    let decision =
+        decide(&selecting, &[cluster("a", 9), Candidate { labels: labels.into(), ..cluster("b", 2) }])
+            .unwrap();
     assert_eq!(counts(&decision), [("b", 1)]);
 }
 
@@ -164,7 +166,7 @@ fn sites(rooms: [i64; 5]) -> Vec<Candidate> {
         let to =
             |other: usize| (names[other].to_owned(), Duration::from_secs_f64(table[index][other] / 1000.0));
         let rtt: BTreeMap<_, _> = (0..5).filter(|other| *other != index).map(to).collect();
-        Candidate { rtt, ..cluster(names[index], rooms[index]) }
+        Candidate { rtt: rtt.into(), ..cluster(names[index], rooms[index]) }
     };
     (0..5).map(site).collect()
 }

@@ -20,7 +20,9 @@ pub(super) fn prioritise(
         .iter()
         .filter_map(|(candidate, standing)| match standing {
             Standing::Open { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
-            Standing::Closed(_) => (candidate.held > 0).then_some((*candidate, candidate.held, Room::default())),
+            Standing::Closed(_) => {
+                (candidate.held > 0).then_some((*candidate, candidate.held, Room::default()))
+            }
         })
         .collect();
     let rooms = |room: &Room| (room.cpu, room.memory);

@@ -91,7 +91,8 @@ impl Answers {
             oldest.and_then(|shape| self.all.remove(&shape));
         }
         self.uses += 1;
-        let answer = self.all.entry(shape.clone()).or_insert_with(|| Answer::count(shape, classes, resources));
+        let answer =
+            self.all.entry(shape.clone()).or_insert_with(|| Answer::count(shape, classes, resources));
         answer.used = self.uses;
         answer
     }

@@ -41,7 +41,8 @@ impl Estimate {
                 let (free, nodes) = self.top(classes, class, &fitting.need)?;
                 Some((free, &classes.get(class).key, class, nodes))
             });
-            let Some((free, _, class, nodes)) = tops.max_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)))
+            let Some((free, _, class, nodes)) =
+                tops.max_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)))
             else {
                 break;
             };
@@ -63,7 +64,11 @@ impl Estimate {
     }
 
     /// What is free on the nodes of a class.
-    pub(super) fn free<'a>(&'a self, classes: &'a Classes, class: usize) -> impl Iterator<Item = &'a Free> + 'a {
+    pub(super) fn free<'a>(
+        &'a self,
+        classes: &'a Classes,
+        class: usize,
+    ) -> impl Iterator<Item = &'a Free> + 'a {
         let base = classes.get(class).free.iter().map(|(free, nodes)| (free, i64::from(*nodes)));
         let left = base.filter(move |(free, nodes)| nodes + self.difference(class, free) > 0);
         let own = self.of(class).filter(|(_, nodes)| *nodes > 0);

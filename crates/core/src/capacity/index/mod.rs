@@ -170,7 +170,11 @@ impl ClusterIndex {
     }
 
     /// A node has changed its class or what is free on it.
-    fn moved(&mut self, before: Option<(usize, resources::Free)>, after: Option<(usize, resources::Free)>) -> bool {
+    fn moved(
+        &mut self,
+        before: Option<(usize, resources::Free)>,
+        after: Option<(usize, resources::Free)>,
+    ) -> bool {
         if before == after {
             return false;
         }
@@ -178,7 +182,9 @@ impl ClusterIndex {
         let freed = match (&before, &after) {
             (_, None) => false,
             (None, Some(_)) => true,
-            (Some((was, old)), Some((is, new))) => was != is || old.iter().zip(new).any(|(old, new)| new > old),
+            (Some((was, old)), Some((is, new))) => {
+                was != is || old.iter().zip(new).any(|(old, new)| new > old)
+            }
         };
         if let Some((class, free)) = before {
             self.classes.remove(class, &free);
@@ -213,7 +219,8 @@ impl ClusterIndex {
             return false;
         }
         self.estimate = None;
-        let freed = before.as_ref().map_or(0, |(_, owed)| *owed) > after.as_ref().map_or(0, |(_, owes)| *owes);
+        let freed =
+            before.as_ref().map_or(0, |(_, owed)| *owed) > after.as_ref().map_or(0, |(_, owes)| *owes);
         if let Some((shape, owed)) = before {
             let total = self.outstanding.get(&shape).copied().unwrap_or(0).saturating_sub(owed);
             if total == 0 {

@@ -103,7 +103,10 @@ impl Workload {
     }
 
     /// Its bound pods that do not make these requests, by node.
-    pub(super) fn to_be_replaced(&self, requests: Option<u32>) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
+    pub(super) fn to_be_replaced(
+        &self,
+        requests: Option<u32>,
+    ) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
         let others = self.bound.iter().filter(move |((_, id), _)| Some(*id) != requests);
         others.map(|((node, id), pods)| (node, *id, *pods))
     }

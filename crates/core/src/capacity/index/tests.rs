@@ -83,8 +83,7 @@ impl Told {
                 let taint = Taint { key: "t".into(), effect: "NoSchedule".into(), ..Taint::default() };
                 let taints = tainted.then_some(taint).into_iter().collect();
                 let labels = labels.into_iter().collect();
-                let facts =
-                    NodeFacts { name: name.clone(), allocatable, ready, cordoned, taints, labels };
+                let facts = NodeFacts { name: name.clone(), allocatable, ready, cordoned, taints, labels };
                 index.set_node(facts.clone());
                 self.nodes.insert(name, facts);
             }

@@ -1,9 +1,9 @@
 //! What the index answers.
 
+use super::ClusterIndex;
 use super::estimate::Estimate;
 use super::pods::Workload;
 use super::resources::{Free, clamp};
-use super::ClusterIndex;
 use crate::capacity::{Amounts, CPU, ClusterRoom, MEMORY, PodShape, Shape, Shortage};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,8 @@ impl ClusterIndex {
         let requests = self.requests.id(&shape.requests);
         let settled = own.map_or(0, |own| own.settled(requests));
         let held = own.and_then(|own| own.held.as_ref()).map_or(0, |(_, replicas)| *replicas);
-        let alone = own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(requests).next().is_none());
+        let alone =
+            own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(requests).next().is_none());
         let room = if self.is_pinned(shape) {
             let room = self.counted(uid, shape);
             let free = room.free(shape);
@@ -105,8 +106,7 @@ impl ClusterIndex {
         let largest: Vec<i128> = largest.into_iter().map(i128::from).collect();
         let largest = self.resources.amounts(&largest);
         let lacking = |(name, need): (&str, i64)| (name.to_owned(), need, largest.get(name));
-        shortage.lacking =
-            shape.requests.iter().map(lacking).filter(|(_, need, most)| need > most).collect();
+        shortage.lacking = shape.requests.iter().map(lacking).filter(|(_, need, most)| need > most).collect();
         shortage
     }
 
@@ -119,7 +119,8 @@ impl ClusterIndex {
         let estimate = self.estimated(Some(uid), shape);
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
         let open = self.classes.iter().zip(&answer.fitting.open).filter(|(_, open)| **open);
-        let base = open.flat_map(|(class, _)| class.free.iter().map(|(free, nodes)| (free, i64::from(*nodes))));
+        let base =
+            open.flat_map(|(class, _)| class.free.iter().map(|(free, nodes)| (free, i64::from(*nodes))));
         let mut sum = vec![0i128; self.resources.len()];
         for (free, nodes) in base.chain(estimate.differences(&answer.fitting)) {
             for (sum, milli) in sum.iter_mut().zip(free) {
@@ -133,7 +134,8 @@ impl ClusterIndex {
     #[must_use]
     pub fn summary(&self) -> ClusterSummary {
         let slots = self.resources.len();
-        let (mut capacity, mut allocated, mut available) = (vec![0i128; slots], vec![0; slots], vec![0; slots]);
+        let (mut capacity, mut allocated, mut available) =
+            (vec![0i128; slots], vec![0; slots], vec![0; slots]);
         let mut summary =
             ClusterSummary { pending_pods: self.pending, pods: self.pods.len(), ..ClusterSummary::default() };
         let anything = Shape::from(PodShape::default());
@@ -258,4 +260,3 @@ impl ClusterIndex {
         Some(self.classes.get(class).key.clone())
     }
 }
-

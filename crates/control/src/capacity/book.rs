@@ -1,0 +1,196 @@
+//! The book itself: clusters, claims, and how the ones follow from the others.
+
+use super::claims::{Assumed, Claim, Entry, Owner};
+use super::waiting::Waiting;
+use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Shape, Shortage, View};
+use portolan_runtime::{Change, Key};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Room and reservations of the whole fleet.
+#[derive(Debug, Default)]
+pub struct Book {
+    pub(super) clusters: BTreeMap<String, Cluster>,
+    claims: BTreeMap<String, Entry>,
+    uids: BTreeMap<Owner, String>,
+    awaited: BTreeSet<&'static str>,
+    pub(super) waiting: Waiting,
+    pub(super) epoch: u64,
+}
+
+/// A cluster, and which of its watches may write to it.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    pub(super) index: ClusterIndex,
+    pub(super) epoch: u64,
+}
+
+impl Book {
+    /// Whether the claims of all kinds are known.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
+    /// Takes a change of a kind of workloads. Whoever keeps an index of the kind lets the ledger know first.
+    pub fn take<T>(&mut self, kind: &'static str, change: &Change<T>, claim: impl Fn(&T) -> Claim) {
+        match change {
+            Change::Set(key, object) => self.record(Owner { kind, key: key.clone() }, claim(object)),
+            Change::Gone(key) => self.gone(&Owner { kind, key: key.clone() }),
+            Change::Listed(all) => {
+                let of_kind = self.uids.keys().filter(|owner| owner.kind == kind);
+                let gone: Vec<_> = of_kind.filter(|owner| !all.contains_key(&owner.key)).cloned().collect();
+                gone.iter().for_each(|owner| self.gone(owner));
+                for (key, object) in all {
+                    self.record(Owner { kind, key: key.clone() }, claim(object));
+                }
+                self.awaited.remove(kind);
+            }
+        }
+    }
+
+    /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
+    pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
+        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index.view(uid, shape));
+        view.unwrap_or_else(|| View { held: self.held(cluster, uid), ..View::default() })
+    }
+
+    /// How many replicas a workload holds in a cluster.
+    #[must_use]
+    pub fn held(&self, cluster: &str, uid: &str) -> u32 {
+        let entry = self.claims.get(uid);
+        let held =
+            entry.map(|entry| entry.assumed.as_ref().map_or(&entry.recorded.held, |assumed| &assumed.held));
+        held.and_then(|held| held.get(cluster).copied()).unwrap_or(0)
+    }
+
+    /// Why no replica fits in a cluster any more when `more` of the workload have found their place there.
+    pub fn shortage(&mut self, cluster: &str, uid: &str, shape: &Shape, more: u32) -> Shortage {
+        let cluster = self.clusters.get_mut(cluster);
+        cluster.map(|cluster| cluster.index.shortage(uid, shape, more)).unwrap_or_default()
+    }
+
+    /// All that is free in a cluster for a workload, on nodes that take its shape.
+    pub fn free(&mut self, cluster: &str, uid: &str, shape: &Shape) -> Amounts {
+        let cluster = self.clusters.get_mut(cluster);
+        cluster.map(|cluster| cluster.index.free(uid, shape)).unwrap_or_default()
+    }
+
+    /// A cluster in numbers, once it is known.
+    #[must_use]
+    pub fn summary(&self, cluster: &str) -> Option<ClusterSummary> {
+        self.clusters.get(cluster).map(|cluster| cluster.index.summary())
+    }
+
+    /// Takes a decision for granted: from now on the workload holds this, until its object comes back with another
+    /// version. `decided_on` is the version that the decision was taken on; answers whether that is still the last one
+    /// known. If not, nothing is held, and the decision is to be taken anew.
+    #[must_use]
+    pub fn assume(
+        &mut self,
+        uid: &str,
+        decided_on: Option<&str>,
+        shape: &Shape,
+        held: BTreeMap<String, u32>,
+    ) -> bool {
+        let current = |entry: &Entry| entry.recorded.version.as_deref() == decided_on;
+        if !self.claims.get(uid).is_some_and(current) {
+            return false;
+        }
+        self.change(uid, |entry| entry.assumed = Some(Assumed { shape: shape.clone(), held }));
+        true
+    }
+
+    /// A decision could not be written: the workload holds what its object says.
+    pub fn retract(&mut self, uid: &str) {
+        if self.claims.get(uid).is_some_and(|entry| entry.assumed.is_some()) {
+            self.change(uid, |entry| entry.assumed = None);
+        }
+    }
+
+    pub(super) fn expect(&mut self, kind: &'static str) {
+        self.awaited.insert(kind);
+    }
+
+    /// The workload with this uid.
+    pub(super) fn owner(&self, uid: &str) -> Option<&Owner> {
+        self.claims.get(uid).map(|entry| &entry.owner)
+    }
+
+    /// What a claim holds in a cluster that is new to the book.
+    pub(super) fn claims_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
+        let held = |(uid, entry): (&String, &Entry)| {
+            let (shape, held) = entry.holds()?;
+            Some((uid.clone(), shape.clone(), *held.get(cluster)?))
+        };
+        self.claims.iter().filter_map(held).collect()
+    }
+
+    fn record(&mut self, owner: Owner, claim: Claim) {
+        let uid = claim.uid.clone();
+        // A namesake that was made anew has another uid.
+        if self.uids.get(&owner).is_some_and(|known| *known != uid) {
+            self.gone(&owner);
+        }
+        self.waiting.set(&owner, claim.waits.then_some(claim.shape.as_ref()).flatten());
+        if !self.claims.contains_key(&uid) {
+            let recorded = Claim { held: BTreeMap::new(), ..claim.clone() };
+            self.uids.insert(owner.clone(), uid.clone());
+            self.claims.insert(uid.clone(), Entry { owner, recorded, assumed: None });
+        }
+        self.change(&uid, |entry| {
+            if entry.recorded.version != claim.version {
+                entry.assumed = None;
+            }
+            entry.recorded = claim;
+        });
+    }
+
+    fn gone(&mut self, owner: &Owner) {
+        self.waiting.set(owner, None);
+        if let Some(uid) = self.uids.remove(owner) {
+            self.change(&uid, |entry| {
+                entry.assumed = None;
+                entry.recorded.held.clear();
+            });
+            self.claims.remove(&uid);
+        }
+    }
+
+    /// Changes an entry, and what it holds in clusters along with it.
+    fn change(&mut self, uid: &str, change: impl FnOnce(&mut Entry)) {
+        let Some(entry) = self.claims.get_mut(uid) else { return };
+        let before: Vec<String> =
+            entry.holds().map(|(_, held)| held.keys().cloned().collect()).unwrap_or_default();
+        change(entry);
+        let holds = entry.holds();
+        let after = holds.map(|(_, held)| held);
+        for name in before.iter().filter(|name| after.is_none_or(|after| !after.contains_key(*name))) {
+            if let Some(cluster) = self.clusters.get_mut(name)
+                && cluster.index.release(uid)
+            {
+                self.waiting.freed(name);
+            }
+        }
+        for (shape, (name, replicas)) in
+            holds.into_iter().flat_map(|(shape, held)| held.iter().map(move |each| (shape, each)))
+        {
+            if let Some(cluster) = self.clusters.get_mut(name)
+                && cluster.index.hold(uid, shape, *replicas)
+            {
+                self.waiting.freed(name);
+            }
+        }
+    }
+}
+
+impl Owner {
+    /// The owner of this kind and key.
+    #[must_use]
+    pub fn new(kind: &'static str, key: &Key) -> Self {
+        Self { kind, key: key.clone() }
+    }
+}
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

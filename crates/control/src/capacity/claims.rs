@@ -1,0 +1,54 @@
+//! What workloads hold, by what the API says and by what was decided since.
+
+use portolan_core::capacity::Shape;
+use portolan_runtime::Key;
+use std::collections::BTreeMap;
+
+/// A workload of the hub.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace and name.
+    pub key: Key,
+}
+
+/// What a workload holds, as its object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The uid of the workload, which its pods in members carry as label.
+    pub uid: String,
+    /// The version of the object.
+    pub version: Option<String>,
+    /// What one replica needs. A workload whose template cannot be read has none and holds nothing.
+    pub shape: Option<Shape>,
+    /// How many replicas it holds in which cluster.
+    pub held: BTreeMap<String, u32>,
+    /// Whether it has replicas that wait for room.
+    pub waits: bool,
+}
+
+/// A claim, and the decision that will replace it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) owner: Owner,
+    pub(super) recorded: Claim,
+    pub(super) assumed: Option<Assumed>,
+}
+
+/// A decision on its way to the API.
+#[derive(Clone, Debug)]
+pub(super) struct Assumed {
+    pub(super) shape: Shape,
+    pub(super) held: BTreeMap<String, u32>,
+}
+
+impl Entry {
+    /// What counts now.
+    pub(super) fn holds(&self) -> Option<(&Shape, &BTreeMap<String, u32>)> {
+        match &self.assumed {
+            Some(assumed) => Some((&assumed.shape, &assumed.held)),
+            None => self.recorded.shape.as_ref().map(|shape| (shape, &self.recorded.held)),
+        }
+    }
+}

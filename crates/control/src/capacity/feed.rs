@@ -1,0 +1,112 @@
+//! What a member's watches tell the ledger.
+
+use super::Ledger;
+use super::book::{Book, Cluster};
+use portolan_core::capacity::{ClusterIndex, NodeFacts, PodFacts};
+use portolan_runtime::{Change, Key};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The right to tell the ledger what a cluster has. It ends when the cluster is opened anew or this is dropped; then the
+/// cluster has no room until it is told again.
+#[derive(Debug)]
+pub struct ClusterFeed {
+    ledger: Ledger,
+    cluster: String,
+    epoch: u64,
+    listed: Listed,
+}
+
+/// Whether the nodes and pods of a cluster have been listed.
+#[derive(Clone, Debug, Default)]
+pub struct Listed(Arc<[AtomicBool; 2]>);
+
+impl Listed {
+    /// Whether both have been.
+    #[must_use]
+    pub fn all(&self) -> bool {
+        self.0.iter().all(|each| each.load(Ordering::Acquire))
+    }
+}
+
+impl Ledger {
+    /// Opens a cluster: what was told of it before is forgotten, what workloads hold there stands.
+    #[must_use]
+    pub fn open(&self, cluster: &str) -> Arc<ClusterFeed> {
+        let epoch = self.transact(|book| {
+            book.epoch += 1;
+            let mut index = ClusterIndex::default();
+            for (uid, shape, replicas) in book.claims_of(cluster) {
+                index.hold(&uid, &shape, replicas);
+            }
+            book.clusters.insert(cluster.to_owned(), Cluster { index, epoch: book.epoch });
+            book.epoch
+        });
+        let (ledger, cluster, listed) = (self.clone(), cluster.to_owned(), Listed::default());
+        Arc::new(ClusterFeed { ledger, cluster, epoch, listed })
+    }
+}
+
+impl ClusterFeed {
+    /// Whether all has been listed once.
+    #[must_use]
+    pub fn listed(&self) -> Listed {
+        self.listed.clone()
+    }
+
+    /// Takes a change of nodes.
+    pub fn nodes(&self, change: Change<NodeFacts>) {
+        self.tell(|index| match change {
+            Change::Set(_, node) => index.set_node(node),
+            Change::Gone(key) => index.remove_node(&key.name),
+            Change::Listed(all) => {
+                let known = index.node_names().filter(|name| !all.contains_key(&Key::cluster(name)));
+                let gone: Vec<String> = known.map(str::to_owned).collect();
+                gone.iter().for_each(|name| _ = index.remove_node(name));
+                all.into_values().fold(false, |freed, node| index.set_node(node) || freed)
+            }
+        });
+        self.listed.0[0].fetch_or(true, Ordering::AcqRel);
+    }
+
+    /// Takes a change of pods.
+    pub fn pods(&self, change: Change<PodFacts>) {
+        self.tell(|index| match change {
+            Change::Set(key, pod) => index.set_pod(&key.to_string(), pod),
+            Change::Gone(key) => index.remove_pod(&key.to_string()),
+            Change::Listed(all) => {
+                let listed: BTreeSet<String> = all.keys().map(ToString::to_string).collect();
+                let known = index.pod_keys().filter(|key| !listed.contains(*key));
+                let gone: Vec<String> = known.map(str::to_owned).collect();
+                let freed = gone.iter().fold(false, |freed, key| index.remove_pod(key) || freed);
+                all.into_iter().fold(freed, |freed, (key, pod)| index.set_pod(&key.to_string(), pod) || freed)
+            }
+        });
+        self.listed.0[1].fetch_or(true, Ordering::AcqRel);
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut ClusterIndex) -> bool) {
+        self.ledger.transact(|book: &mut Book| {
+            let Some(cluster) = book.clusters.get_mut(&self.cluster) else { return };
+            if cluster.epoch != self.epoch {
+                return;
+            }
+            if change(&mut cluster.index) {
+                book.waiting.freed(&self.cluster);
+            } else {
+                book.waiting.changed(&self.cluster);
+            }
+        });
+    }
+}
+
+impl Drop for ClusterFeed {
+    fn drop(&mut self) {
+        self.ledger.transact(|book| {
+            if book.clusters.get(&self.cluster).is_some_and(|cluster| cluster.epoch == self.epoch) {
+                book.clusters.remove(&self.cluster);
+            }
+        });
+    }
+}

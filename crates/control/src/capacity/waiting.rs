@@ -1,0 +1,105 @@
+//! Who waits for room, and who is told when some appears.
+
+use super::{Book, Ledger, Owner};
+use portolan_core::capacity::Shape;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Changes of room come in bursts; one look after this long serves them all.
+const ROOM_SETTLES: Duration = Duration::from_millis(100);
+
+/// So many are woken at once; the others wait for the next round, in which those before them may have taken the room.
+const AT_ONCE: usize = 256;
+
+/// Who waits, and what has changed.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    by_shape: BTreeMap<Shape, BTreeSet<Owner>>,
+    shapes: BTreeMap<Owner, Shape>,
+    /// Clusters that have changed, and whether there may be more room.
+    changed: BTreeMap<String, bool>,
+    /// Those that are to be woken, after the one that was woken last.
+    backlog: BTreeSet<Owner>,
+    last: Option<Owner>,
+}
+
+impl Waiting {
+    /// A workload waits for room for this shape, or for none.
+    pub(super) fn set(&mut self, owner: &Owner, shape: Option<&Shape>) {
+        if self.shapes.get(owner) == shape {
+            return;
+        }
+        if let Some(before) = self.shapes.remove(owner)
+            && let Some(owners) = self.by_shape.get_mut(&before)
+        {
+            owners.remove(owner);
+            if owners.is_empty() {
+                self.by_shape.remove(&before);
+            }
+        }
+        if let Some(shape) = shape {
+            self.shapes.insert(owner.clone(), shape.clone());
+            self.by_shape.entry(shape.clone()).or_default().insert(owner.clone());
+        }
+    }
+
+    /// There may be more room in a cluster.
+    pub(super) fn freed(&mut self, cluster: &str) {
+        match self.changed.get_mut(cluster) {
+            Some(freed) => *freed = true,
+            None => _ = self.changed.insert(cluster.to_owned(), true),
+        }
+    }
+
+    /// The room of a cluster has changed.
+    pub(super) fn changed(&mut self, cluster: &str) {
+        if !self.changed.contains_key(cluster) {
+            self.changed.insert(cluster.to_owned(), false);
+        }
+    }
+
+    /// Whether somebody may have to be woken.
+    pub(super) fn is_stirred(&self) -> bool {
+        !self.changed.is_empty() || !self.backlog.is_empty()
+    }
+}
+
+impl Book {
+    /// Those who are to look again, at most so many at once: who has replicas without a node in a cluster that has
+    /// changed, and who waits for room where some has appeared that their replicas fit in.
+    fn woken(&mut self) -> Vec<Owner> {
+        for (name, freed) in std::mem::take(&mut self.waiting.changed) {
+            let Some(cluster) = self.clusters.get_mut(&name) else { continue };
+            if freed {
+                for (shape, owners) in &self.waiting.by_shape {
+                    if cluster.index.view("", shape).room.fits > 0 {
+                        self.waiting.backlog.extend(owners.iter().cloned());
+                    }
+                }
+            }
+            let unsettled: Vec<String> = cluster.index.unsettled().map(str::to_owned).collect();
+            let owners: Vec<Owner> = unsettled.iter().filter_map(|uid| self.owner(uid)).cloned().collect();
+            self.waiting.backlog.extend(owners);
+        }
+        let waiting = &mut self.waiting;
+        let after = waiting.last.take();
+        let later = waiting.backlog.iter().filter(|owner| after.as_ref().is_none_or(|last| *owner > last));
+        let earlier =
+            waiting.backlog.iter().filter(|owner| after.as_ref().is_some_and(|last| *owner <= last));
+        let woken: Vec<Owner> = later.chain(earlier).take(AT_ONCE).cloned().collect();
+        for owner in &woken {
+            waiting.backlog.remove(owner);
+        }
+        waiting.last = woken.last().cloned();
+        woken
+    }
+}
+
+/// Tells for ever who is to look again because room has changed.
+pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
+    loop {
+        ledger.stirred.notified().await;
+        tokio::time::sleep(ROOM_SETTLES).await;
+        ledger.transact(Book::woken).iter().for_each(&wake);
+    }
+}
