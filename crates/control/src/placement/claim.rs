@@ -44,7 +44,7 @@ impl Controller {
                 let mut status = workload.object.status.clone().unwrap_or_default();
                 status.reservation = self.reservation(&workload, &status);
                 // The new version comes through the watch, and brings us back.
-                self.write_status(key, &workload, status).await?;
+                self.write_status(&workload, status).await?;
                 Ok(Some(Next::After(CLAIMING)))
             }
             _ => Ok(Some(Next::After(CLAIMING))),

@@ -85,14 +85,14 @@ impl Controller {
             Decided::So(seen, decision) => (seen, decision),
             Decided::Not(reason, message) => {
                 let told = undecided(&workload, reason, &message, &self.clock.time());
-                self.write_status(&key, &workload, told).await?;
+                self.write_status(&workload, told).await?;
                 return Ok(Next::Done);
             }
         };
         let failures = self.failures(&key, &workload, &decision);
         let mut new = status(&workload, &decision, &seen, &failures, &self.clock.time());
         new.reservation = self.reservation(&workload, &new);
-        let Some(reserved) = self.write_status(&key, &workload, new).await? else { return Ok(Next::Done) };
+        let Some(reserved) = self.write_status(&workload, new).await? else { return Ok(Next::Done) };
         if workload.object.spec.paused {
             return Ok(Next::Done);
         }
@@ -149,7 +149,6 @@ impl Controller {
     /// Nothing means that the workload has changed meanwhile: whoever changed it brings us back.
     pub(super) async fn write_status(
         &self,
-        key: &Key,
         workload: &Workload,
         status: MultiClusterDeploymentStatus,
     ) -> Result<Option<MultiClusterDeployment>, CallError> {

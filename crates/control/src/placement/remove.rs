@@ -49,7 +49,7 @@ impl Controller {
             return Ok(Next::After(AWAITING_DELETION));
         }
         if !away.is_empty() {
-            self.tell_awaited(key, workload, &away).await?;
+            self.tell_awaited(workload, &away).await?;
             return Ok(Next::After(AWAITING_RETURN));
         }
         self.forget(key);
@@ -90,7 +90,7 @@ impl Controller {
         copy::take_away::<Deployment>(&self.term, member, key, copy.sight()).await
     }
 
-    async fn tell_awaited(&self, key: &Key, workload: &Workload, away: &[String]) -> Result<(), CallError> {
+    async fn tell_awaited(&self, workload: &Workload, away: &[String]) -> Result<(), CallError> {
         let mut status = workload.object.status.clone().unwrap_or_default();
         let message = format!(
             "deletion waits for {}, which cannot be reached: its copy goes when it returns, or with its ForeignCluster",
@@ -99,7 +99,7 @@ impl Controller {
         let generation = workload.object.metadata.generation;
         let finding = Finding::new(ConditionType::Ready, false, "AwaitingMember", message);
         if conditions::set(&mut status.conditions, finding, generation, self.clock.time().0) {
-            self.write_status(key, workload, status).await?;
+            self.write_status(workload, status).await?;
         }
         Ok(())
     }
