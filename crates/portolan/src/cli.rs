@@ -38,13 +38,11 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Ends the demo after this many seconds at the latest; it exits 0 only if all that it shows came true.
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub(crate) seconds: u64,
-
-    /// The seed of everything that is random in the demo.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    /// Runs unattended and ends after this many seconds at the latest; it exits 0 only if all that it shows came true.
+    ///
+    /// Without it, on a terminal, the clusters stay for kubectl until Ctrl-C.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]

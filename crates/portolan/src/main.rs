@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod failure;
 mod output;
+mod place;
 mod signals;
 
 use clap::Parser;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 #[derive(Args)]
 pub(crate) struct GenerateArgs {
@@ -90,8 +91,7 @@ fn command_line() -> Result<String> {
 
 /// What a command of ours prints when asked for help.
 pub(crate) fn help(package: &str, path: &[String]) -> Result<String> {
-    let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", package, "--"])
+    let output = Command::new(program(package)?)
         .args(path)
         .arg("--help")
         .env("COLUMNS", "100")
@@ -101,6 +101,25 @@ pub(crate) fn help(package: &str, path: &[String]) -> Result<String> {
         bail!("`{package} {} --help`: {}", path.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The file of a program of ours, as it is in the tree now.
+fn program(package: &str) -> Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    if package == env!("CARGO_PKG_NAME") {
+        return Ok(this);
+    }
+    // All packages are selected for the same features, and so the same builds, as in the tests.
+    let build = ["build", "--quiet", "--workspace", "--bin", package];
+    static BUILT: OnceLock<bool> = OnceLock::new();
+    let built = *BUILT.get_or_init(|| {
+        let status = Command::new(env!("CARGO")).args(build).current_dir(root()).status();
+        status.is_ok_and(|status| status.success())
+    });
+    if !built {
+        bail!("`cargo {}` failed", build.join(" "));
+    }
+    Ok(this.with_file_name(package))
 }
 
 /// The names under "Commands:" in a help text.

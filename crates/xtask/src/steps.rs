@@ -1,6 +1,7 @@
 //! Running programs one after the other, each announced and timed.
 
 use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ impl Steps {
     }
 
     /// Runs `cargo` with these arguments as a step.
-    pub(crate) fn cargo(&mut self, name: &str, arguments: &[&str]) -> Result<()> {
+    pub(crate) fn cargo(&mut self, name: &str, arguments: &[impl AsRef<OsStr>]) -> Result<()> {
         self.step(name, || run(Command::new(env!("CARGO")).args(arguments)))
     }
 

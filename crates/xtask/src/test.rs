@@ -1,10 +1,11 @@
 //! All checks and all tests, from the cheapest up.
 
-use crate::steps::Steps;
+use crate::steps::{Steps, root};
 use crate::{deny, docs, generate};
 use anyhow::{Result, bail};
 use clap::Args;
 use portolan_lab::parts::{DEFAULT_KUBERNETES, Parts};
+use serde_json::Value;
 use std::process::Command;
 
 #[derive(Args)]
@@ -31,9 +32,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
             Ok(())
         })?;
     }
-    let on_the_lab = ["--exclude", "portolan-lab", "--exclude", "portolan-tests"];
-    steps.cargo("unit tests", &[&["test", "--quiet", "--workspace"], &on_the_lab[..]].concat())?;
-    steps.cargo("sandbox tests", &["test", "--package", "portolan-tests", "--lib", "--test", "sandbox"])?;
+    let (on_the_lab, others): (Vec<String>, Vec<String>) =
+        test_targets()?.into_iter().partition(|target| target.starts_with("lab"));
+    steps.cargo(
+        "unit tests",
+        &selecting(&["--quiet", "--lib", "--bins"], &others, |name| name != "sandbox"),
+    )?;
+    steps.cargo("sandbox tests", &selecting(&[], &others, |name| name == "sandbox"))?;
     steps.step("generated files", || generate::run(&generate::GenerateArgs::checking()))?;
     steps.step("documentation", docs::run)?;
     if !with_lab {
@@ -44,18 +49,48 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
             bail!("CI may not skip the lab: run it as root");
         }
     } else {
-        lab(&mut steps)?;
+        lab(&mut steps, &on_the_lab)?;
     }
     steps.summary();
     Ok(())
 }
 
 /// Tests on real Kubernetes: the lab itself, then Portolan on it.
-fn lab(steps: &mut Steps) -> Result<()> {
-    let one_by_one = ["--", "--test-threads=1", "--nocapture"];
-    steps.cargo("the lab", &[&["test", "--package", "portolan-lab"], &one_by_one[..]].concat())?;
-    let portolan = ["test", "--package", "portolan-tests", "--test", "lab"];
-    steps.cargo("Portolan on the lab", &[&portolan[..], &one_by_one[..]].concat())
+fn lab(steps: &mut Steps, targets: &[String]) -> Result<()> {
+    let mut arguments = selecting(&[], targets, |_| true);
+    arguments.extend(["--", "--test-threads=1", "--nocapture"].map(str::to_owned));
+    steps.cargo("the lab, and Portolan on it", &arguments)
+}
+
+/// The arguments of a `cargo test` of some targets.
+///
+/// All packages are selected, whichever the targets belong to: with another selection cargo would choose other features
+/// of shared dependencies, and build those once more.
+fn selecting(kinds: &[&str], targets: &[String], wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["test", "--workspace"].iter().chain(kinds).map(|word| (*word).to_owned()).collect();
+    for target in targets.iter().filter(|target| wanted(target)) {
+        arguments.extend(["--test".to_owned(), target.clone()]);
+    }
+    arguments
+}
+
+/// The names of all integration tests of the workspace; those on real Kubernetes begin with `lab`.
+fn test_targets() -> Result<Vec<String>> {
+    let arguments = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output()?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    let tests = targets.filter(|target| target["kind"][0] == "test");
+    let mut names: Vec<String> =
+        tests.filter_map(|target| target["name"].as_str()).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 fn is_root() -> Result<bool> {

@@ -2,7 +2,10 @@
 
 mod conformance;
 mod crds;
+mod fleet;
+mod partition;
 mod placement;
+mod policies;
 
 use anyhow::{Context, Result};
 use portolan_lab::Cluster;

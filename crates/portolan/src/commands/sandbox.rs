@@ -2,13 +2,11 @@
 
 use crate::cli::SandboxUpArgs;
 use crate::failure::Failure;
+use crate::place::Place;
 use crate::{output, signals};
 use jiff::Timestamp;
-use portolan_sandbox::{ClusterConfig, NodeConfig, Served, World, WorldConfig, kubeconfig};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use portolan_sandbox::{ClusterConfig, NodeConfig, World, WorldConfig};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 
 pub(super) fn up(args: &SandboxUpArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -34,12 +32,12 @@ async fn serve(args: &SandboxUpArgs) -> Result<(), Failure> {
                 .hint("another program may use that port; leave --port out to take free ones")
         })?);
     }
-    let place = Place::new(args.kubeconfig.as_deref())?;
+    let place = Place::new("sandbox", args.kubeconfig.as_deref())?;
     place.write(&served)?;
     let names =
         served.iter().map(|each| format!("  {}  {}\n", each.cluster(), each.url())).collect::<String>();
     eprint!("{} clusters are up, {} nodes each:\n{names}\n", args.clusters, args.nodes);
-    output::data(&format!("export KUBECONFIG={}\n", place.file.display()))?;
+    output::data(&format!("export KUBECONFIG={}\n", place.file().display()))?;
     eprintln!("\nTry `kubectl --context c1 get nodes`. Ctrl-C ends it; nothing is kept.");
     signals::stopped().await
 }
@@ -55,43 +53,4 @@ fn address(port: Option<u16>, index: u16) -> Result<SocketAddr, Failure> {
         })?,
     };
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-}
-
-/// Where the kubeconfig is; what was made for it goes with it.
-struct Place {
-    file: PathBuf,
-    made: Option<PathBuf>,
-}
-
-impl Place {
-    fn new(asked: Option<&Path>) -> Result<Self, Failure> {
-        if let Some(file) = asked {
-            return Ok(Self { file: std::path::absolute(file)?, made: None });
-        }
-        let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let folder = base.join(format!("portolan-sandbox-{}", std::process::id()));
-        fs::create_dir_all(&folder)
-            .map_err(|error| Failure::other(format!("cannot make {}: {error}", folder.display())))?;
-        Ok(Self { file: folder.join("kubeconfig"), made: Some(folder) })
-    }
-
-    /// Writes the kubeconfig so that only its owner can read the tokens in it.
-    fn write(&self, served: &[Served]) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(&kubeconfig(served)).map_err(Failure::other)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&self.file).and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::other(format!("cannot write {}: {error}", self.file.display())))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.made {
-            // It is in a place for temporary files; what stays there does no harm.
-            let _ = fs::remove_dir_all(folder);
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The fleet of the demo: the five sites of the mck8s paper, with their sizes, and a hub.
 
+use super::live;
 use crate::failure::Failure;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -10,10 +11,11 @@ use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_runtime::{Seed, Term};
-use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, World, WorldConfig};
+use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, Served, World, WorldConfig};
 use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// Site, CPUs and memory of each of its five nodes.
 const SITES: [(&str, &str, &str, &str); 5] = [
@@ -42,7 +44,8 @@ pub(super) const NAMESPACE: &str = "demo";
 pub(super) struct Fleet {
     pub(super) hub: Client,
     world: World,
-    controller: JoinHandle<()>,
+    served: Vec<Served>,
+    _tasks: JoinSet<()>,
 }
 
 impl Fleet {
@@ -54,13 +57,22 @@ impl Fleet {
             apply(&user, &serde_json::to_value(crd).map_err(Failure::other)?).await?;
         }
         apply(&user, &namespace()).await?;
+        let mut served = vec![serve(&hub).await?];
         for (index, (name, site, cpu, memory)) in SITES.into_iter().enumerate() {
             let member = world.add_cluster(ClusterConfig::named(name).nodes(5, NodeConfig::new(cpu, memory)));
             apply(&member.client("user"), &namespace()).await?;
+            served.push(serve(&member).await?);
             apply(&user, &foreign_cluster(index, name, site)).await?;
         }
-        let controller = tokio::spawn(control(world.clone(), hub.clone(), Seed::new(seed)));
-        Ok(Self { hub: user, world, controller })
+        let mut tasks = JoinSet::new();
+        tasks.spawn(control(world.clone(), hub.clone(), Seed::new(seed)));
+        tasks.spawn(live::follow(user.clone()));
+        Ok(Self { hub: user, world, served, _tasks: tasks })
+    }
+
+    /// The clusters as kubectl reaches them, the hub first.
+    pub(super) fn served(&self) -> &[Served] {
+        &self.served
     }
 
     /// Cuts the controllers off from a member.
@@ -86,10 +98,11 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        self.controller.abort();
-    }
+/// Serves a cluster to kubectl on a free port of this machine's own.
+async fn serve(cluster: &Cluster) -> Result<Served, Failure> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let served = cluster.serve("kubectl", address).await;
+    served.map_err(|error| Failure::other(format!("cannot serve cluster {}: {error}", cluster.name())))
 }
 
 /// The sites, as lines for people.

@@ -1,19 +1,54 @@
 //! `portolan demo`: placement at work on clusters inside this process.
 
 mod fleet;
+mod live;
 mod show;
 mod story;
 
 use crate::cli::DemoArgs;
 use crate::failure::Failure;
+use crate::place::Place;
+use crate::signals;
+use fleet::Fleet;
+use std::io::IsTerminal;
 use std::time::Duration;
+
+/// How long the story may take if the user gives no limit.
+const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let limit = Duration::from_secs(args.seconds);
-    match runtime.block_on(async { tokio::time::timeout(limit, story::tell(args.seed)).await }) {
-        Ok(told) => told,
-        Err(_) => Err(Failure::other(format!("the demo was not done within {} s", limit.as_secs()))
-            .hint("a slow machine needs longer: give --seconds")),
+    runtime.block_on(show(args))
+}
+
+async fn show(args: &DemoArgs) -> Result<(), Failure> {
+    let limit = args.seconds.map_or(LIMIT, Duration::from_secs);
+    // Somebody who watches may want to look around afterwards; a script wants to go on.
+    let stays = args.seconds.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    // Tokens and keys come from the seed, so it must not be guessed.
+    let seed = getrandom::u64()
+        .map_err(|error| Failure::other(format!("the system gives no randomness: {error}")))?;
+    let told = async {
+        let fleet = Fleet::start(seed).await?;
+        let place = Place::new("demo", None)?;
+        place.write(fleet.served())?;
+        show::say(&format!(
+            "While it runs, look at it from another terminal:\n   export KUBECONFIG={}; kubectl --context hub get mcd -A",
+            place.file().display()
+        ));
+        story::tell(&fleet).await?;
+        Ok::<_, Failure>((fleet, place))
+    };
+    let (_fleet, _place) = match tokio::time::timeout(limit, told).await {
+        Ok(told) => told?,
+        Err(_) => {
+            return Err(Failure::other(format!("the demo was not done within {} s", limit.as_secs()))
+                .hint("a slow machine needs longer: give --seconds"));
+        }
+    };
+    if stays {
+        show::say("The clusters stay until Ctrl-C: apply, scale and delete what you like by kubectl.");
+        signals::stopped().await?;
     }
+    Ok(())
 }

@@ -20,6 +20,11 @@ pub(super) fn say(text: &str) {
     println!("   {text}");
 }
 
+/// Says what is happening to a workload.
+pub(super) fn happens(workload: &str, what: &str) {
+    println!("   {DIM}· {workload:<12} {what}{RESET}");
+}
+
 /// Says that something came true.
 pub(super) fn came_true(text: &str, after: std::time::Duration) {
     println!("   {GREEN}✓{RESET} {text} {DIM}({:.1} s){RESET}", after.as_secs_f64());

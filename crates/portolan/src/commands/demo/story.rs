@@ -36,8 +36,7 @@ spec:
 const APPS: [&str; 4] = ["mcd-app-2", "roomy", "greedy", "neighbourly"];
 
 /// Tells the story; an error is what did not come true.
-pub(super) async fn tell(seed: u64) -> Result<(), Failure> {
-    let fleet = Fleet::start(seed).await?;
+pub(super) async fn tell(fleet: &Fleet) -> Result<(), Failure> {
     let story = Story { fleet };
     show::chapter(1, "A hub and the five sites of the mck8s paper, all inside this process");
     story.members().await?;
@@ -59,11 +58,11 @@ pub(super) async fn tell(seed: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-struct Story {
-    fleet: Fleet,
+struct Story<'a> {
+    fleet: &'a Fleet,
 }
 
-impl Story {
+impl Story<'_> {
     async fn members(&self) -> Result<(), Failure> {
         let api: Api<ForeignCluster> = Api::all(self.fleet.hub.clone());
         let all_ready = |list: &Vec<ForeignCluster>| {

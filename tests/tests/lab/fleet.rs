@@ -1,0 +1,196 @@
+//! A hub and members on the lab, with Portolan's own binary at work in the hub's network.
+
+use super::kubectl_apply;
+use anyhow::{Context, Result, ensure};
+use portolan_lab::{Cluster, Lab, Seen, until};
+use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Longer than anything takes that works.
+pub(super) const LONG: Duration = Duration::from_secs(90);
+/// How often to look.
+pub(super) const OFTEN: Duration = Duration::from_millis(200);
+
+const PID: &str = "/lab/run/portolan.pid";
+
+/// Cluster `c1` is the hub; the others are its members.
+pub(super) struct Fleet {
+    pub(super) lab: Lab,
+}
+
+impl Fleet {
+    /// Starts the clusters and makes the members known to the hub; more of each ForeignCluster by `describe`.
+    pub(super) async fn start(members: u32, describe: impl Fn(&str) -> Value) -> Result<Self> {
+        let fleet = Self { lab: Lab::builder().clusters(members + 1).start().await? };
+        let hub = fleet.hub()?;
+        let crds = portolan_api::crds().iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+        kubectl_apply(hub, &crds).await?;
+        hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).await?;
+        hub.kubectl(&["create", "namespace", "portolan"]).await?;
+        kubectl_apply(hub, &[open_namespace()]).await?;
+        for member in fleet.members() {
+            kubectl_apply(member, &[open_namespace()]).await?;
+            let path = member.kubeconfig_path();
+            let path = path.to_str().context("the kubeconfig's path is text")?;
+            let from = format!("--from-file=kubeconfig={path}");
+            hub.kubectl(&["-n", "portolan", "create", "secret", "generic", member.name(), &from]).await?;
+            let mut foreign = foreign_cluster(member.name());
+            merge(&mut foreign, describe(member.name()));
+            kubectl_apply(hub, &[foreign]).await?;
+        }
+        Ok(fleet)
+    }
+
+    pub(super) fn hub(&self) -> Result<&Cluster> {
+        self.lab.cluster("c1")
+    }
+
+    pub(super) fn member(&self, name: &str) -> Result<&Cluster> {
+        self.lab.cluster(name)
+    }
+
+    pub(super) fn members(&self) -> impl Iterator<Item = &Cluster> {
+        self.lab.clusters().iter().skip(1)
+    }
+
+    /// Runs `portolan controller` in the hub's network, so that a cut link cuts it off from members, and waits until it
+    /// knows them all.
+    pub(super) async fn start_controller(&self) -> Result<()> {
+        let hub = self.hub()?;
+        let node = hub.control_plane();
+        let binary = node.dir().join("portolan");
+        if !binary.exists() {
+            std::fs::copy(portolan()?, &binary).context("cannot put the binary into the node")?;
+            std::fs::copy(hub.kubeconfig_path(), node.dir().join("hub.kubeconfig"))?;
+        }
+        let script = format!(
+            "setsid /lab/portolan controller --kubeconfig /lab/hub.kubeconfig </dev/null >>/lab/log/portolan.log 2>&1 & \
+             echo $! >{PID}"
+        );
+        node.exec(&["sh", "-c", &script]).await?;
+        let names: Vec<String> =
+            self.members().map(|each| format!("foreigncluster/{}", each.name())).collect();
+        let mut wait = vec!["wait", "--for=condition=Ready", "--timeout=60s"];
+        wait.extend(names.iter().map(String::as_str));
+        let waited = hub.kubectl(&wait).await;
+        if waited.is_err() {
+            eprintln!("{}", std::fs::read_to_string(node.dir().join("log/portolan.log"))?);
+        }
+        waited.map(|_| ())
+    }
+
+    /// Ends the controller as a crash does.
+    pub(super) async fn kill_controller(&self) -> Result<()> {
+        let script = format!("kill -9 $(cat {PID}) && while kill -0 $(cat {PID}) 2>/dev/null; do :; done");
+        self.hub()?.control_plane().exec(&["sh", "-c", &script]).await.map(|_| ())
+    }
+
+    /// Applies objects to the hub.
+    pub(super) async fn apply(&self, object: Value) -> Result<()> {
+        kubectl_apply(self.hub()?, &[object]).await.map(|_| ())
+    }
+
+    /// Waits until a MultiClusterDeployment is Ready with these locations, such as `c2=1,c3=2`.
+    pub(super) async fn placed(&self, name: &str, locations: &str) -> Result<Value> {
+        self.until(name, &format!("it is ready in {locations}"), |status| {
+            is_ready(status) && status["locationsSummary"] == locations
+        })
+        .await
+    }
+
+    /// Waits until the status of a MultiClusterDeployment is as asked for, and answers it.
+    pub(super) async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let what = format!("mcd/{name}: {what}");
+        until(&what, LONG, OFTEN, async || {
+            let object = self.get(name).await?;
+            let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+            let status = object["status"].clone();
+            Ok(if current && holds(&status) { Seen::Ready(status) } else { Seen::NotYet(status.to_string()) })
+        })
+        .await
+    }
+
+    pub(super) async fn get(&self, name: &str) -> Result<Value> {
+        let text =
+            self.hub()?.kubectl(&["-n", NAMESPACE, "get", &format!("mcd/{name}"), "-o", "json"]).await?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Deletes a MultiClusterDeployment and waits until it is gone; nothing of it is left in any member.
+    pub(super) async fn delete(&self, name: &str) -> Result<()> {
+        self.hub()?.kubectl(&["-n", NAMESPACE, "delete", &format!("mcd/{name}"), "--timeout=60s"]).await?;
+        for member in self.members() {
+            let left = list(member, "deployments", &format!("app={name}")).await?;
+            ensure!(left.is_empty(), "{}: {left:?}", member.name());
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn is_ready(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array();
+    conditions.into_iter().flatten().any(|each| each["type"] == "Ready" && each["status"] == "True")
+}
+
+pub(super) async fn list(cluster: &Cluster, kind: &str, selector: &str) -> Result<Vec<Value>> {
+    let text = cluster.kubectl(&["-n", NAMESPACE, "get", kind, "-l", selector, "-o", "json"]).await?;
+    let list: Value = serde_json::from_str(&text)?;
+    Ok(list["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// The uids of objects, in order: the same ones are still there if these are the same.
+pub(super) fn uids(objects: &[Value]) -> Vec<String> {
+    let mut uids: Vec<_> = objects.iter().map(|object| object["metadata"]["uid"].to_string()).collect();
+    uids.sort();
+    uids
+}
+
+/// The template of a workload with a request of CPU.
+pub(super) fn asking(name: &str, cpu: &str) -> Value {
+    json!({
+        "metadata": {"labels": {"app": name}},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{
+                "name": "main",
+                "image": "portolan.test/busybox:1",
+                "command": ["sh", "-c", "while true; do sleep 1; done"],
+                "resources": {"requests": {"cpu": cpu, "memory": "16Mi"}},
+            }],
+        },
+    })
+}
+
+fn merge(into: &mut Value, more: Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, more) => *into = more,
+    }
+}
+
+/// Portolan's binary as it is in the tree now.
+fn portolan() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--workspace", "--bin", "portolan"])
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run cargo to build portolan")?;
+    ensure!(built.success(), "portolan does not build");
+    let test = std::env::current_exe()?;
+    let profile =
+        test.parent().and_then(|deps| deps.parent()).context("the test runs in a target directory")?;
+    Ok(profile.join("portolan"))
+}

@@ -1,0 +1,57 @@
+//! A link between the hub and a member that is cut and healed, with real packets lost.
+
+use super::can_run;
+use super::fleet::{Fleet, LONG, OFTEN, list, uids};
+use anyhow::{Result, ensure};
+use portolan_lab::{Seen, until};
+use portolan_tests::{NAMESPACE, workload};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_is_cut_off_loses_nothing() -> Result<()> {
+    if !can_run("a_member_that_is_cut_off_loses_nothing") {
+        return Ok(());
+    }
+    let fleet = Fleet::start(2, |_| json!({})).await?;
+    let (hub, away) = (fleet.hub()?, fleet.member("c3")?);
+    fleet.start_controller().await?;
+    for name in ["keeper", "leaver"] {
+        fleet.apply(workload(name, 2, json!({"locations": ["c2", "c3"]}))).await?;
+        fleet.placed(name, "c2=2,c3=2").await?;
+    }
+    let before = uids(&list(away, "pods", "app=keeper").await?);
+
+    fleet.lab.cut("c1", "c3").await?;
+    hub.kubectl(&["wait", "--for=condition=Ready=Unknown", "foreigncluster/c3", "--timeout=60s"]).await?;
+    let status = fleet
+        .until("keeper", "its part in the silent cluster is Unknown", |status| {
+            status["placements"][1]["state"] == "Unknown"
+        })
+        .await?;
+    ensure!(status["locationsSummary"] == "c2=2,c3=2", "silence is not absence: {status}");
+
+    // New work goes to the cluster that answers; what is deleted meanwhile waits for the silent one.
+    fleet.apply(workload("newcomer", 1, json!({"placementPolicy": "worst-fit"}))).await?;
+    fleet.placed("newcomer", "c2=1").await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/leaver", "--wait=false"]).await?;
+    until("deletion waits for the member that is away", LONG, OFTEN, async || {
+        let object = fleet.get("leaver").await?;
+        let waits = object["status"]["conditions"].to_string().contains("AwaitingMember");
+        Ok(if waits { Seen::Ready(()) } else { Seen::NotYet(object["status"].to_string()) })
+    })
+    .await?;
+    ensure!(list(fleet.member("c2")?, "deployments", "app=leaver").await?.is_empty(), "c2 lets go at once");
+    ensure!(list(away, "pods", "app=leaver").await?.len() == 2, "the silent cluster keeps its pods");
+    // A controller that starts while the member is away knows no more than what is on record, and keeps it.
+    fleet.kill_controller().await?;
+    hub.kubectl(&["-n", NAMESPACE, "scale", "mcd/keeper", "--replicas=1"]).await?;
+    fleet.lab.heal("c1", "c3").await?;
+    fleet.start_controller().await?;
+
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=delete", "mcd/leaver", "--timeout=60s"]).await?;
+    ensure!(list(away, "deployments", "app=leaver").await?.is_empty(), "no orphan is left");
+    fleet.placed("keeper", "c2=1,c3=1").await?;
+    let after = uids(&list(away, "pods", "app=keeper").await?);
+    ensure!(after.iter().any(|uid| before.contains(uid)), "a pod of before still runs: {before:?} {after:?}");
+    fleet.lab.down()
+}
