@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod determinism;
+mod drift;
 mod leaders;
 mod placement;
+mod silence;
 mod stage;
+mod template;

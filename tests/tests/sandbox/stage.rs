@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::conditions::ConditionType;
@@ -60,6 +61,27 @@ pub(crate) async fn replicas(fleet: &Fleet, member: usize, name: &str) -> Option
 pub(crate) async fn patch(fleet: &Fleet, name: &str, spec: Value) {
     let patch = Patch::Merge(json!({ "spec": spec }));
     workloads(fleet).patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// The reasons of the events about a workload.
+pub(crate) async fn events(fleet: &Fleet, name: &str) -> Vec<String> {
+    let api: Api<Event> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
+    let all = api.list(&Default::default()).await.unwrap().items;
+    let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
+    all.iter()
+        .filter(|event| about(event).as_deref() == Some(name))
+        .filter_map(|event| event.reason.clone())
+        .collect()
+}
+
+/// How many replicas of a workload are ready, over all members.
+pub(crate) async fn ready(fleet: &Fleet, name: &str) -> i32 {
+    let mut ready = 0;
+    for member in 0..fleet.members.len() {
+        let copy = deployments(fleet, member).get_opt(name).await.unwrap();
+        ready += copy.and_then(|copy| copy.status?.ready_replicas).unwrap_or(0);
+    }
+    ready
 }
 
 pub(crate) fn asking(cpu: &str) -> Value {

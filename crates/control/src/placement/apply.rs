@@ -9,7 +9,7 @@ use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::placement::DriftPolicy;
 use portolan_core::placement::Decision;
-use portolan_runtime::{CallError, Key, Next};
+use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -42,11 +42,12 @@ impl Controller {
         workload: &Workload,
         decision: &Decision,
         seen: &BTreeMap<String, Seen>,
+        for_now: &BTreeMap<String, u32>,
     ) -> Result<Next, CallError> {
-        let applies = decision.placed.iter().filter_map(|(cluster, placed)| {
+        let applies = for_now.iter().filter_map(|(cluster, replicas)| {
             let seen = seen.get(cluster).filter(|seen| seen.answers)?;
             let member = seen.member.as_ref()?;
-            Some(self.apply(key, workload, member, seen, self.desired(workload, placed.replicas)))
+            Some(self.apply(key, workload, member, seen, self.desired(workload, *replicas)))
         });
         let outcomes = futures::future::join_all(applies).await;
         let mut next = Next::After(FULL_LOOK);
@@ -134,6 +135,7 @@ impl Controller {
         let sight = seen.copy.as_ref().map(|copy| copy.sight());
         match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await? {
             Put::Applied(applied) => {
+                self.tell_corrected(workload, &member.name, seen, &desired, &applied).await;
                 let generation = applied.metadata.generation.unwrap_or_default();
                 lock(&self.memory.failures).remove(&place);
                 let applied = Applied { digest: desired.digest, generation, at: Instant::now() };
@@ -143,6 +145,27 @@ impl Controller {
             Put::Outdated => Ok(Outcome::NotSeenYet),
             Put::Taken(message) => Ok(self.refused(place, desired.digest, "NameTaken", message)),
             Put::Refused(message) => Ok(self.refused(place, desired.digest, "Refused", message)),
+        }
+    }
+
+    /// Tells, as an event, when somebody's change in a member was undone.
+    async fn tell_corrected(
+        &self,
+        workload: &Workload,
+        cluster: &str,
+        seen: &Seen,
+        desired: &Desired,
+        applied: &Deployment,
+    ) {
+        let Some(copy) = &seen.copy else { return };
+        let undone = copy.digest.as_ref() == Some(&desired.digest)
+            && applied.metadata.generation.is_some_and(|generation| generation > copy.generation);
+        if undone {
+            let note = format!(
+                "somebody changed the copy in {cluster}: it was set back (generation {})",
+                copy.generation
+            );
+            self.recorder.record(&workload.object, Weight::Normal, "DriftCorrected", &note).await;
         }
     }
 

@@ -27,10 +27,14 @@
 mod apply;
 mod claim;
 mod desired;
+mod drift;
+mod dry_run;
 mod observe;
 mod reconcile;
 mod remove;
+mod replace;
 mod status;
+mod surge;
 
 use crate::capacity::{Claim, Owner};
 use crate::fleet::{Fleet, Hub, Touched};

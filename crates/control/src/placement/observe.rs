@@ -68,6 +68,7 @@ impl Controller {
             room,
             settled,
             held,
+            lost: false,
             name: name.into(),
         };
         Some(Seen { candidate, member, copy, answers })

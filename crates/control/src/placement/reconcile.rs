@@ -1,11 +1,16 @@
 //! One look at one workload.
 
 use super::apply::REFUSAL_HOLDS;
+use super::drift::Compared;
+use super::dry_run::{REFUSED_FOR, Tried};
 use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
+use super::surge::for_now;
 use super::{Controller, Workload};
 use crate::copy;
 use crate::names::FINALIZER;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::placement::{Decision, Placed, decide};
 use portolan_runtime::{CallError, Key, Next, Weight};
@@ -17,6 +22,9 @@ use tokio::time::Instant;
 /// How soon to look again while a cluster is still being got to know.
 const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
 
+/// How soon to look again at a workload that somebody else changed; usually the change itself brings us back earlier.
+const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
+
 /// What this process remembers of what it did in members; all of it can be found out again.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -24,6 +32,10 @@ pub(super) struct Memory {
     pub(super) applied: Mutex<BTreeMap<(String, Key), Applied>>,
     /// By cluster and workload: what was refused for good.
     pub(super) failures: Mutex<BTreeMap<(String, Key), Failure>>,
+    /// By cluster and workload: what was compared with what was placed.
+    pub(super) compared: Mutex<BTreeMap<(String, Key), Compared>>,
+    /// By workload: whether its template was accepted.
+    pub(super) tried: Mutex<BTreeMap<Key, Tried>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +60,21 @@ enum Decided {
     NotYet,
     /// It was decided on a version of the workload that is not the last one.
     OnWhatWas,
-    /// What was seen, and the decision on it.
-    So(BTreeMap<String, Seen>, Decision),
+    /// What was seen, the decision on it, and when it is due to be taken anew.
+    So(BTreeMap<String, Seen>, Decision, Option<Duration>),
     /// Nothing can be decided: the reason, in a word and in a sentence.
     Not(&'static str, String),
+}
+
+/// What there is to say beside numbers, by cluster.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// What was refused.
+    pub(super) failures: BTreeMap<String, Failure>,
+    /// What somebody changed there.
+    pub(super) drifts: BTreeMap<String, Vec<String>>,
+    /// How many replicas it is to run for now.
+    pub(super) for_now: BTreeMap<String, u32>,
 }
 
 /// Locks a part of the memory.
@@ -78,37 +101,48 @@ impl Controller {
             return Ok(Next::Done);
         }
         let swept = self.sweep(&key, Some(workload.uid())).await?;
-        let (seen, decision) = match self.decide(&key, &workload) {
+        let (seen, decision, due) = match self.decide(&key, &workload) {
             Decided::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
             // The workload has changed meanwhile, and the change brings us back.
             Decided::OnWhatWas => return Ok(Next::Done),
-            Decided::So(seen, decision) => (seen, decision),
+            Decided::So(seen, decision, due) => (seen, decision, due),
             Decided::Not(reason, message) => {
                 let told = undecided(&workload, reason, &message, &self.clock.time());
                 self.write_status(&workload, told).await?;
                 return Ok(Next::Done);
             }
         };
-        let failures = self.failures(&key, &workload, &decision);
-        let mut new = status(&workload, &decision, &seen, &failures, &self.clock.time());
+        let paused = workload.object.spec.paused;
+        if !paused && let Some(problem) = self.try_template(&key, &workload, &decision, &seen).await? {
+            let told = undecided(&workload, "InvalidTemplate", &problem, &self.clock.time());
+            self.write_status(&workload, told).await?;
+            return Ok(Next::After(REFUSED_FOR));
+        }
+        let last = workload.object.status.as_ref().map(|status| status.placements.as_slice());
+        let notes = Notes {
+            failures: self.failures(&key, &workload, &decision),
+            drifts: self.drifts(&key, &workload, &decision, &seen).await?,
+            for_now: for_now(&decision, &seen, last.unwrap_or_default()),
+        };
+        let mut new = status(&workload, &decision, &seen, &notes, &self.clock.time());
         new.reservation = self.reservation(&workload, &new);
-        let Some(reserved) = self.write_status(&workload, new).await? else { return Ok(Next::Done) };
-        if workload.object.spec.paused {
+        let Some(reserved) = self.write_status(&workload, new).await? else {
+            return Ok(Next::After(CHANGED_MEANWHILE));
+        };
+        self.tell(&workload, &reserved).await;
+        if paused {
             return Ok(Next::Done);
         }
-        self.tell(&workload, &reserved).await;
-        let next = self.effect(&key, &workload, &decision, &seen).await?;
-        Ok(match (failures.is_empty(), swept) {
-            (true, Next::Done) => next,
-            (true, again) => again,
-            (false, _) => Next::After(REFUSAL_HOLDS),
-        })
+        let next = self.effect(&key, &workload, &decision, &seen, &notes.for_now).await?;
+        let refused = (!notes.failures.is_empty()).then_some(Next::After(REFUSAL_HOLDS));
+        Ok(earliest([Some(next), Some(swept), refused, due.map(Next::After)].into_iter().flatten()))
     }
 
     /// Observes, decides and holds what was decided, in one step: no other decision counts the same room.
     fn decide(&self, key: &Key, workload: &Workload) -> Decided {
         self.fleet.ledger.transact(|book| {
-            let Some(seen) = self.observe(book, key, workload) else { return Decided::NotYet };
+            let Some(mut seen) = self.observe(book, key, workload) else { return Decided::NotYet };
+            let due = self.mark_lost(workload, &mut seen);
             let wanted = match wanted(workload) {
                 Ok(wanted) => wanted,
                 Err(problem) => return Decided::Not("InvalidTemplate", problem),
@@ -125,7 +159,7 @@ impl Controller {
             let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
             let version = workload.object.metadata.resource_version.as_deref();
             match book.assume(uid, version, &wanted.shape, placed.collect()) {
-                true => Decided::So(seen, decision),
+                true => Decided::So(seen, decision, due),
                 false => Decided::OnWhatWas,
             }
         })
@@ -179,7 +213,7 @@ impl Controller {
         copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &finalizers).await
     }
 
-    /// Tells the user, as an event, when replicas got another place.
+    /// Tells the user, as an event, when replicas got another place, and when something calls for attention.
     async fn tell(&self, before: &Workload, now: &MultiClusterDeployment) {
         let summary = |object: &MultiClusterDeployment| {
             object.status.as_ref().and_then(|s| s.locations_summary.clone())
@@ -197,7 +231,30 @@ impl Controller {
                 conditions.filter(|each| each.type_ == "Placed").map(|each| each.message.as_str()).next();
             self.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
         }
+        for type_ in [ConditionType::Drifted, ConditionType::Unreachable] {
+            let find = |object: &MultiClusterDeployment| {
+                let conditions = object.status.as_ref().map(|status| status.conditions.as_slice());
+                conditions::find(conditions.unwrap_or_default(), type_).cloned()
+            };
+            let (old, new) = (find(&before.object), find(now));
+            let news =
+                |old: &Condition, new: &Condition| old.status != new.status || old.reason != new.reason;
+            if let Some(new) = new.filter(|new| new.status == "True")
+                && old.is_none_or(|old| news(&old, &new))
+            {
+                self.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;
+            }
+        }
     }
+}
+
+/// The earliest of several times to look again.
+fn earliest(times: impl Iterator<Item = Next>) -> Next {
+    let waits = times.filter_map(|next| match next {
+        Next::After(wait) => Some(wait),
+        Next::Done => None,
+    });
+    waits.min().map_or(Next::Done, Next::After)
 }
 
 fn candidates(seen: &BTreeMap<String, Seen>) -> Vec<portolan_core::placement::Candidate> {

@@ -107,6 +107,8 @@ impl Controller {
     fn forget(&self, key: &Key) {
         lock(&self.memory.applied).retain(|(_, each), _| each != key);
         lock(&self.memory.failures).retain(|(_, each), _| each != key);
+        lock(&self.memory.compared).retain(|(_, each), _| each != key);
+        lock(&self.memory.tried).remove(key);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Workload;
 use super::observe::Seen;
-use super::reconcile::Failure;
+use super::reconcile::{Failure, Notes};
+use super::replace::is_replaced;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::multiclusterdeployment::TO_CLOUD;
@@ -16,7 +17,7 @@ pub(super) fn status(
     workload: &Workload,
     decision: &Decision,
     seen: &BTreeMap<String, Seen>,
-    failures: &BTreeMap<String, Failure>,
+    notes: &Notes,
     now: &Time,
 ) -> MultiClusterDeploymentStatus {
     let object = &workload.object;
@@ -34,7 +35,8 @@ pub(super) fn status(
                 substitute_for: Some(placed.stands_in_for.join(",")).filter(|names| !names.is_empty()),
                 ..last.unwrap_or_default()
             };
-            observed(&mut placement, seen.get(cluster), failures.get(cluster), now);
+            observed(&mut placement, seen.get(cluster), notes.failures.get(cluster), now);
+            noted(&mut placement, notes);
             placement
         })
         .collect();
@@ -93,7 +95,10 @@ pub(super) fn status(
         ..before.clone()
     };
     status.resource_requests.remove(portolan_core::capacity::PODS);
-    for finding in findings(&placements, pending, ready, asked, locations, decision) {
+    let drifted = drifted(&notes.drifts);
+    for finding in
+        findings(&placements, pending, ready, asked, locations, decision).into_iter().chain([drifted])
+    {
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
     status.placements = placements;
@@ -160,6 +165,43 @@ fn observed(placement: &mut PlacementStatus, seen: Option<&Seen>, failure: Optio
     failed(placement, failure);
 }
 
+/// Adds what is to be said of a copy that is neither refused nor out of reach.
+fn noted(placement: &mut PlacementStatus, notes: &Notes) {
+    if placement.reason.is_some() {
+        return;
+    }
+    if let Some(differences) = notes.drifts.get(&placement.cluster) {
+        placement.reason = Some("Drifted".to_owned());
+        placement.message = Some(differences.join("; "));
+    } else if let Some(kept) = notes.for_now.get(&placement.cluster).map(|kept| signed(*kept))
+        && kept > placement.replicas
+    {
+        placement.reason = Some("SurgesFirst".to_owned());
+        placement.message = Some(format!(
+            "{kept} replicas are kept there until {} more are ready elsewhere",
+            kept - placement.replicas
+        ));
+    }
+}
+
+/// Whether copies are as they were placed; those that are set back at once are.
+fn drifted(drifts: &BTreeMap<String, Vec<String>>) -> Finding {
+    if drifts.is_empty() {
+        return Finding::new(
+            ConditionType::Drifted,
+            false,
+            "AsPlaced",
+            "no copy differs from what was placed",
+        );
+    }
+    let each = drifts.iter().map(|(cluster, differences)| format!("{cluster}: {}", differences.join("; ")));
+    let message = format!(
+        "{}. driftPolicy Report leaves it so: undo it there, or set driftPolicy: Correct",
+        each.collect::<Vec<_>>().join(". ")
+    );
+    Finding::new(ConditionType::Drifted, true, "Drifted", message)
+}
+
 fn failed(placement: &mut PlacementStatus, failure: Option<&Failure>) {
     if let Some(failure) = failure {
         placement.state = PlacementState::Failed;
@@ -192,9 +234,12 @@ fn findings(
         };
         Finding::new(ConditionType::Placed, false, "Pending", message)
     };
+    // A cluster that was replaced holds nothing that is asked for.
+    let lost: Vec<_> =
+        placements.iter().filter(|each| is_replaced(each)).map(|each| each.cluster.as_str()).collect();
     let silent: Vec<_> = placements
         .iter()
-        .filter(|each| each.state == PlacementState::Unknown)
+        .filter(|each| each.state == PlacementState::Unknown && !is_replaced(each))
         .map(|each| each.cluster.as_str())
         .collect();
     let failed: Vec<_> = placements.iter().filter(|each| each.state == PlacementState::Failed).collect();
@@ -214,7 +259,7 @@ fn findings(
             "Pending",
             format!("{pending} of {asked} replicas have no cluster"),
         )
-    } else if placements.iter().all(|each| each.state == PlacementState::Ready) {
+    } else if placements.iter().all(|each| each.state == PlacementState::Ready || is_replaced(each)) {
         Finding::new(ConditionType::Ready, true, "Ready", format!("{ready} of {asked} replicas are ready"))
     } else {
         Finding::new(
@@ -231,21 +276,27 @@ fn findings(
         Finding::new(ConditionType::ToCloud, false, "NotNeeded", "no cloud cluster is needed")
     };
     let mut findings = vec![ready, placed, to_cloud];
-    findings.push(match silent.as_slice() {
-        [] => Finding::new(
-            ConditionType::Unreachable,
-            false,
-            "AllAnswer",
-            "every cluster that holds replicas answers",
-        ),
-        names => Finding::new(
-            ConditionType::Unreachable,
-            true,
-            "Silent",
-            format!("{} does not answer: what it holds is kept on record", names.join(", ")),
-        ),
-    });
+    findings.push(unreachable(&silent, &lost));
     findings
+}
+
+fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
+    let kept = format!("{} does not answer: what it holds is kept on record", silent.join(", "));
+    let replaced = format!(
+        "{} does not answer and was replaced: its replicas are placed elsewhere; the copy there is on record, and \
+         goes when the cluster is back and the rest is healthy",
+        lost.join(", ")
+    );
+    let found = |reason, message| Finding::new(ConditionType::Unreachable, true, reason, message);
+    match (silent, lost) {
+        ([], []) => {
+            let message = "every cluster that holds replicas answers";
+            Finding::new(ConditionType::Unreachable, false, "AllAnswer", message)
+        }
+        (_, []) => found("Silent", kept),
+        ([], _) => found("Replaced", replaced),
+        _ => found("Replaced", format!("{replaced}. {kept}")),
+    }
 }
 
 fn refusal(cluster: &str, why: &portolan_core::placement::Refusal, decision: &Decision) -> PendingPlacement {

@@ -25,6 +25,8 @@ pub struct Candidate {
     pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
     pub held: u32,
+    /// Whether it has been silent for so long that what it held is to be replaced elsewhere; then it holds nothing.
+    pub lost: bool,
     /// Round-trip times to other clusters, where they are known.
     pub rtt: Arc<BTreeMap<String, Duration>>,
     /// Whether it was made in a cloud and is used last.

@@ -154,8 +154,9 @@ pub fn decide(
             (name.clone(), Placed { replicas: *replicas, cause, stands_in_for: Vec::new() })
         })
         .collect();
-    if wanted.may_overflow() {
-        overflow(wanted, &field, lacking(wanted, &chosen, &parts, total), &mut placed);
+    if wanted.may_overflow() || field.iter().any(|(candidate, _)| candidate.lost) {
+        let lacking = lacking(wanted, &field, &chosen, &parts, total);
+        overflow(wanted, &field, lacking, &mut placed);
     }
     let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
     let refusals =
@@ -165,22 +166,32 @@ pub fn decide(
 }
 
 /// What each chosen cluster could not take.
-fn lacking(wanted: &Wanted, chosen: &[String], parts: &[u32], total: u32) -> Vec<Lacking> {
+fn lacking(wanted: &Wanted, field: &Field<'_>, chosen: &[String], parts: &[u32], total: u32) -> Vec<Lacking> {
+    let lost = |name: &str| field.get(name).is_some_and(|(candidate, _)| candidate.lost);
+    let any_lost = match wanted.placement.effective_policy() {
+        PlacementPolicy::ClusterAffinity => chosen.iter().any(|name| lost(name)),
+        _ => field.iter().any(|(candidate, _)| candidate.lost),
+    };
     match wanted.mode {
         ReplicasMode::PerLocation => chosen
             .iter()
             .zip(parts)
-            .map(|(name, part)| Lacking { at: Some(name.clone()), replicas: wanted.replicas - part })
+            .map(|(name, part)| Lacking {
+                at: Some(name.clone()),
+                replicas: wanted.replicas - part,
+                lost: lost(name),
+            })
             .chain(std::iter::once(Lacking {
                 // Locations that no cluster could be found for at all.
                 at: chosen.first().cloned(),
                 replicas: total
                     - wanted.replicas.saturating_mul(u32::try_from(chosen.len()).unwrap_or(u32::MAX)),
+                lost: any_lost,
             }))
             .collect(),
         ReplicasMode::Total => {
             let replicas = total - parts.iter().sum::<u32>();
-            vec![Lacking { at: chosen.first().cloned(), replicas }]
+            vec![Lacking { at: chosen.first().cloned(), replicas, lost: any_lost }]
         }
     }
 }

@@ -292,6 +292,26 @@ prop_compose! {
     }
 }
 
+#[test]
+fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
+    let lost = |candidate: Candidate| Candidate { lost: true, ..silent(candidate, 0) };
+    let fleet = [cluster("a", 9), lost(cluster("b", 9)), cluster("c", 1), cluster("d", 9)];
+    let decision = decide(&wanted(3, &["a", "b"]), &fleet).unwrap();
+    assert_eq!(
+        counts(&decision),
+        [("a", 3), ("c", 1), ("d", 2)],
+        "no substitution is asked for, yet it is replaced"
+    );
+    assert_eq!(decision.placed["d"].cause, PlacementCause::Replacement);
+    assert_eq!(decision.placed["d"].stands_in_for, ["b"]);
+    let alone = decide(&wanted(3, &["a", "b"]), &fleet[..2]).unwrap();
+    assert_eq!(counts(&alone), [("a", 6)], "where there is nobody else, the other locations take it");
+    let full = decide(&wanted(6, &["a", "b"]), &fleet[..2]).unwrap();
+    assert_eq!((counts(&full), full.pending), (vec![("a", 9)], 3), "as far as there is room");
+    let policy = decide(&by_policy(3, PlacementPolicy::WorstFit, 2), &fleet[..2]).unwrap();
+    assert_eq!(counts(&policy), [("a", 6)]);
+}
+
 proptest! {
     #[test]
     fn replicas_are_conserved_and_room_is_never_exceeded(wanted in wishes(), fleet in fleets()) {

@@ -13,6 +13,8 @@ pub(super) struct Lacking {
     pub(super) at: Option<String>,
     /// How many.
     pub(super) replicas: u32,
+    /// Whether the location was lost, so that they are replaced whatever else the workload allows.
+    pub(super) lost: bool,
 }
 
 /// Gives what is lacking to the nearest clusters with room, and to clusters in the cloud last.
@@ -24,8 +26,10 @@ pub(super) fn overflow(
     lacking: Vec<Lacking>,
     placed: &mut BTreeMap<String, Placed>,
 ) {
-    for Lacking { at, mut replicas } in lacking.into_iter().filter(|each| each.replicas > 0) {
-        for (name, cloud) in nearest(wanted, field, at.as_deref()) {
+    for Lacking { at, mut replicas, lost } in
+        lacking.into_iter().filter(|each| each.replicas > 0 && (each.lost || wanted.may_overflow()))
+    {
+        for (name, cloud) in nearest(wanted, field, at.as_deref(), lost) {
             if replicas == 0 {
                 break;
             }
@@ -35,10 +39,11 @@ pub(super) fn overflow(
                 continue;
             }
             replicas -= taken;
-            let cause = match (cloud, wanted.placement.enable_substitution) {
-                (true, _) => PlacementCause::Cloud,
-                (false, true) => PlacementCause::Substitution,
-                (false, false) => PlacementCause::Bursting,
+            let cause = match (lost, cloud, wanted.placement.enable_substitution) {
+                (true, ..) => PlacementCause::Replacement,
+                (false, true, _) => PlacementCause::Cloud,
+                (false, false, true) => PlacementCause::Substitution,
+                (false, false, false) => PlacementCause::Bursting,
             };
             let fresh = || Placed { replicas: 0, cause, stands_in_for: Vec::new() };
             let stand_in = placed.entry(name.to_owned()).or_insert_with(fresh);
@@ -51,21 +56,22 @@ pub(super) fn overflow(
 }
 
 /// The clusters that may stand in for a location: those of the cloud last, those that already hold replicas first, then
-/// by round-trip time; where that is not known, last and by name.
-fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>) -> Vec<(&'a str, bool)> {
+/// by round-trip time; where that is not known, last and by name. For a lost one, the other locations may, at last.
+fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>, lost: bool) -> Vec<(&'a str, bool)> {
     let named = |name: &str| wanted.placement.locations.iter().any(|location| location == name);
     // A substitute stands in for a preferred cluster; a burst may use whatever room there is.
     let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    let excluded = |name: &str| affine && !wanted.bursting && named(name);
+    let excluded = |name: &str| affine && !wanted.bursting && !lost && named(name);
+    let last = |name: &str| lost && named(name);
     let mut others: Vec<_> = field
         .iter()
         .filter(|(each, standing)| matches!(standing, Standing::Open { .. }) && !excluded(&each.name))
         .map(|(candidate, _)| {
             let name = &*candidate.name;
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
-            ((candidate.cloud, Reverse(candidate.held > 0), rtt, name), candidate.cloud)
+            ((candidate.cloud, last(name), Reverse(candidate.held > 0), rtt, name), candidate.cloud)
         })
         .collect();
     others.sort();
-    others.into_iter().map(|((_, _, _, name), cloud)| (name, cloud)).collect()
+    others.into_iter().map(|((_, _, _, _, name), cloud)| (name, cloud)).collect()
 }

@@ -1,0 +1,126 @@
+//! A template is tried in a member before anything of it is placed.
+//!
+//! The hub keeps templates as they were written and knows few of their rules; the API server of a member knows all. A
+//! dry run there, under a name that nobody has, tells what it thinks of the template and changes nothing.
+
+use super::desired::Desired;
+use super::observe::Seen;
+use super::reconcile::lock;
+use super::{Controller, Workload};
+use crate::fleet::Member;
+use crate::names::FIELD_MANAGER;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use portolan_core::placement::Decision;
+use portolan_runtime::{CallError, Key, call};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A refused template is tried again after this long: the member may have been changed, or upgraded.
+pub(super) const REFUSED_FOR: Duration = Duration::from_secs(60);
+
+/// The longest name of a Deployment.
+const NAME_LIMIT: usize = 253;
+
+/// What was found out about a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tried {
+    /// The digest of a copy with one replica.
+    template: String,
+    /// The member's words, if it refused.
+    refusal: Option<String>,
+    at: Instant,
+}
+
+impl Controller {
+    /// Tries the template in one of the chosen members, unless that was done; answers why it is refused, if it is.
+    ///
+    /// # Errors
+    /// None of the chosen members that answer could be asked.
+    pub(super) async fn try_template(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        decision: &Decision,
+        seen: &BTreeMap<String, Seen>,
+    ) -> Result<Option<String>, CallError> {
+        let desired = self.desired(workload, 1);
+        let tried = lock(&self.memory.tried).get(key).cloned();
+        let holds = |tried: &Tried| {
+            tried.template == desired.digest && (tried.refusal.is_none() || tried.at.elapsed() < REFUSED_FOR)
+        };
+        if let Some(tried) = tried.filter(holds) {
+            return Ok(tried.refusal);
+        }
+        let mut refusal = None;
+        if !self.is_held(workload, decision, seen) {
+            let mut last = None;
+            let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
+            let mut asked = false;
+            for member in chosen.filter_map(|seen| seen.member.as_ref()) {
+                match try_in(member, key, workload.uid(), &desired).await {
+                    Ok(answer) => {
+                        refusal = answer;
+                        asked = true;
+                        break;
+                    }
+                    Err(error) => last = Some(error),
+                }
+            }
+            match last {
+                Some(error) if !asked => return Err(error),
+                // Nothing is chosen that answers: nothing is placed either.
+                None if !asked => return Ok(None),
+                _ => {}
+            }
+        }
+        let tried = Tried { template: desired.digest, refusal: refusal.clone(), at: Instant::now() };
+        lock(&self.memory.tried).insert(key.clone(), tried);
+        Ok(refusal)
+    }
+
+    /// Whether a member holds the present template already: then it is no news.
+    fn is_held(&self, workload: &Workload, decision: &Decision, seen: &BTreeMap<String, Seen>) -> bool {
+        decision.placed.iter().any(|(cluster, placed)| {
+            let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
+            copy.is_some_and(|copy| copy.digest == Some(self.desired(workload, placed.replicas).digest))
+        })
+    }
+}
+
+/// Nothing if the member accepts the copy; its words if it never will.
+async fn try_in(
+    member: &Member,
+    key: &Key,
+    uid: &str,
+    desired: &Desired,
+) -> Result<Option<String>, CallError> {
+    let suffix = uid.chars().filter(char::is_ascii_alphanumeric).take(8).collect::<String>().to_lowercase();
+    let stem: String = key.name.chars().take(NAME_LIMIT - suffix.len() - 1).collect();
+    let name = format!("{stem}-{suffix}");
+    let mut object = desired.object.clone();
+    object["metadata"]["name"] = json!(name);
+    let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
+    let params = PatchParams { dry_run: true, ..PatchParams::apply(FIELD_MANAGER) };
+    let what = format!("try the template of {key} in {}", member.name);
+    match call(what, api.patch(&name, &params, &Patch::Apply(&object))).await {
+        Ok(_) => Ok(None),
+        Err(error) => match words(&error, &name, &key.name) {
+            Some(words) => Ok(Some(format!("{} refuses it: {words}", member.name))),
+            None if error.is_final() => Ok(None),
+            None => Err(error),
+        },
+    }
+}
+
+/// What the API server has against the template. What it has against us (403) is told when the copy is applied.
+fn words(error: &CallError, tried: &str, name: &str) -> Option<String> {
+    let CallError::Refused { source, .. } = error else { return None };
+    let kube::Error::Api(status) = source.as_ref() else { return None };
+    // A field that the schema does not have is an internal error to the API server.
+    let untyped = status.message.contains("failed to create typed patch object");
+    (matches!(status.code, 400 | 422) || untyped).then(|| status.message.replace(tried, name))
+}

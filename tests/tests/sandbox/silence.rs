@@ -1,0 +1,116 @@
+//! A member falls silent for long, and comes back.
+
+use crate::stage::{
+    condition, contend, events, fleet, pass, patch, ready, replicas, start, status, workloads,
+};
+use portolan_api::conditions::ConditionType;
+use portolan_api::placement::{PlacementCause, PlacementState};
+use portolan_sandbox::FaultPlan;
+use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply};
+use portolan_tests::workload;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn replaced_after(time: &str) -> Value {
+    json!({"locations": ["c2"], "onUnreachable": "ReplaceAfter", "replaceAfter": time})
+}
+
+async fn summary(fleet: &Fleet) -> (Option<String>, Option<String>) {
+    let status = status(fleet, "web").await;
+    (status.locations_summary, status.ready_summary)
+}
+
+fn told(places: &str, ready: &str) -> (Option<String>, Option<String>) {
+    (Some(places.to_owned()), Some(ready.to_owned()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_time_given_its_replicas_are_placed_elsewhere_and_on_return_the_surplus_goes() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, replaced_after("2m"))).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c2");
+    pass(100).await;
+    assert_eq!(summary(&fleet).await, told("c2=2", "2/2"), "not yet");
+    assert_eq!(condition(&fleet, "web", ConditionType::Ready).await.0, "Unknown");
+    pass(60).await;
+    assert_eq!(summary(&fleet).await, told("c3=2", "2/2"), "four run, two count");
+    let after = status(&fleet, "web").await;
+    assert_eq!(after.placements[0].state, PlacementState::Unknown, "the copy stays on record");
+    assert_eq!((after.placements[0].replicas, after.ready_replicas), (0, 2));
+    assert_eq!(after.placements[1].cause, Some(PlacementCause::Replacement));
+    assert_eq!(after.placements[1].substitute_for.as_deref(), Some("c2"));
+    assert_eq!(condition(&fleet, "web", ConditionType::Ready).await.0, "True");
+    let (unreachable, reason, _) = condition(&fleet, "web", ConditionType::Unreachable).await;
+    assert_eq!((unreachable.as_str(), reason.as_str()), ("True", "Replaced"));
+    assert!(events(&fleet, "web").await.contains(&"Replaced".to_owned()));
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(2), "nobody touched what runs in the silent cluster");
+
+    // While it was away the template has changed: the copy there is not what is asked for.
+    patch(&fleet, "web", json!({"template": {"metadata": {"labels": {"version": "two"}}}})).await;
+    pass(20).await;
+    fleet.world.heal(CONTROLLER, "c2");
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let status = status(&fleet, "web").await;
+        assert!(status.ready_replicas <= 2, "over-counted: {:?}", status.ready_summary);
+        assert!(ready(&fleet, "web").await >= 2, "the surplus went before the rest was healthy");
+    }
+    assert_eq!(summary(&fleet).await, told("c2=2", "2/2"), "home again");
+    assert_eq!(replicas(&fleet, 1, "web").await, None, "the surplus is gone");
+    assert_eq!(condition(&fleet, "web", ConditionType::Unreachable).await.0, "False");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_never_moves_anything() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c2");
+    pass(24 * 3600).await;
+    assert_eq!(summary(&fleet).await, told("c2=2", "2/2"));
+    assert_eq!(replicas(&fleet, 1, "web").await, None);
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Unreachable).await;
+    assert_eq!((reason.as_str(), message.contains("kept on record")), ("Silent", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_in_the_middle_does_not_start_the_time_anew() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let controller = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &workload("web", 2, replaced_after("5m"))).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c2");
+    pass(200).await;
+    controller.abort();
+    pass(60).await;
+    let _controller = contend(&fleet, Contender::alone());
+    pass(30).await;
+    assert_eq!(summary(&fleet).await.0.as_deref(), Some("c2=2"), "290 seconds have passed");
+    pass(30).await;
+    assert_eq!(summary(&fleet).await.0.as_deref(), Some("c3=2"), "320 seconds have passed");
+    // Once more, in the middle of the replacement: it stands.
+    fleet.world.crash(CONTROLLER);
+    pass(60).await;
+    assert_eq!(summary(&fleet).await, told("c3=2", "2/2"));
+    patch(&fleet, "web", json!({"onUnreachable": "Keep", "replaceAfter": null})).await;
+    pass(20).await;
+    assert_eq!(summary(&fleet).await, told("c3=2", "2/2"), "what serves is not taken away");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_while_it_is_away_it_leaves_no_orphan_after_replacement() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, replaced_after("1m"))).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c2");
+    pass(100).await;
+    workloads(&fleet).delete("web", &Default::default()).await.unwrap();
+    pass(30).await;
+    assert_eq!(replicas(&fleet, 1, "web").await, None);
+    assert!(workloads(&fleet).get_opt("web").await.unwrap().is_some(), "it waits for the copy on record");
+    fleet.world.heal(CONTROLLER, "c2");
+    pass(60).await;
+    assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none());
+    assert_eq!(replicas(&fleet, 0, "web").await, None, "no orphan");
+}

@@ -1,0 +1,38 @@
+//! A template is tried in a member before anything of it is placed.
+
+use crate::stage::{condition, deployments, pass, patch, replicas, start, status};
+use portolan_api::conditions::ConditionType;
+use portolan_tests::simulation::apply;
+use portolan_tests::workload;
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn what_no_member_would_take_is_not_placed_and_what_runs_stays() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let mut odd = workload("odd", 2, json!({"locations": ["c2", "c3"]}));
+    odd["spec"]["template"]["spec"]["containers"][0]["name"] = json!("Not A Name");
+    apply(&user, &odd).await;
+    pass(20).await;
+    let (placed, reason, message) = condition(&fleet, "odd", ConditionType::Placed).await;
+    assert_eq!((placed.as_str(), reason.as_str()), ("False", "InvalidTemplate"));
+    assert!(message.starts_with("c2 refuses it: ") && message.contains("containers[0].name"), "{message}");
+    assert!(!message.contains("odd-"), "the name of the trial is nobody's business: {message}");
+    assert!(status(&fleet, "odd").await.placements.is_empty(), "no room is reserved for it");
+    for member in 0..2 {
+        assert!(deployments(&fleet, member).list(&Default::default()).await.unwrap().items.is_empty());
+    }
+
+    apply(&user, &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"));
+    patch(&fleet, "web", json!({"replicas": 3, "template": {"spec": {"fieldOfTomorrow": true}}})).await;
+    pass(20).await;
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert_eq!(reason, "InvalidTemplate");
+    assert!(message.contains("fieldOfTomorrow"), "{message}");
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(2), "what runs stays");
+    patch(&fleet, "web", json!({"template": {"spec": {"fieldOfTomorrow": null}}})).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("3/3"));
+}
