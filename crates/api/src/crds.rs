@@ -5,6 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+use crate::clusterprofile::upstream_crds;
 use crate::{
     CloudProvisioner, FeatureConfig, ForeignCluster, LiveMigration, MultiClusterDeployment,
     MultiClusterHorizontalPodAutoscaler, MultiClusterJob, MultiClusterRescheduler, MultiClusterService,
@@ -60,9 +61,18 @@ pub struct RenderError {
     pub message: String,
 }
 
-/// The files of `deploy/crds`: name and content, ordered by name. The same types always give the same bytes.
+/// All definitions that a hub needs: Portolan's own, ordered by name, then those of other projects' kinds.
+pub fn all_crds() -> Result<Vec<CustomResourceDefinition>, RenderError> {
+    let upstream = upstream_crds().map_err(|error| RenderError {
+        name: "clusterprofiles.multicluster.x-k8s.io".to_owned(),
+        message: error.to_string(),
+    })?;
+    Ok(crds().into_iter().chain(upstream).collect())
+}
+
+/// The files of `deploy/crds`: name and content. The same types always give the same bytes.
 pub fn render_crds() -> Result<Vec<(String, String)>, RenderError> {
-    crds()
+    all_crds()?
         .iter()
         .map(|crd| {
             let name = crd.metadata.name.clone().unwrap_or_default();

@@ -5,6 +5,7 @@
 
 pub mod autoscaling;
 pub mod cloudprovisioner;
+pub mod clusterprofile;
 pub mod conditions;
 pub mod convert;
 mod crds;
@@ -26,7 +27,7 @@ pub mod selector;
 pub mod template;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
-pub use crds::{crds, render_crds};
+pub use crds::{RenderError, all_crds, crds, render_crds};
 pub use duration::Duration;
 pub use featureconfig::{FeatureConfig, FeatureConfigSpec, FeatureConfigStatus};
 pub use foreigncluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};

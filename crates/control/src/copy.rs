@@ -106,7 +106,10 @@ pub async fn put<K: Kind>(
         }
         None => {
             let what = format!("look for {kind} {key} in {}", member.name);
-            let found = call(what, api.get_metadata_opt(&key.name)).await?;
+            let found = match call(what, api.get_metadata_opt(&key.name)).await {
+                Err(error) if error.is_final() => return Ok(Put::Refused(told(&error, &key.namespace))),
+                other => other?,
+            };
             let owner =
                 |labels: &std::collections::BTreeMap<String, String>| labels.get(WORKLOAD_LABEL).cloned();
             let theirs = found.is_some_and(|found| {
@@ -125,7 +128,7 @@ pub async fn put<K: Kind>(
     match term.call(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await {
         Ok(applied) => Ok(Put::Applied(Box::new(applied))),
         Err(error) if error.is_conflict() && seen.is_some() => Ok(Put::Outdated),
-        Err(error) if error.is_final() => Ok(Put::Refused(chain(&error))),
+        Err(error) if error.is_final() => Ok(Put::Refused(told(&error, &key.namespace))),
         Err(error) => Err(error),
     }
 }
@@ -209,6 +212,15 @@ pub async fn set_finalizers<K: Kind>(
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("set finalizers of {} {key}", K::kind(&()));
     gone_or_changed(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+}
+
+/// Why a member refuses, and what would help.
+fn told(error: &CallError, namespace: &str) -> String {
+    let why = chain(error);
+    match error.code() {
+        Some(403) => format!("{why}; `portolan peer --namespace {namespace}` opens it to the hub"),
+        _ => why,
+    }
 }
 
 fn gone_or_changed<T>(result: Result<T, CallError>) -> Result<(), CallError> {

@@ -4,6 +4,7 @@ pub mod capacity;
 pub mod copy;
 pub mod fleet;
 pub mod names;
+pub mod peering;
 mod placement;
 mod run;
 

@@ -26,3 +26,6 @@ pub const OPT_IN_LABEL: &str = "portolan.dev/placement";
 
 /// The value of [`OPT_IN_LABEL`] that opens a namespace.
 pub const OPT_IN: &str = "allowed";
+
+/// The taint of a ForeignCluster that is about to leave the fleet: what it holds is moved away.
+pub const LEAVING_TAINT: &str = "portolan.dev/leaving";

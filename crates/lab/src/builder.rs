@@ -22,6 +22,7 @@ pub struct LabBuilder {
     clusters: u32,
     nodes: u32,
     kwok: u32,
+    audit: bool,
     kubernetes: String,
     pods: Vec<Cidr>,
     services: Vec<Cidr>,
@@ -36,6 +37,7 @@ impl Default for LabBuilder {
             clusters: 1,
             nodes: 1,
             kwok: 0,
+            audit: false,
             kubernetes: DEFAULT_KUBERNETES.to_owned(),
             pods: Vec::new(),
             services: Vec::new(),
@@ -67,6 +69,12 @@ impl LabBuilder {
     /// Number of simulated nodes of each cluster beside the real ones; none by default.
     pub fn kwok(mut self, nodes: u32) -> Self {
         self.kwok = nodes;
+        self
+    }
+
+    /// Lets every API server keep an audit log of who asked for what: [`crate::Cluster::audit_log`].
+    pub fn audit(mut self) -> Self {
+        self.audit = true;
         self
     }
 
@@ -196,6 +204,7 @@ impl LabBuilder {
             pods,
             services,
             kwok: self.kwok,
+            audit: self.audit,
             nodes: nodes.collect::<Result<_>>()?,
             name: name.clone(),
         })

@@ -56,6 +56,9 @@ pub struct ClusterState {
     pub services: Cidr,
     /// Number of simulated nodes.
     pub kwok: u32,
+    /// Whether the API server keeps an audit log.
+    #[serde(default)]
+    pub audit: bool,
     /// The nodes; the first one runs the control plane.
     pub nodes: Vec<NodeState>,
 }

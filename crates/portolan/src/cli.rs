@@ -1,7 +1,13 @@
 //! The command line.
 
+mod get;
+mod peering;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
+pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
 
 /// Makes many Kubernetes clusters work as one.
 ///
@@ -25,6 +31,14 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Runs the controllers against a hub cluster, until it is stopped.
     Controller(ControllerArgs),
+    /// Makes a cluster a member of the fleet, with a credential of least privilege.
+    Peer(Box<PeerArgs>),
+    /// Lets a member of the fleet go.
+    Unpeer(UnpeerArgs),
+    /// Lists the members of the fleet, or workloads with what each member has of them.
+    Get(GetArgs),
+    /// Tells how the fleet fares, or one workload: its clusters, what waits and why, and what happened.
+    Status(StatusArgs),
     /// Prints the custom resource definitions, to be applied to a hub by `kubectl apply --server-side -f -`.
     Crds(CrdsArgs),
     /// Converts manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.

@@ -2,10 +2,16 @@
 
 mod cli;
 mod commands;
+mod connection;
 mod failure;
+mod human;
+mod kind;
 mod output;
 mod place;
+mod progress;
 mod signals;
+mod style;
+mod table;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -14,7 +20,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     output::log(cli.verbose, matches!(cli.command, cli::Command::Demo(_)));
     match commands::run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }

@@ -35,11 +35,11 @@ fn crds_are_printed_as_yaml_and_json() {
     assert!(yaml.status.success());
     assert_eq!(
         text(&yaml.stdout).lines().filter(|line| *line == "kind: CustomResourceDefinition").count(),
-        10
+        11
     );
     let json = portolan(&["crds", "-o", "json"], "");
     let list: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(list["items"].as_array().unwrap().len(), 10);
+    assert_eq!(list["items"].as_array().unwrap().len(), 11);
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
     let reference = root().join("docs/src/reference");
     files.insert(reference.join("command-line.md"), command_line()?);
     files.insert(reference.join("resources.md"), crate::reference::page(&portolan_api::crds()));
+    files.insert(reference.join("member-role.md"), portolan_control::peering::page());
     Ok(files)
 }
 

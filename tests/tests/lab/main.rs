@@ -4,6 +4,7 @@ mod conformance;
 mod crds;
 mod fleet;
 mod partition;
+mod peering;
 mod placement;
 mod policies;
 

@@ -5,6 +5,7 @@
 mod determinism;
 mod drift;
 mod leaders;
+mod peering;
 mod placement;
 mod silence;
 mod stage;

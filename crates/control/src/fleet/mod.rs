@@ -3,6 +3,7 @@
 //! Each ForeignCluster of the hub becomes a [`Member`] with a client and indexes of what placement needs to know. What
 //! is known of a member stays known when it falls silent; only its reach changes.
 
+mod bearer;
 mod connect;
 mod facts;
 mod hub;

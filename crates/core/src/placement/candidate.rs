@@ -33,6 +33,9 @@ pub struct Candidate {
     pub cloud: bool,
 }
 
+/// The reason of a cluster that workloads are moved away from.
+const EVICTED: &str = "Evicted";
+
 /// Why a cluster does not take replicas, or no more of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -54,6 +57,8 @@ pub enum Standing {
     },
     /// It keeps what it holds and takes nothing new.
     Closed(Refusal),
+    /// It takes nothing new, and what it holds goes elsewhere if it can.
+    Leaving(Refusal),
 }
 
 impl Candidate {
@@ -64,7 +69,10 @@ impl Candidate {
             return Standing::Closed(closed.clone());
         }
         if let Some(refusal) = self.refuses(wanted) {
-            return Standing::Closed(refusal);
+            return match refusal.reason {
+                EVICTED => Standing::Leaving(refusal),
+                _ => Standing::Closed(refusal),
+            };
         }
         Standing::Open { fits: self.settled.saturating_add(self.room.fits), room: self.room }
     }
@@ -104,6 +112,8 @@ impl Candidate {
             "its taint {} is not tolerated: add it to spec.clusterTolerations to place replicas there",
             taint.key
         );
-        Some(Refusal { reason: "Tainted", message })
+        let evicts =
+            self.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute && !tolerated(taint));
+        Some(Refusal { reason: if evicts { EVICTED } else { "Tainted" }, message })
     }
 }

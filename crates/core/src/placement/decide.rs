@@ -1,5 +1,6 @@
 //! The decision itself.
 
+use super::leaving::stay;
 use super::overflow::{Lacking, overflow};
 use super::prioritise::prioritise;
 use super::refusals::refusals;
@@ -104,7 +105,7 @@ impl<'a> Field<'a> {
         match self.get(name) {
             Some((_, Standing::Open { fits, .. })) => *fits,
             Some((candidate, Standing::Closed(_))) => candidate.held,
-            None => 0,
+            Some((_, Standing::Leaving(_))) | None => 0,
         }
     }
 
@@ -158,6 +159,8 @@ pub fn decide(
         let lacking = lacking(wanted, &field, &chosen, &parts, total);
         overflow(wanted, &field, lacking, &mut placed);
     }
+    let homeless = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
+    stay(wanted, &field, homeless, &mut placed);
     let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
     let refusals =
         if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed, &mut shortage) };

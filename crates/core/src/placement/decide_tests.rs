@@ -1,7 +1,7 @@
 use super::*;
 use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use portolan_api::placement::{ClusterSpread, WhenUnsatisfiable};
+use portolan_api::placement::{ClusterSpread, ClusterTaint, TaintEffect, WhenUnsatisfiable};
 use proptest::prelude::*;
 
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
@@ -324,7 +324,7 @@ proptest! {
             let replicas = decision.placed.get(&*candidate.name).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted) {
                 Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
-                Standing::Closed(_) => prop_assert!(replicas <= candidate.held),
+                Standing::Closed(_) | Standing::Leaving(_) => prop_assert!(replicas <= candidate.held),
             }
         }
         prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.len() < locations as usize);
@@ -345,4 +345,25 @@ proptest! {
         }
         prop_assert!(count(&larger) <= count(&fleet));
     }
+}
+
+#[test]
+fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
+    let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
+    let leaving = |held: u32| Candidate { taints: vec![taint.clone()].into(), held, ..cluster("a", 9) };
+    let anywhere = by_policy(3, PlacementPolicy::WorstFit, 1);
+    let moved = decide(&anywhere, &[leaving(3), cluster("b", 9)]).unwrap();
+    assert_eq!(counts(&moved), [("b", 3)]);
+    let partly = decide(&anywhere, &[leaving(3), cluster("b", 2)]).unwrap();
+    assert_eq!((counts(&partly), partly.pending), (vec![("a", 1), ("b", 2)], 0), "nothing is lost");
+    let affine = decide(&wanted(3, &["a"]), &[leaving(3), cluster("b", 9)]).unwrap();
+    assert_eq!((counts(&affine), affine.pending), (vec![("a", 3)], 0), "it may be nowhere else");
+    let fresh = decide(&wanted(3, &["a"]), &[leaving(0), cluster("b", 9)]).unwrap();
+    assert_eq!((fresh.pending, fresh.refusals["a"].reason), (3, "Evicted"), "nothing new goes there");
+    let mut bold = wanted(3, &["a"]);
+    bold.placement.cluster_tolerations = vec![portolan_api::placement::ClusterToleration {
+        operator: portolan_api::placement::TolerationOperator::Exists,
+        ..Default::default()
+    }];
+    assert_eq!(counts(&decide(&bold, &[leaving(3)]).unwrap()), [("a", 3)], "unless it is tolerated");
 }

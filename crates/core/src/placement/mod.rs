@@ -8,6 +8,7 @@
 mod candidate;
 mod decide;
 mod divide;
+mod leaving;
 mod overflow;
 mod prioritise;
 mod refusals;

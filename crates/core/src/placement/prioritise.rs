@@ -20,6 +20,7 @@ pub(super) fn prioritise(
         .iter()
         .filter_map(|(candidate, standing)| match standing {
             Standing::Open { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
+            Standing::Leaving(_) => None,
             Standing::Closed(_) => {
                 (candidate.held > 0).then_some((*candidate, candidate.held, Room::default()))
             }

@@ -27,7 +27,7 @@ pub(super) fn refusals(
             continue;
         }
         let refusal = match standing {
-            Standing::Closed(refusal) => refusal.clone(),
+            Standing::Closed(refusal) | Standing::Leaving(refusal) => refusal.clone(),
             Standing::Open { fits, .. } if *fits <= holds => {
                 let shortage = shortage(name, holds.saturating_sub(candidate.settled));
                 let message = match holds {

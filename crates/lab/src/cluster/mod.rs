@@ -13,7 +13,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::command::run;
-use crate::component::Component;
+use crate::component::{AUDIT_LOG, Component};
 use crate::node::Node;
 use crate::report::Timings;
 use crate::state::{ClusterState, LabState};
@@ -105,6 +105,13 @@ impl Cluster {
         let mut kubectl = Command::new(self.lab.bin.join("kubectl"));
         kubectl.arg("--kubeconfig").arg(self.kubeconfig_path()).args(args);
         kubectl
+    }
+
+    /// The API server's audit log so far, one event of `audit.k8s.io/v1` a line. The lab must be built with `audit()`.
+    pub fn audit_log(&self) -> Result<String> {
+        let file = self.control_plane().dir().join(AUDIT_LOG.trim_start_matches("/lab/"));
+        std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}: was the lab built with audit()?", file.display()))
     }
 
     /// Imports an image archive into containerd of every node.

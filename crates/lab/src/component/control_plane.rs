@@ -13,6 +13,9 @@ use crate::node::Node;
 use crate::pki::{Authority, Identity};
 use crate::state::ClusterState;
 
+/// Where the API server keeps its audit log, in the node.
+pub(crate) const AUDIT_LOG: &str = "/lab/log/audit.log";
+
 /// Writes keys, certificates and configuration of the control plane into the first node; returns the administrator's
 /// kubeconfig.
 pub(crate) fn write_control_plane_files(
@@ -62,6 +65,13 @@ pub(crate) fn write_control_plane_files(
         "clientConnection": { "kubeconfig": "/lab/etc/kube-scheduler.kubeconfig", "qps": 1000, "burst": 1000 },
     });
     write(&etc.join("kube-scheduler.json"), &scheduler.to_string())?;
+    let audit = json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived", "ResponseStarted"],
+        "rules": [{ "level": "Metadata" }],
+    });
+    write(&etc.join("audit-policy.json"), &audit.to_string())?;
     ca.kubeconfig(&cluster.name, &format!("https://{}:6443", node.address()), &admin)
 }
 
@@ -82,7 +92,9 @@ pub(super) fn etcd(node: &Node) -> Vec<String> {
 
 pub(super) fn api_server(cluster: &ClusterState, node: &Node) -> Vec<String> {
     let etc = "/lab/etc";
-    words(
+    let audit =
+        [format!("--audit-policy-file={etc}/audit-policy.json"), format!("--audit-log-path={AUDIT_LOG}")];
+    let mut words = words(
         "kube-apiserver",
         &[
             format!("--advertise-address={}", node.address()),
@@ -111,7 +123,11 @@ pub(super) fn api_server(cluster: &ClusterState, node: &Node) -> Vec<String> {
             "--enable-bootstrap-token-auth".to_owned(),
             "--allow-privileged".to_owned(),
         ],
-    )
+    );
+    if cluster.audit {
+        words.extend(audit);
+    }
+    words
 }
 
 pub(super) fn controller_manager(cluster: &ClusterState) -> Vec<String> {

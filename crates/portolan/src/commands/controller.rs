@@ -1,14 +1,14 @@
 //! `portolan controller`
 
-use crate::cli::{ClusterArgs, ControllerArgs};
+use crate::cli::ControllerArgs;
+use crate::connection;
 use crate::failure::Failure;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::{Api, Client};
 use portolan_control::fleet::Credentials;
+use portolan_control::peering;
 use portolan_runtime::{Clock, Election, Seed, Term};
 use std::sync::Arc;
 
@@ -18,18 +18,19 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 }
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
-    let hub = client(&args.cluster).await?;
-    let version = hub.apiserver_version().await.map_err(|error| {
-        Failure::other(format!("the hub's API server does not answer: {}", portolan_runtime::chain(&error)))
-            .hint("check --kubeconfig and --context by `kubectl version` with the same flags")
-    })?;
-    eprintln!("Portolan {} serves a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version.git_version);
+    let (hub, version) = connection::answering(&args.cluster).await?;
+    eprintln!("Portolan {} serves a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version);
     let seed = Seed::new(Timestamp::now().as_nanosecond().unsigned_abs() as u64);
     let clock = Clock::starting_at(Timestamp::now());
     let holder = holder()?;
     let connect = Arc::new(Credentials::from_hub(hub.clone()));
-    let controllers =
-        |term: Term| portolan_control::run(hub.clone(), connect.clone(), clock.clone(), seed, term);
+    let controllers = |term: Term| {
+        let placing = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), seed, term);
+        let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
+        async {
+            tokio::select! { () = placing => {}, () = peering => {} }
+        }
+    };
     if !args.leader_elect {
         return tokio::select! {
             () = controllers(Term::alone(&holder)) => Err(Failure::other("the controllers ended by themselves")),
@@ -85,27 +86,4 @@ async fn ensure_namespace(hub: &Client, name: &str) -> Result<(), Failure> {
         Err(error) => Err(failed("create", &error)),
         Ok(_) => Ok(()),
     }
-}
-
-/// A client for the cluster that the flags name.
-async fn client(args: &ClusterArgs) -> Result<Client, Failure> {
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    let config = match &args.kubeconfig {
-        Some(file) => {
-            let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
-                Failure::input(format!("cannot use kubeconfig {}: {error}", file.display()))
-            })?;
-            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
-                Failure::input(format!("kubeconfig {} is not usable: {error}", file.display()))
-            })?
-        }
-        None if args.context.is_some() => Config::from_kubeconfig(&options)
-            .await
-            .map_err(|error| Failure::input(format!("the default kubeconfig is not usable: {error}")))?,
-        None => Config::infer().await.map_err(|error| {
-            Failure::input(format!("no cluster to work with: {error}"))
-                .hint("give --kubeconfig FILE, or set KUBECONFIG, or try `portolan demo` without any cluster")
-        })?,
-    };
-    Client::try_from(config).map_err(|error| Failure::input(format!("cannot make a client: {error}")))
 }

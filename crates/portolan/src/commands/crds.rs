@@ -12,7 +12,7 @@ pub(super) fn run(args: &CrdsArgs) -> Result<(), Failure> {
             files.into_iter().map(|(_, text)| format!("---\n{text}")).collect()
         }
         Format::Json => {
-            let list = json!({ "apiVersion": "v1", "kind": "List", "items": portolan_api::crds() });
+            let list = json!({ "apiVersion": "v1", "kind": "List", "items": portolan_api::all_crds().map_err(Failure::other)? });
             serde_json::to_string_pretty(&list).map_err(Failure::other)? + "\n"
         }
     };

@@ -1,0 +1,128 @@
+//! Whether the user may do what peering takes, asked before anything is made.
+
+use super::PeerError;
+use super::objects::NAMESPACE;
+use super::role::{RIGHTS, Scope};
+use futures::future::try_join_all;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use portolan_runtime::call;
+
+/// Something that must be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// The verb.
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The resource, with its subresource if it is one.
+    pub resource: String,
+    /// The namespace; none for cluster-wide.
+    pub namespace: Option<String>,
+}
+
+impl Need {
+    fn new(verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.map(str::to_owned),
+        }
+    }
+
+    fn text(&self) -> String {
+        let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
+        let place = self.namespace.as_ref().map(|name| format!(" in namespace {name}")).unwrap_or_default();
+        format!("{} {}{group}{place}", self.verb, self.resource)
+    }
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+fn kept(group: &str, resource: &str, namespace: Option<&str>) -> impl Iterator<Item = Need> {
+    ["create", "patch"].map(|verb| Need::new(verb, group, resource, namespace)).into_iter()
+}
+
+/// What making a member takes there.
+pub(super) async fn of_member(
+    member: &Client,
+    namespaces: &[String],
+    everywhere: bool,
+) -> Result<Vec<Need>, PeerError> {
+    let own = Some(NAMESPACE);
+    let mut needs: Vec<Need> = kept("", "namespaces", None)
+        .chain(kept("", "serviceaccounts", own))
+        .chain(kept(RBAC, "clusterroles", None))
+        .chain(kept(RBAC, "clusterrolebindings", None))
+        .chain(kept(RBAC, "roles", own))
+        .chain(kept(RBAC, "rolebindings", own))
+        .chain([Need::new("create", "", "serviceaccounts/token", own)])
+        .collect();
+    for namespace in namespaces {
+        needs.extend(kept(RBAC, "rolebindings", Some(namespace)));
+    }
+    // Nobody may give away rights that they do not have, unless they may escalate.
+    if !missing(member, &[Need::new("escalate", RBAC, "clusterroles", None)]).await?.is_empty() {
+        for right in RIGHTS {
+            let places: Vec<Option<&str>> = match right.scope {
+                Scope::Cluster => vec![None],
+                Scope::OpenNamespaces if everywhere => vec![None],
+                Scope::OpenNamespaces => namespaces.iter().map(|name| Some(name.as_str())).collect(),
+                Scope::OwnAccount => vec![own],
+            };
+            for (place, verb) in
+                places.iter().flat_map(|place| right.verbs.iter().map(move |verb| (place, verb)))
+            {
+                needs.push(Need::new(verb, right.group, right.resource, *place));
+            }
+        }
+    }
+    needs.sort();
+    needs.dedup();
+    Ok(needs)
+}
+
+/// What making a member takes in the hub.
+pub(super) fn of_hub() -> Vec<Need> {
+    kept("", "namespaces", None)
+        .chain(kept("", "secrets", Some(NAMESPACE)))
+        .chain(kept("portolan.dev", "foreignclusters", None))
+        .chain(["get", "list"].map(|verb| Need::new(verb, "portolan.dev", "foreignclusters", None)))
+        .collect()
+}
+
+/// Those of the needs that the client's user is not allowed, in words.
+///
+/// # Errors
+/// The API server does not answer the question.
+pub async fn missing(client: &Client, needs: &[Need]) -> Result<Vec<String>, PeerError> {
+    let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let ask = async |need: &Need| -> Result<Option<String>, PeerError> {
+        let (resource, subresource) = match need.resource.split_once('/') {
+            Some((resource, subresource)) => (resource.to_owned(), Some(subresource.to_owned())),
+            None => (need.resource.clone(), None),
+        };
+        let attributes = ResourceAttributes {
+            verb: Some(need.verb.clone()),
+            group: Some(need.group.clone()),
+            resource: Some(resource),
+            subresource,
+            namespace: need.namespace.clone(),
+            ..ResourceAttributes::default()
+        };
+        let spec = SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        };
+        let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+        let what = format!("ask whether {} is allowed", need.text());
+        let answer = call(what, api.create(&PostParams::default(), &review)).await?;
+        Ok(answer.status.is_none_or(|status| !status.allowed).then(|| need.text()))
+    };
+    let answers = try_join_all(needs.iter().map(ask)).await?;
+    Ok(answers.into_iter().flatten().collect())
+}

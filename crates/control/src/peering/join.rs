@@ -1,0 +1,221 @@
+//! Making a cluster a member.
+
+use super::access::{missing, of_hub, of_member};
+use super::apply::{PeerError, api_of, apply, called};
+use super::identity::identity;
+use super::objects::{Names, foreign_cluster, in_hub, in_member, open_namespace};
+use super::{Address, Need, token};
+use crate::names::FIELD_MANAGER;
+use futures::future::try_join_all;
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use portolan_api::ForeignCluster;
+use portolan_api::foreigncluster::StaticLatency;
+use portolan_runtime::call;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How soon to look again whether a definition is served.
+const SOON: Duration = Duration::from_millis(100);
+
+/// The new member, as the user describes it.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// The name of its ForeignCluster.
+    pub name: String,
+    /// Whether it is the hub itself.
+    pub local: bool,
+    /// Labels of the ForeignCluster, which cluster selectors match.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it costs money while it exists, and is chosen last.
+    pub cloud: bool,
+    /// Round-trip times that are given instead of measured.
+    pub latencies: Vec<StaticLatency>,
+    /// Namespaces of the member that are opened to placement.
+    pub namespaces: Vec<String>,
+    /// Whether the hub may place in every namespace that has the label.
+    pub everywhere: bool,
+    /// For how many seconds a token is asked for.
+    pub token_lifetime: i64,
+}
+
+/// The two clusters.
+#[derive(Clone)]
+pub struct Sides {
+    /// The hub, as its user.
+    pub hub: Client,
+    /// The member, as its user. For a local peer it is the hub.
+    pub member: Client,
+    /// How the hub reaches the member.
+    pub address: Address,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// The ForeignCluster.
+    pub cluster: ForeignCluster,
+    /// The kubeconfig that the hub uses, as JSON; none for a local peer.
+    pub kubeconfig: Option<Value>,
+    /// When its token ends.
+    pub expires: Option<Timestamp>,
+}
+
+/// Makes a cluster a member, or sets right what is already there.
+///
+/// # Errors
+/// What stands in the way; what was made until then stays, and the next run goes on from there.
+pub async fn join(
+    sides: &Sides,
+    peer: &Peer,
+    now: Timestamp,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Joined, PeerError> {
+    let hub_id = identity(&sides.hub, "the hub").await?;
+    let id = if peer.local { hub_id.clone() } else { identity(&sides.member, "the member").await? };
+    if !peer.local && id == hub_id {
+        return Err(PeerError::SameCluster { id });
+    }
+    let hub_name = "the hub".to_owned();
+    refuse_missing(&sides.hub, &of_hub(), &hub_name).await?;
+    tell("installing definitions in the hub");
+    install_definitions(&sides.hub).await?;
+    let existing = check_name(&sides.hub, &peer.name, &id).await?;
+    let (kubeconfig, expires) = if peer.local {
+        for namespace in &peer.namespaces {
+            apply(&sides.hub, &open_namespace(namespace), "the hub").await?;
+        }
+        (None, None)
+    } else {
+        let names = Names::of(&hub_id);
+        let needs = of_member(&sides.member, &peer.namespaces, peer.everywhere).await?;
+        refuse_missing(&sides.member, &needs, &peer.name).await?;
+        tell("making the hub's account and its roles in the member");
+        for object in in_member(&names, &peer.namespaces, peer.everywhere) {
+            apply_anew(&sides.member, &object, &peer.name).await?;
+        }
+        tell("making a token");
+        let (token, facts) = token::request(&sides.member, &names.account, peer.token_lifetime, now).await?;
+        let kubeconfig = sides.address.kubeconfig(&peer.name, &token);
+        tell("writing the credential in the hub");
+        let text = serde_json::to_string_pretty(&kubeconfig)
+            .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
+        for object in in_hub(&peer.name, &text, &facts) {
+            apply(&sides.hub, &object, "the hub").await?;
+        }
+        (Some(kubeconfig), Some(facts.expires))
+    };
+    let cluster = declare(&sides.hub, peer, &id, existing.is_some()).await?;
+    Ok(Joined { cluster, kubeconfig, expires })
+}
+
+/// Installs Portolan's definitions, and waits until they are served.
+///
+/// # Errors
+/// The hub refused, or does not serve them.
+pub async fn install_definitions(hub: &Client) -> Result<(), PeerError> {
+    let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
+    let install = async |crd: CustomResourceDefinition| -> Result<(), PeerError> {
+        let name = crd.metadata.name.clone().unwrap_or_default();
+        // What another project defines is its to change.
+        let foreign = crd.spec.group != portolan_api::GROUP;
+        if foreign && call(format!("look for {name}"), api.get_metadata_opt(&name)).await?.is_some() {
+            return Ok(());
+        }
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let what = format!("apply CustomResourceDefinition {name} in the hub");
+        match call(what, api.patch(&name, &params, &Patch::Apply(&crd))).await {
+            // Somebody else installs definitions here: that they are there will do.
+            Err(error) if error.code() == Some(403) => {
+                let what = format!("look for CustomResourceDefinition {name} in the hub");
+                call(what, api.get_metadata(&name)).await.map_err(|_| error)?;
+            }
+            other => {
+                other?;
+            }
+        }
+        let served = |crd: &CustomResourceDefinition| {
+            let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            conditions.into_iter().any(|each| each.type_ == "Established" && each.status == "True")
+        };
+        loop {
+            let what = format!("read CustomResourceDefinition {name} in the hub");
+            if served(&call(what, api.get(&name)).await?) {
+                return Ok(());
+            }
+            tokio::time::sleep(SOON).await;
+        }
+    };
+    let upstream = portolan_api::clusterprofile::upstream_crds()
+        .map_err(|source| PeerError::Encode { what: "a definition", source })?;
+    try_join_all(portolan_api::crds().into_iter().chain(upstream).map(install)).await?;
+    Ok(())
+}
+
+/// The ForeignCluster of this name, if there is one; it must be of this cluster, and no other may be.
+async fn check_name(hub: &Client, name: &str, id: &str) -> Result<Option<ForeignCluster>, PeerError> {
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    let all = call("list ForeignClusters of the hub", api.list(&Default::default())).await?.items;
+    for each in all {
+        let (called, known) =
+            (each.metadata.name.clone().unwrap_or_default(), each.spec.cluster_identity.cluster_id.clone());
+        if called == name && known != id {
+            return Err(PeerError::NameTaken { name: called, known, found: id.to_owned() });
+        }
+        if called != name && known == id {
+            return Err(PeerError::MemberAlready { name: called });
+        }
+        if called == name {
+            return Ok(Some(each));
+        }
+    }
+    Ok(None)
+}
+
+async fn refuse_missing(client: &Client, needs: &[Need], side: &str) -> Result<(), PeerError> {
+    let missing = missing(client, needs).await?;
+    match missing.as_slice() {
+        [] => Ok(()),
+        _ => Err(PeerError::MissingRights { side: format!("in {side}"), missing }),
+    }
+}
+
+/// Applies an object; a binding whose role cannot be changed is made anew.
+async fn apply_anew(client: &Client, object: &Value, place: &str) -> Result<(), PeerError> {
+    match apply(client, object, place).await {
+        Err(error) if error.code() == Some(422) && object.get("roleRef").is_some() => {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let what = format!("delete {} in {place}", called(object));
+            call(what, api_of(client, object).delete(name, &Default::default())).await?;
+            apply(client, object, place).await?;
+        }
+        other => {
+            other?;
+        }
+    }
+    Ok(())
+}
+
+/// Declares the member. What an earlier run or a user wrote stays, unless it is given anew.
+async fn declare(hub: &Client, peer: &Peer, id: &str, exists: bool) -> Result<ForeignCluster, PeerError> {
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    let mut wanted = foreign_cluster(peer, id);
+    let what = format!("write ForeignCluster {}", peer.name);
+    if exists {
+        // It is not another cluster by now, and what it is called is the user's.
+        if let Some(spec) = wanted["spec"].as_object_mut() {
+            spec.remove("clusterIdentity");
+            spec.remove("type");
+        }
+        let patch = json!({ "metadata": { "labels": peer.labels }, "spec": wanted["spec"] });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        return Ok(call(what, api.patch(&peer.name, &params, &Patch::Merge(patch))).await?);
+    }
+    let object: ForeignCluster = serde_json::from_value(wanted)
+        .map_err(|source| PeerError::Encode { what: "the ForeignCluster", source })?;
+    let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    Ok(call(what, api.create(&params, &object)).await?)
+}

@@ -1,0 +1,163 @@
+//! Letting a member go.
+
+use super::apply::PeerError;
+use super::objects::{NAMESPACE, Names};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client, Resource};
+use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
+use portolan_runtime::{CallError, call};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt::Debug;
+
+/// Something of a workload that a member holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holding {
+    /// The kind of the workload, in lower case.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How many replicas, completions or endpoints are there, as far as that is counted.
+    pub replicas: i64,
+}
+
+/// What the workloads of the hub have in a member.
+///
+/// # Errors
+/// The hub does not answer.
+pub async fn holdings(hub: &Client, cluster: &str) -> Result<Vec<Holding>, PeerError> {
+    let mut found = holding::<MultiClusterDeployment>(hub, cluster).await?;
+    found.extend(holding::<MultiClusterJob>(hub, cluster).await?);
+    found.extend(holding::<MultiClusterService>(hub, cluster).await?);
+    found.sort();
+    Ok(found)
+}
+
+async fn holding<K>(hub: &Client, cluster: &str) -> Result<Vec<Holding>, PeerError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+{
+    let api: Api<K> = Api::all(hub.clone());
+    let list = call(format!("list {}s", K::kind(&())), api.list(&ListParams::default())).await?;
+    let mut found = Vec::new();
+    for object in list.items {
+        let value = serde_json::to_value(&object)
+            .map_err(|source| PeerError::Encode { what: "a workload", source })?;
+        let lists = ["placements", "clusters"].map(|field| value["status"][field].as_array().cloned());
+        let here = |entry: &&Value| entry["cluster"] == cluster || entry["name"] == cluster;
+        let entries = lists.iter().flatten().flatten();
+        if let Some(entry) = entries.into_iter().find(here) {
+            found.push(Holding {
+                kind: K::kind(&()).to_lowercase(),
+                namespace: object.meta().namespace.clone().unwrap_or_default(),
+                name: object.meta().name.clone().unwrap_or_default(),
+                replicas: ["replicas", "completions", "readyEndpoints"]
+                    .iter()
+                    .find_map(|field| entry[*field].as_i64())
+                    .unwrap_or(0),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Takes the member out of the hub: its ForeignCluster and its credential. Answers whether there was anything.
+///
+/// # Errors
+/// The hub refused, or does not answer.
+pub async fn leave_hub(hub: &Client, name: &str) -> Result<bool, PeerError> {
+    let clusters: Api<ForeignCluster> = Api::all(hub.clone());
+    let what = format!("delete ForeignCluster {name}");
+    let declared = gone(call(what, clusters.delete(name, &DeleteParams::default())).await)?;
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let what = format!("read Secret {NAMESPACE}/{name}");
+    let ours = match call(what, secrets.get_metadata_opt(name)).await? {
+        Some(secret) => {
+            secret.metadata.labels.unwrap_or_default().get(super::objects::CLUSTER_LABEL).map(String::as_str)
+                == Some(name)
+        }
+        None => false,
+    };
+    if ours {
+        let what = format!("delete Secret {NAMESPACE}/{name}");
+        gone(call(what, secrets.delete(name, &DeleteParams::default())).await)?;
+    }
+    Ok(declared || ours)
+}
+
+/// Takes the hub's account, roles and bindings out of the member; says what went.
+///
+/// # Errors
+/// The member refused, or does not answer.
+pub async fn leave_member(member: &Client, hub: &str) -> Result<Vec<String>, PeerError> {
+    let names = Names::of(hub);
+    let mut went = Vec::new();
+    // The rights go first, then the account that had them.
+    went.extend(sweep::<ClusterRoleBinding>(member, &names).await?);
+    went.extend(sweep::<RoleBinding>(member, &names).await?);
+    went.extend(sweep::<ClusterRole>(member, &names).await?);
+    went.extend(sweep::<Role>(member, &names).await?);
+    went.extend(sweep::<ServiceAccount>(member, &names).await?);
+    Ok(went)
+}
+
+async fn sweep<K>(member: &Client, names: &Names) -> Result<Vec<String>, PeerError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + SweepIn,
+{
+    let kind = K::kind(&()).into_owned();
+    let all: Api<K> = Api::all(member.clone());
+    let params = ListParams::default().labels(&names.selector());
+    let list = call(format!("list {kind}s in the member"), all.list_metadata(&params)).await?;
+    let mut went = Vec::new();
+    for object in list.items {
+        let name = object.metadata.name.unwrap_or_default();
+        let namespace = object.metadata.namespace;
+        let called = match &namespace {
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+            None => format!("{kind} {name}"),
+        };
+        let api = K::api(member.clone(), namespace.as_deref());
+        let what = format!("delete {called} in the member");
+        if gone(call(what, api.delete(&name, &DeleteParams::default())).await)? {
+            went.push(called);
+        }
+    }
+    Ok(went)
+}
+
+/// The API in which an object is deleted.
+trait SweepIn: Sized {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
+}
+
+macro_rules! sweep_in {
+    (cluster: $($whole:ty),*; namespace: $($part:ty),*) => {
+        $(impl SweepIn for $whole {
+            fn api(client: Client, _: Option<&str>) -> Api<Self> {
+                Api::all(client)
+            }
+        })*
+        $(impl SweepIn for $part {
+            fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+                Api::namespaced(client, namespace.unwrap_or_default())
+            }
+        })*
+    };
+}
+
+sweep_in!(cluster: ClusterRole, ClusterRoleBinding; namespace: Role, RoleBinding, ServiceAccount);
+
+/// Whether something went; that it was not there is no mistake.
+fn gone<T>(result: Result<T, CallError>) -> Result<bool, CallError> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}

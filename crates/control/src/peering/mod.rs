@@ -1,0 +1,31 @@
+//! Peering: a cluster becomes a member of the fleet by a credential that may do what is listed, and nothing else.
+//!
+//! [`join`] makes a service account in the member, gives it the rights of [`RIGHTS`], and hands its token to the hub in a
+//! Secret, with a ForeignCluster beside it. [`renew`] asks for a new token before the old one ends. [`leave`] takes all of
+//! it back. Each step can be repeated; interrupted anywhere, the next run goes on.
+
+mod access;
+mod apply;
+mod identity;
+mod join;
+mod kubeconfig;
+mod leave;
+mod objects;
+mod profile;
+mod renew;
+mod role;
+mod run;
+mod token;
+
+pub use access::{Need, missing};
+pub use apply::{PeerError, apply};
+pub use identity::identity;
+pub use join::{Joined, Peer, Sides, install_definitions, join};
+pub use kubeconfig::Address;
+pub use leave::{Holding, holdings, leave_hub, leave_member};
+pub use objects::{Names, foreign_cluster, in_hub, in_member};
+pub use profile::publish;
+pub use renew::renew;
+pub use role::{RIGHTS, Right, Scope, page, rules};
+pub use run::run;
+pub use token::TokenFacts;

@@ -1,0 +1,167 @@
+//! What peering makes in the member and in the hub: pure.
+
+use super::role::{Scope, rules};
+use super::{Peer, TokenFacts};
+use crate::names::{HUB_LABEL, OPT_IN, OPT_IN_LABEL};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+/// Portolan's own namespace, in hubs and in members.
+pub(super) const NAMESPACE: &str = "portolan";
+
+/// The key of the kubeconfig in the Secret.
+pub(super) const SECRET_KEY: &str = "kubeconfig";
+
+/// On the Secret in the hub: the ForeignCluster that it belongs to.
+pub(super) const CLUSTER_LABEL: &str = "portolan.dev/foreign-cluster";
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What the objects of one hub are called in a member, so that several hubs share it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    hub: String,
+    /// The service account, and the Role on it.
+    pub account: String,
+    /// The ClusterRole and binding for the whole member.
+    pub sight: String,
+    /// The ClusterRole for open namespaces, and its binding in each of them.
+    pub placement: String,
+}
+
+impl Names {
+    /// The names for the hub of this identity.
+    #[must_use]
+    pub fn of(hub: &str) -> Self {
+        let short: String = hub.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+        Self {
+            hub: hub.to_owned(),
+            account: format!("hub-{short}"),
+            sight: format!("portolan-hub-{short}"),
+            placement: format!("portolan-hub-{short}-placement"),
+        }
+    }
+
+    /// Which objects in a member are this hub's.
+    pub(super) fn selector(&self) -> String {
+        format!("{HUB_LABEL}={}", self.hub)
+    }
+}
+
+/// What is made in the member, in this order. Objects that bind a namespace come with the namespace itself, opened.
+#[must_use]
+pub fn in_member(names: &Names, namespaces: &[String], everywhere: bool) -> Vec<Value> {
+    let labels = json!({ HUB_LABEL: names.hub });
+    let role = |kind: &str, name: &str, scope: Scope| {
+        json!({
+            "apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": { "name": name, "labels": labels },
+            "rules": rules(scope, &names.account),
+        })
+    };
+    let binding = |kind: &str, name: &str, to: &str, to_kind: &str| {
+        json!({
+            "apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": { "name": name, "labels": labels },
+            "roleRef": { "apiGroup": RBAC, "kind": to_kind, "name": to },
+            "subjects": [{ "kind": "ServiceAccount", "namespace": NAMESPACE, "name": names.account }],
+        })
+    };
+    let within = |mut object: Value, namespace: &str| {
+        object["metadata"]["namespace"] = json!(namespace);
+        object
+    };
+    let (account, sight, placement) = (&names.account, &names.sight, &names.placement);
+    let mut objects = vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": account, "namespace": NAMESPACE, "labels": labels },
+            "automountServiceAccountToken": false,
+        }),
+        role("ClusterRole", sight, Scope::Cluster),
+        role("ClusterRole", placement, Scope::OpenNamespaces),
+        within(role("Role", account, Scope::OwnAccount), NAMESPACE),
+        binding("ClusterRoleBinding", sight, sight, "ClusterRole"),
+        within(binding("RoleBinding", account, account, "Role"), NAMESPACE),
+    ];
+    if everywhere {
+        objects.push(binding("ClusterRoleBinding", placement, placement, "ClusterRole"));
+    }
+    for namespace in namespaces {
+        objects.push(open_namespace(namespace));
+        objects.push(within(binding("RoleBinding", placement, placement, "ClusterRole"), namespace));
+    }
+    objects
+}
+
+/// A namespace, open to placement.
+pub(super) fn open_namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": { "name": name, "labels": { OPT_IN_LABEL: OPT_IN } },
+    })
+}
+
+/// The Secret and its namespace in the hub.
+#[must_use]
+pub fn in_hub(name: &str, kubeconfig: &str, token: &TokenFacts) -> Vec<Value> {
+    vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {
+                "name": name, "namespace": NAMESPACE,
+                "labels": { CLUSTER_LABEL: name }, "annotations": token.annotations(),
+            },
+            "data": { SECRET_KEY: BASE64_STANDARD.encode(kubeconfig) },
+        }),
+    ]
+}
+
+/// The ForeignCluster of a new member, whose identity is `id`.
+#[must_use]
+pub fn foreign_cluster(peer: &Peer, id: &str) -> Value {
+    let mut spec = json!({
+        "type": if peer.local { "Local" } else { "Remote" },
+        "clusterIdentity": { "clusterID": id, "clusterName": peer.name },
+    });
+    if !peer.local {
+        let secret = json!({ "namespace": NAMESPACE, "name": peer.name, "key": SECRET_KEY });
+        spec["credentials"] = json!({ "secretRef": secret });
+    }
+    if peer.cloud {
+        spec["cloud"] = json!(true);
+    }
+    if !peer.latencies.is_empty() {
+        spec["latencies"] = json!(peer.latencies);
+    }
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster",
+        "metadata": { "name": peer.name, "labels": peer.labels }, "spec": spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placing_is_bound_in_open_namespaces_only() {
+        let names = Names::of("3fa2bc91-1111-2222-3333-444455556666");
+        assert_eq!(names.account, "hub-3fa2bc91");
+        let binds = |objects: &[Value], kind: &str| -> Vec<String> {
+            let placing = |object: &&Value| {
+                object["kind"] == kind && object["roleRef"]["name"] == names.placement.as_str()
+            };
+            let place =
+                |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            objects.iter().filter(placing).map(place).collect()
+        };
+        let named = in_member(&names, &["shop".into(), "lab".into()], false);
+        assert_eq!(binds(&named, "RoleBinding"), ["shop", "lab"]);
+        assert!(binds(&named, "ClusterRoleBinding").is_empty());
+        assert_eq!(binds(&in_member(&names, &[], true), "ClusterRoleBinding").len(), 1);
+        let roles: Vec<_> = named.iter().filter(|object| object.get("rules").is_some()).collect();
+        assert!(roles.iter().all(|role| !role["rules"].as_array().unwrap().is_empty()));
+    }
+}

@@ -1,0 +1,119 @@
+//! New tokens before the old ones end.
+
+use super::objects::{CLUSTER_LABEL, NAMESPACE, SECRET_KEY};
+use super::token::{self, TokenFacts};
+use super::{PeerError, apply::PeerError::Encode};
+use crate::fleet::{Connect, Credentials};
+use crate::names::FIELD_MANAGER;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use portolan_api::ForeignCluster;
+use portolan_runtime::{Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, work};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// How often to look without news; clocks may be set.
+const AT_LEAST: Duration = Duration::from_secs(3600);
+
+/// How soon to try again what failed.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// Keeps the credentials of members valid, for ever: asks a member for a new token when half of the old one's life is
+/// over, writes it into the Secret, and hands it to the connections that are open.
+pub async fn renew(hub: Client, credentials: Arc<Credentials>, clock: Clock, seed: Seed) {
+    let queue = Queue::<Key>::new(seed.child("secrets"));
+    let secrets = Index::<Option<TokenFacts>>::default();
+    let mut tasks = JoinSet::new();
+    let changed = queue.clone();
+    tasks.spawn(feed(
+        Api::<Secret>::namespaced(hub.clone(), NAMESPACE),
+        watcher::Config::default().labels(CLUSTER_LABEL),
+        |secret| TokenFacts::read(&secret.metadata.annotations.unwrap_or_default()),
+        secrets.clone(),
+        move |key| changed.add(key.clone()),
+        seed.child("watch"),
+    ));
+    let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/peering");
+    let renewal = Renewal { hub, credentials, secrets, clock: clock.clone(), recorder };
+    work(&queue, 4, &clock, |key| renewal.reconcile(key)).await;
+}
+
+struct Renewal {
+    hub: Client,
+    credentials: Arc<Credentials>,
+    secrets: Index<Option<TokenFacts>>,
+    clock: Clock,
+    recorder: Recorder,
+}
+
+impl Renewal {
+    async fn reconcile(&self, key: Key) -> Result<Next, portolan_runtime::CallError> {
+        let Some(facts) = self.secrets.get(&key) else { return Ok(Next::Done) };
+        // Whoever wrote the Secret, connections that are open go on with what it holds now.
+        self.credentials.refresh(&key.namespace, &key.name).await?;
+        let Some(facts) = facts.as_ref() else { return Ok(Next::Done) };
+        let left = facts.renew.duration_since(self.clock.now());
+        if let Ok(left) = Duration::try_from(left)
+            && !left.is_zero()
+        {
+            return Ok(Next::After(left.min(AT_LEAST)));
+        }
+        let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
+        let what = format!("read ForeignCluster {}", key.name);
+        let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else { return Ok(Next::Done) };
+        match self.renew(&key, &cluster, facts).await {
+            Ok(()) => Ok(Next::Done),
+            Err(error) => {
+                let problem = chain(&error);
+                tracing::warn!(cluster = key.name, problem, "a token is not renewed");
+                let note = format!(
+                    "the token ends at {} and is not renewed: {problem}; `portolan peer` makes a new one",
+                    facts.expires
+                );
+                self.recorder.record(&cluster, Weight::Warning, "TokenNotRenewed", &note).await;
+                Ok(Next::After(AGAIN))
+            }
+        }
+    }
+
+    async fn renew(&self, key: &Key, cluster: &ForeignCluster, facts: &TokenFacts) -> Result<(), RenewError> {
+        let member = self.credentials.connect(cluster).await?;
+        let (token, fresh) =
+            token::request(&member, &facts.account, facts.lifetime, self.clock.now()).await?;
+        let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), &key.namespace);
+        let secret = call(format!("read Secret {key}"), secrets.get(&key.name)).await?;
+        let data = secret.data.unwrap_or_default();
+        let text = data.get(SECRET_KEY).map(|bytes| bytes.0.clone()).unwrap_or_default();
+        let mut kubeconfig: Value =
+            serde_json::from_slice(&text).map_err(|source| Encode { what: "the kubeconfig", source })?;
+        kubeconfig["users"][0]["user"]["token"] = json!(token);
+        let patch = json!({
+            "metadata": {
+                "resourceVersion": secret.metadata.resource_version,
+                "annotations": fresh.annotations(),
+            },
+            "data": { SECRET_KEY: BASE64_STANDARD.encode(kubeconfig.to_string()) },
+        });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("write the new token into Secret {key}");
+        call(what, secrets.patch(&key.name, &params, &Patch::Merge(patch))).await?;
+        tracing::info!(cluster = key.name, until = %fresh.expires, "a token is renewed");
+        Ok(())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RenewError {
+    #[error(transparent)]
+    Connect(#[from] crate::fleet::ConnectError),
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    #[error(transparent)]
+    Call(#[from] portolan_runtime::CallError),
+}

@@ -1,0 +1,144 @@
+//! What a hub may do in a member, verb by verb.
+//!
+//! This table is the only place where rights are given. Whoever makes Portolan call something new in a member adds a row
+//! here; the test on the lab compares the table with the API server's audit log and fails if a row is missing or unused.
+
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Where a right holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// In the whole member. Such rights only look.
+    Cluster,
+    /// In the namespaces that the member opened to the hub.
+    OpenNamespaces,
+    /// In Portolan's own namespace in the member, on the hub's own service account only.
+    OwnAccount,
+}
+
+/// One row: some verbs on one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// Where it holds.
+    pub scope: Scope,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The resource, with its subresource if it is one.
+    pub resource: &'static str,
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// What it is for.
+    pub why: &'static str,
+}
+
+const fn right(
+    scope: Scope,
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    why: &'static str,
+) -> Right {
+    Right { scope, group, resource, verbs, why }
+}
+
+use Scope::{Cluster, OpenNamespaces, OwnAccount};
+
+/// An object that is watched.
+const LOOK: &[&str] = &["list", "watch"];
+
+/// An object that is applied on the server's side, which creates it if it is not there, and deleted.
+const KEEP: &[&str] = &["get", "create", "patch", "delete"];
+
+/// Everything that a hub may do in a member.
+pub const RIGHTS: &[Right] = &[
+    right(Cluster, "", "namespaces", LOOK, "which namespaces are open to placement"),
+    right(Cluster, "", "nodes", LOOK, "what each node has for pods"),
+    right(Cluster, "", "pods", LOOK, "what pods take of each node, and which of them wait"),
+    right(Cluster, "apps", "deployments", LOOK, "how the copies of workloads fare"),
+    right(OpenNamespaces, "apps", "deployments", KEEP, "the copies of MultiClusterDeployments"),
+    right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
+];
+
+/// The rows of a scope as rules of RBAC; `account` is the hub's service account.
+#[must_use]
+pub fn rules(scope: Scope, account: &str) -> Vec<Value> {
+    let rows = RIGHTS.iter().filter(|right| right.scope == scope);
+    rows.map(|right| {
+        let mut rule =
+            json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs });
+        if scope == Scope::OwnAccount {
+            rule["resourceNames"] = json!([account]);
+        }
+        rule
+    })
+    .collect()
+}
+
+/// The page of the documentation that lists the rights.
+#[must_use]
+pub fn page() -> String {
+    let mut text = String::from(
+        "# What a hub may do in a member\n\n\
+         This page is written by `cargo xtask generate` from the table that `portolan peer` makes the roles of. A test on \
+         real clusters holds it against the API server's audit log: no right is missing, none is unused.\n",
+    );
+    let parts = [
+        (
+            Cluster,
+            "In the whole member",
+            "By a ClusterRole and a ClusterRoleBinding. These rights only look.",
+        ),
+        (
+            OpenNamespaces,
+            "In namespaces that the member opened",
+            "By a ClusterRole, and a RoleBinding in each namespace that was given to `portolan peer --namespace`.",
+        ),
+        (
+            OwnAccount,
+            "On the hub's own service account",
+            "By a Role in namespace `portolan` that names this one account.",
+        ),
+    ];
+    for (scope, title, how) in parts {
+        let _ = write!(text, "\n## {title}\n\n{how}\n\n| resource | verbs | what for |\n|---|---|---|\n");
+        for right in RIGHTS.iter().filter(|right| right.scope == scope) {
+            let group = if right.group.is_empty() { String::new() } else { format!(".{}", right.group) };
+            let verbs = right.verbs.join(", ");
+            let _ = writeln!(text, "| `{}{group}` | {verbs} | {} |", right.resource, right.why);
+        }
+    }
+    text.push_str(
+        "\nThe version of the member's Kubernetes is asked for too, which everybody may. There is no right on `nodes/proxy`, \
+         no `*`, no impersonation, and none to read or write what was not opened.\n",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn nothing_is_given_by_star_twice_or_in_the_whole_member_beyond_looking() {
+        let mut seen = BTreeSet::new();
+        for right in RIGHTS {
+            assert!(seen.insert((right.scope, right.group, right.resource)), "{right:?} stands there twice");
+            let words = right.verbs.iter().chain([&right.group, &right.resource]);
+            assert!(words.clone().all(|word| !word.contains('*')), "{right:?}");
+            assert!(!right.verbs.iter().any(|verb| ["escalate", "bind", "impersonate"].contains(verb)));
+            assert!(!right.resource.starts_with("nodes/"), "{right:?}");
+            if right.scope == Scope::Cluster {
+                assert!(right.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{right:?}");
+                assert_ne!(right.resource, "secrets", "what is secret is nobody's to list");
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_can_be_had_for_the_own_account_only() {
+        let rules = rules(Scope::OwnAccount, "hub-1");
+        assert!(!rules.is_empty() && rules.iter().all(|rule| rule["resourceNames"] == json!(["hub-1"])));
+    }
+}

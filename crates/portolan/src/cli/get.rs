@@ -1,0 +1,77 @@
+//! The words of `portolan get` and `portolan status`.
+
+use super::ClusterArgs;
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Kinds: clusters (cluster, foreignclusters, fc), mcd, mcj, mcs, or their full names.
+
+Examples:
+  portolan get clusters
+  portolan get mcd -A
+  portolan get mcd/web -n shop -o yaml")]
+pub(crate) struct GetArgs {
+    /// What to list: a kind, or KIND/NAME.
+    pub(crate) kind: String,
+
+    /// Names; without them, all.
+    pub(crate) names: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+
+    /// Only what has these labels, as in kubectl.
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+
+    /// The form of the output; without it, a table.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<GetFormat>,
+}
+
+/// Which namespace, in the words of kubectl.
+#[derive(Debug, Args)]
+pub(crate) struct NamespaceArgs {
+    /// The namespace; without it, that of the context.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// All namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GetFormat {
+    /// A table with more columns.
+    Wide,
+    /// One JSON object: a List if there are several.
+    Json,
+    /// YAML documents.
+    Yaml,
+    /// Names only.
+    Name,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  portolan status
+  portolan status mcd/web -n shop
+
+Exit codes: 0 all is Ready; 1 it failed; 2 the command line is wrong; 3 something is not Ready.")]
+pub(crate) struct StatusArgs {
+    /// A workload as KIND/NAME, such as mcd/web; without it, the whole fleet.
+    pub(crate) workload: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+
+    /// The namespace; without it, that of the context for one workload, and all for the fleet.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+}

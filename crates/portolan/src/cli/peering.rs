@@ -1,0 +1,129 @@
+//! The words of `portolan peer` and `portolan unpeer`.
+
+use super::ClusterArgs;
+use clap::{Args, ValueEnum};
+use portolan_api::duration::Duration;
+use std::path::PathBuf;
+
+/// The other cluster, in the words of kubectl.
+#[derive(Debug, Args)]
+pub(crate) struct RemoteArgs {
+    /// The kubeconfig file with the member's context; without it, that of the hub.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) remote_kubeconfig: Option<PathBuf>,
+
+    /// The context of the member.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) remote_context: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  portolan peer --context hub --remote-context paris --namespace shop
+  portolan peer --context hub --local --name home
+  portolan peer --context hub --remote-context paris --dry-run -o yaml
+
+The same command again sets right what is missing, opens further namespaces and makes a new token.")]
+pub(crate) struct PeerArgs {
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+
+    /// The hub itself becomes a member of its own fleet.
+    #[arg(long, conflicts_with_all = ["remote_context", "remote_kubeconfig", "remote_server"])]
+    pub(crate) local: bool,
+
+    /// The name of the member in the fleet; without it, that of its context.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// The URL by which the hub reaches the member's API server, if it is not that of the member's context.
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote_server: Option<String>,
+
+    /// Opens this namespace of the member to placement, and makes it if it is not there. Can be given several times.
+    #[arg(short, long = "namespace", value_name = "NAME")]
+    pub(crate) namespaces: Vec<String>,
+
+    /// Lets the hub place in every namespace of the member that has the label portolan.dev/placement=allowed, now or
+    /// later; without it, in those of --namespace only.
+    #[arg(long)]
+    pub(crate) all_labelled_namespaces: bool,
+
+    /// A label of the ForeignCluster, which cluster selectors match, as KEY=VALUE. Can be given several times.
+    #[arg(short, long = "label", value_name = "KEY=VALUE")]
+    pub(crate) labels: Vec<String>,
+
+    /// The region of the member: the label topology.kubernetes.io/region.
+    #[arg(long)]
+    pub(crate) region: Option<String>,
+
+    /// The member costs money while it exists, and is chosen last.
+    #[arg(long)]
+    pub(crate) cloud: bool,
+
+    /// A round-trip time to another member that is given instead of measured, such as rome=12ms. Can be given several times.
+    #[arg(long = "latency", value_name = "CLUSTER=TIME")]
+    pub(crate) latencies: Vec<String>,
+
+    /// How long the member's token is valid; it is renewed at half of that while the controller runs.
+    #[arg(long, value_name = "TIME", default_value = "168h")]
+    pub(crate) token_lifetime: Duration,
+
+    /// How long to wait until the member is Ready; 0s does not wait.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) timeout: Duration,
+
+    /// Prints the objects that would be made in the member and in the hub, and changes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Prints the ForeignCluster at the end, in this form; with --dry-run, all objects.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<PeerFormat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PeerFormat {
+    /// YAML documents.
+    Yaml,
+    /// One JSON object: a List if there are several.
+    Json,
+    /// The name only.
+    Name,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  portolan unpeer paris --context hub --remote-context paris
+  portolan unpeer paris --context hub --remote-context paris --drain")]
+pub(crate) struct UnpeerArgs {
+    /// The name of the member.
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+
+    /// Moves the member's workloads to other members first, and waits until they are ready there.
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) drain: bool,
+
+    /// Lets the member go although workloads are there; their copies stay there and go on running.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// How long to wait until the workloads are elsewhere.
+    #[arg(long, value_name = "TIME", default_value = "300s")]
+    pub(crate) timeout: Duration,
+
+    /// Says what would be done, and changes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

@@ -1,0 +1,102 @@
+//! The members of the fleet, as a table.
+
+use crate::failure::Failure;
+use crate::human::{age, round_trip, share};
+use comfy_table::Table;
+use jiff::Timestamp;
+use portolan_api::ForeignCluster;
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::foreigncluster::{ClusterType, ForeignClusterStatus, LatencySource};
+use serde_json::Value;
+use std::time::Duration;
+
+const REGION: &str = "topology.kubernetes.io/region";
+
+/// One row a cluster.
+pub(super) fn table(objects: &[Value], wide: bool, now: Timestamp) -> Result<Table, Failure> {
+    let mut header =
+        vec!["NAME", "READY", "NODES", "CPU", "MEMORY", "PODS", "PENDING", "RTT", "VERSION", "AGE"];
+    if wide {
+        header.extend(["REGION", "TYPE", "TAINTS", "LAST-SEEN", "ID", "MESSAGE"]);
+    }
+    let mut table = crate::table::table(&header);
+    for object in objects {
+        let cluster: ForeignCluster = serde_json::from_value(object.clone()).map_err(Failure::other)?;
+        table.add_row(row(&cluster, wide, now));
+    }
+    Ok(table)
+}
+
+fn row(cluster: &ForeignCluster, wide: bool, now: Timestamp) -> Vec<String> {
+    let status = cluster.status.clone().unwrap_or_default();
+    let (ready, message) = health(cluster);
+    let dash = || "-".to_owned();
+    let used = |name: &str| share(name, &status.allocated, &status.capacity);
+    let mut cells = vec![
+        cluster.metadata.name.clone().unwrap_or_default(),
+        ready,
+        status.nodes.map_or_else(dash, |nodes| format!("{}/{}", nodes.ready, nodes.total)),
+        used("cpu"),
+        used("memory"),
+        used("pods"),
+        status.pending_pods.map_or_else(dash, |count| count.to_string()),
+        latencies(cluster, &status, wide),
+        status.kubernetes_version.clone().unwrap_or_else(dash),
+        age(cluster.metadata.creation_timestamp.as_ref().map(|time| time.0), now),
+    ];
+    if wide {
+        let labels = cluster.metadata.labels.clone().unwrap_or_default();
+        let kind = match (cluster.spec.type_, cluster.spec.cloud) {
+            (ClusterType::Local, _) => "Local",
+            (ClusterType::Remote, true) => "Cloud",
+            (ClusterType::Remote, false) => "Remote",
+        };
+        let taints: Vec<_> =
+            cluster.spec.taints.iter().map(|taint| format!("{}:{:?}", taint.key, taint.effect)).collect();
+        cells.extend([
+            labels.get(REGION).cloned().unwrap_or_else(dash),
+            kind.to_owned(),
+            if taints.is_empty() { dash() } else { taints.join(",") },
+            status.last_seen.map_or_else(dash, |seen| age(Some(seen.0), now)),
+            cluster.spec.cluster_identity.cluster_id.clone(),
+            message,
+        ]);
+    }
+    cells
+}
+
+/// Whether a cluster is well, in one word, and why.
+pub(in crate::commands) fn health(cluster: &ForeignCluster) -> (String, String) {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let Some(ready) = conditions::find(conditions, ConditionType::Ready) else {
+        return ("Unknown".to_owned(), "no controller has looked at it yet".to_owned());
+    };
+    let word = match ready.status.as_str() {
+        "True" if cluster.spec.unschedulable => "True,Cordoned".to_owned(),
+        other => other.to_owned(),
+    };
+    (word, ready.message.clone())
+}
+
+/// The nearest other clusters; in wide form all, with where the number comes from.
+fn latencies(cluster: &ForeignCluster, status: &ForeignClusterStatus, wide: bool) -> String {
+    let given =
+        cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0, LatencySource::Static));
+    let known = |to: &str| status.latencies.iter().any(|each| each.to == to);
+    let mut all: Vec<(Duration, String, LatencySource)> = status
+        .latencies
+        .iter()
+        .map(|each| (each.rtt.0, each.to.clone(), each.source))
+        .chain(given.filter(|(to, ..)| !known(to)).map(|(to, rtt, source)| (rtt, to, source)))
+        .collect();
+    all.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    let mark = |source: LatencySource| match source {
+        LatencySource::Measured => "",
+        LatencySource::Estimated => "~",
+        LatencySource::Static => "=",
+    };
+    let shown = all.iter().take(if wide { usize::MAX } else { 1 });
+    let texts: Vec<_> =
+        shown.map(|(rtt, to, source)| format!("{to}:{}{}", mark(*source), round_trip(*rtt))).collect();
+    if texts.is_empty() { "-".to_owned() } else { texts.join(",") }
+}

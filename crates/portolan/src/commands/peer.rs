@@ -1,0 +1,245 @@
+//! `portolan peer`
+
+use crate::cli::{PeerArgs, PeerFormat};
+use crate::connection::{self, Remote};
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+use jiff::Timestamp;
+use kube::{Api, Client};
+use portolan_api::ForeignCluster;
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::convert::{to_json, to_yaml};
+use portolan_api::foreigncluster::StaticLatency;
+use portolan_control::peering::{
+    Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, identity, in_hub, in_member,
+    join,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A token of the API server lives at least this long.
+const SHORTEST_TOKEN: Duration = Duration::from_secs(600);
+
+pub(super) fn run(args: &PeerArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(Box::pin(peer(args)))
+}
+
+async fn peer(args: &PeerArgs) -> Result<(), Failure> {
+    let (hub, _) = connection::answering(&args.cluster).await?;
+    let remote = member(args).await?;
+    let peer = described(args, remote.as_ref())?;
+    let sides = match remote {
+        None => Sides { hub: hub.clone(), member: hub, address: Address::default() },
+        Some(Remote { context, client, mut address }) => {
+            let flags = "--remote-kubeconfig and --remote-context";
+            connection::version(&client, &format!("the member (context {context})"), flags).await?;
+            if let Some(server) = &args.remote_server {
+                address.server.clone_from(server);
+            }
+            Sides { hub, member: client, address }
+        }
+    };
+    if args.dry_run {
+        return dry_run(args, &sides, &peer).await;
+    }
+    let progress = Progress::start();
+    let joined = join(&sides, &peer, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
+    if let Some(kubeconfig) = &joined.kubeconfig {
+        try_credential(args, kubeconfig, &peer.name).await?;
+    }
+    let cluster = wait(args, &sides.hub, &joined, &progress).await?;
+    let until = match joined.expires {
+        Some(expires) => format!("; its token is valid until {expires}"),
+        None => String::new(),
+    };
+    progress.done(&format!("{} is a member{until}", peer.name));
+    print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+}
+
+/// The context of the member; none if the hub itself is to be one.
+async fn member(args: &PeerArgs) -> Result<Option<Remote>, Failure> {
+    if args.local {
+        return Ok(None);
+    }
+    let file = args.remote.remote_kubeconfig.as_deref().or(args.cluster.kubeconfig.as_deref());
+    let Some(context) = &args.remote.remote_context else {
+        return Err(Failure::input("which cluster is to be a member is not said")
+            .hint("give --remote-context NAME, or --local for the hub itself"));
+    };
+    connection::remote(file, context).await.map(Some)
+}
+
+/// What the flags say about the member.
+fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> {
+    let name = match (&args.name, remote) {
+        (Some(name), _) => name.clone(),
+        (None, Some(remote)) => remote.context.clone(),
+        (None, None) => "local".to_owned(),
+    };
+    for (flag, name) in
+        std::iter::once(("--name", &name)).chain(args.namespaces.iter().map(|name| ("--namespace", name)))
+    {
+        let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
+        let valid = name.len() <= 63
+            && name.bytes().all(fine)
+            && edge(name.bytes().next())
+            && edge(name.bytes().last());
+        if !valid {
+            return Err(Failure::input(format!("{flag}: {name:?} cannot be a name in Kubernetes"))
+                .hint("give one of at most 63 lower-case letters, digits and dashes"));
+        }
+    }
+    let pair = |flag: &str, text: &str| -> Result<(String, String), Failure> {
+        let found = text.split_once('=').filter(|(key, _)| !key.is_empty());
+        let (key, value) =
+            found.ok_or_else(|| Failure::input(format!("{flag}: {text:?} is not of the form KEY=VALUE")))?;
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    let mut labels =
+        args.labels.iter().map(|text| pair("--label", text)).collect::<Result<BTreeMap<_, _>, _>>()?;
+    if let Some(region) = &args.region {
+        labels.insert("topology.kubernetes.io/region".to_owned(), region.clone());
+    }
+    let latency = |text: &String| {
+        let (to, rtt) = pair("--latency", text)?;
+        let rtt = rtt.parse().map_err(|error| Failure::input(format!("--latency {to}: {error}")))?;
+        Ok(StaticLatency { to, rtt })
+    };
+    if args.token_lifetime.0 < SHORTEST_TOKEN {
+        return Err(Failure::input("--token-lifetime: API servers make tokens of at least 10 minutes"));
+    }
+    Ok(Peer {
+        name,
+        local: args.local,
+        labels,
+        cloud: args.cloud,
+        latencies: args.latencies.iter().map(latency).collect::<Result<_, Failure>>()?,
+        namespaces: args.namespaces.clone(),
+        everywhere: args.all_labelled_namespaces,
+        token_lifetime: i64::try_from(args.token_lifetime.0.as_secs()).unwrap_or(i64::MAX),
+    })
+}
+
+/// Prints what would be made, member first.
+async fn dry_run(args: &PeerArgs, sides: &Sides, peer: &Peer) -> Result<(), Failure> {
+    let hub = identity(&sides.hub, "the hub").await.map_err(told)?;
+    let member = identity(&sides.member, "the member").await.map_err(told)?;
+    if !peer.local && hub == member {
+        return Err(told(PeerError::SameCluster { id: hub }));
+    }
+    let mut objects = Vec::new();
+    if !peer.local {
+        let names = Names::of(&hub);
+        objects.extend(in_member(&names, &peer.namespaces, peer.everywhere));
+        let kubeconfig = sides.address.kubeconfig(&peer.name, "made by the member").to_string();
+        let now = Timestamp::now();
+        let facts =
+            TokenFacts { account: names.account, expires: now, renew: now, lifetime: peer.token_lifetime };
+        objects.extend(in_hub(&peer.name, &kubeconfig, &facts));
+    }
+    objects.push(foreign_cluster(peer, &member));
+    print(Some(args.output.unwrap_or(PeerFormat::Yaml)), &objects)
+}
+
+/// Tries the credential from here, so that one that does not work is told now and not by a controller later.
+async fn try_credential(args: &PeerArgs, kubeconfig: &Value, name: &str) -> Result<(), Failure> {
+    // The hub may reach the member by an address that we do not reach.
+    if args.remote_server.is_some() {
+        return Ok(());
+    }
+    let parsed = serde_json::from_value(kubeconfig.clone()).map_err(Failure::other)?;
+    let config = kube::Config::from_custom_kubeconfig(parsed, &Default::default()).await;
+    let config =
+        config.map_err(|error| Failure::other(format!("the new kubeconfig is not usable: {error}")))?;
+    let client = Client::try_from(config).map_err(Failure::other)?;
+    let answer = portolan_runtime::call("use the new credential", client.apiserver_version()).await;
+    answer.map(|_| ()).map_err(|error| {
+        Failure::other(format!("{name} refuses the credential it made: {}", portolan_runtime::chain(&error)))
+    })
+}
+
+/// Waits until the controller says that the member is Ready.
+async fn wait(
+    args: &PeerArgs,
+    hub: &Client,
+    joined: &Joined,
+    progress: &Progress,
+) -> Result<ForeignCluster, Failure> {
+    let name = joined.cluster.metadata.name.clone().unwrap_or_default();
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    let deadline = Instant::now() + args.timeout.0;
+    let mut cluster = joined.cluster.clone();
+    loop {
+        let status = cluster.status.clone().unwrap_or_default();
+        let ready = conditions::find(&status.conditions, ConditionType::Ready);
+        let current = ready.filter(|ready| ready.observed_generation == cluster.metadata.generation);
+        if args.timeout.0.is_zero() || current.is_some_and(|ready| ready.status == "True") {
+            return Ok(cluster);
+        }
+        let waiting = match current {
+            Some(ready) => format!("waiting until it is Ready: {}", ready.message),
+            None => "waiting for the controller to see it".to_owned(),
+        };
+        progress.step(&waiting);
+        if Instant::now() >= deadline {
+            return Err(match current {
+                Some(ready) => {
+                    Failure::other(format!("{name} is not Ready after {}: {}", args.timeout, ready.message))
+                }
+                None => Failure::other(format!("no controller has looked at {name} within {}", args.timeout))
+                    .hint("everything is made; start `portolan controller` for the hub, and it goes on")
+                    .hint("give --timeout 0s to not wait"),
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        cluster = portolan_runtime::call(format!("read ForeignCluster {name}"), api.get(&name))
+            .await
+            .map_err(|error| Failure::other(portolan_runtime::chain(&error)))?;
+    }
+}
+
+fn print(format: Option<PeerFormat>, objects: &[Value]) -> Result<(), Failure> {
+    match format {
+        None => Ok(()),
+        Some(PeerFormat::Yaml) => output::data(&to_yaml(objects).map_err(Failure::other)?),
+        Some(PeerFormat::Json) => output::data(&to_json(objects).map_err(Failure::other)?),
+        Some(PeerFormat::Name) => {
+            let name = |object: &Value| {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let group = text(&object["apiVersion"]);
+                let group = group.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
+                format!(
+                    "{}{group}/{}\n",
+                    text(&object["kind"]).to_lowercase(),
+                    text(&object["metadata"]["name"])
+                )
+            };
+            output::data(&objects.iter().map(name).collect::<String>())
+        }
+    }
+}
+
+/// A failure of peering as a user meets it.
+pub(super) fn told(error: PeerError) -> Failure {
+    let failure = Failure::other(portolan_runtime::chain(&error));
+    match error {
+        PeerError::SameCluster { .. } => {
+            failure.hint("give --local to make the hub a member of its own fleet")
+        }
+        PeerError::NameTaken { .. } => {
+            failure.hint("give another --name, or `portolan unpeer` the other cluster first")
+        }
+        PeerError::MemberAlready { name } => {
+            failure.hint(format!("give --name {name} to set its peering right"))
+        }
+        PeerError::MissingRights { .. } => {
+            failure.hint("ask an administrator of that cluster, or use a context of theirs")
+        }
+        _ => failure,
+    }
+}

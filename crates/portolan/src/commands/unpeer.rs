@@ -1,0 +1,159 @@
+//! `portolan unpeer`
+
+use super::peer::told;
+use crate::cli::UnpeerArgs;
+use crate::connection;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use portolan_api::ForeignCluster;
+use portolan_api::foreigncluster::ClusterType;
+use portolan_api::placement::{ClusterTaint, TaintEffect};
+use portolan_control::names::{FIELD_MANAGER, LEAVING_TAINT};
+use portolan_control::peering::{Holding, PeerError, holdings, identity, leave_hub, leave_member};
+use portolan_runtime::{call, chain};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(super) fn run(args: &UnpeerArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(Box::pin(unpeer(args)))
+}
+
+async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
+    let (hub, _) = connection::answering(&args.cluster).await?;
+    let name = &args.name;
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    let cluster = call(format!("read ForeignCluster {name}"), api.get_opt(name)).await;
+    let cluster = cluster.map_err(|error| Failure::other(chain(&error)))?;
+    let member = remote(args).await?;
+    let hub_id = identity(&hub, "the hub").await.map_err(told)?;
+    if let (Some(cluster), Some(member)) = (&cluster, &member) {
+        let (known, found) = (
+            cluster.spec.cluster_identity.cluster_id.clone(),
+            identity(member, "the member").await.map_err(told)?,
+        );
+        if known != found {
+            return Err(told(PeerError::OtherCluster { name: name.clone(), known, found }));
+        }
+    }
+    let progress = Progress::start();
+    let held = holdings(&hub, name).await.map_err(told)?;
+    if args.dry_run {
+        return dry_run(name, &held, cluster.as_ref(), member.is_some());
+    }
+    if !held.is_empty() {
+        match cluster.as_ref().filter(|_| args.drain) {
+            Some(cluster) => drain(args, &hub, cluster, &progress).await?,
+            None if args.force => {
+                anstream::eprintln!(
+                    "\u{1b}[1;33mwarning\u{1b}[0m: left behind in {name}, where they go on running: {}",
+                    listed(&held)
+                );
+            }
+            None => {
+                return Err(Failure::other(format!("workloads are in {name}: {}", listed(&held)))
+                    .hint("--drain moves them to other members first")
+                    .hint("--force lets the member go, and leaves them running there"));
+            }
+        }
+    }
+    progress.step("taking it out of the hub");
+    let was_there = leave_hub(&hub, name).await.map_err(told)?;
+    let went = match &member {
+        Some(member) => {
+            progress.step("taking the hub's account and roles out of the member");
+            leave_member(member, &hub_id).await.map_err(told)?
+        }
+        None => Vec::new(),
+    };
+    if !was_there && went.is_empty() {
+        return Err(Failure::input(format!("no member is called {name}"))
+            .hint("`portolan get clusters` lists the members"));
+    }
+    let remote = cluster.as_ref().is_some_and(|cluster| cluster.spec.type_ == ClusterType::Remote);
+    if member.is_none() && remote {
+        anstream::eprintln!(
+            "the hub's account and roles are still in {name}: the same command with --remote-context takes them out"
+        );
+    }
+    progress.done(&format!("{name} is no longer a member"));
+    Ok(())
+}
+
+async fn remote(args: &UnpeerArgs) -> Result<Option<Client>, Failure> {
+    let Some(context) = &args.remote.remote_context else { return Ok(None) };
+    let file = args.remote.remote_kubeconfig.as_deref().or(args.cluster.kubeconfig.as_deref());
+    Ok(Some(connection::remote(file, context).await?.client))
+}
+
+/// Asks the controller to move everything away, and waits until it has.
+async fn drain(
+    args: &UnpeerArgs,
+    hub: &Client,
+    cluster: &ForeignCluster,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let name = &args.name;
+    let mut taints = cluster.spec.taints.clone();
+    if !taints.iter().any(|taint| taint.key == LEAVING_TAINT) {
+        taints.push(ClusterTaint {
+            key: LEAVING_TAINT.to_owned(),
+            value: None,
+            effect: TaintEffect::NoExecute,
+        });
+    }
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
+    let tainted = call(format!("taint ForeignCluster {name}"), api.patch(name, &params, &patch)).await;
+    tainted.map_err(|error| Failure::other(chain(&error)))?;
+    let deadline = Instant::now() + args.timeout.0;
+    loop {
+        let held = holdings(hub, name).await.map_err(told)?;
+        if held.is_empty() {
+            return Ok(());
+        }
+        progress.step(&format!("waiting until they are elsewhere: {}", listed(&held)));
+        if Instant::now() >= deadline {
+            return Err(Failure::other(format!(
+                "still in {name} after {}: {}",
+                args.timeout,
+                listed(&held)
+            ))
+            .hint(format!("`portolan explain` tells why one cannot go elsewhere; {name} stays tainted {LEAVING_TAINT}"))
+            .hint("--force lets the member go, and leaves them running there"));
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+fn dry_run(
+    name: &str,
+    held: &[Holding],
+    cluster: Option<&ForeignCluster>,
+    member: bool,
+) -> Result<(), Failure> {
+    let mut text = String::new();
+    match cluster {
+        Some(_) => text.push_str(&format!("would delete ForeignCluster {name} and its Secret\n")),
+        None => text.push_str(&format!("no ForeignCluster is called {name}\n")),
+    }
+    if member {
+        text.push_str("would delete the hub's account, roles and bindings in the member\n");
+    }
+    if !held.is_empty() {
+        text.push_str(&format!("workloads are there: {}\n", listed(held)));
+    }
+    crate::output::data(&text)
+}
+
+fn listed(held: &[Holding]) -> String {
+    let each = |holding: &Holding| {
+        let Holding { kind, namespace, name, replicas } = holding;
+        format!("{kind}/{name} in {namespace} ({replicas})")
+    };
+    held.iter().map(each).collect::<Vec<_>>().join(", ")
+}

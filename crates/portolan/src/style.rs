@@ -1,0 +1,26 @@
+//! How things look. Colours are taken off where output does not go to a terminal.
+
+use serde_json::Value;
+
+pub(crate) const GREEN: &str = "\u{1b}[32m";
+pub(crate) const YELLOW: &str = "\u{1b}[33m";
+pub(crate) const RESET: &str = "\u{1b}[0m";
+
+/// Whether something is well, in one character.
+pub(crate) fn mark(fine: bool) -> String {
+    if fine { format!("{GREEN}✓{RESET}") } else { format!("{YELLOW}✗{RESET}") }
+}
+
+/// Whether an object is Ready for its present spec, and what its condition says.
+pub(crate) fn state(object: &Value) -> (bool, String) {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let Some(ready) = conditions.into_iter().find(|each| each["type"] == "Ready") else {
+        return (false, "no controller has looked at it yet".to_owned());
+    };
+    let message = ready["message"].as_str().unwrap_or_default().to_owned();
+    let (seen, now) = (&object["status"]["observedGeneration"], &object["metadata"]["generation"]);
+    if !seen.is_null() && seen != now {
+        return (false, format!("its last change is not seen yet; before it: {message}"));
+    }
+    (ready["status"] == "True", message)
+}

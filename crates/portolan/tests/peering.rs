@@ -1,0 +1,76 @@
+//! `peer`, `get`, `status` and `unpeer` as a user meets them, on clusters whose roles refuse.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use support::{World, namespace, text, workload};
+
+#[test]
+fn members_come_are_seen_and_go() {
+    let mut world = World::start("peering", 3);
+    world.control();
+    let joined =
+        world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--region", "eu", "-o", "name"]);
+    assert!(joined.status.success(), "{}", text(&joined.stderr));
+    assert_eq!(text(&joined.stdout), "foreigncluster.portolan.dev/c2\n");
+    assert!(text(&joined.stderr).contains("making the hub's account"), "{}", text(&joined.stderr));
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    world.succeeds(&["peer", "--remote-context", "c3", "-n", "shop"]);
+
+    let same = world.portolan(&["peer", "--remote-context", "c1"]);
+    assert_eq!(same.status.code(), Some(1));
+    assert!(text(&same.stderr).contains("one cluster") && text(&same.stderr).contains("--local"));
+    let taken = world.portolan(&["peer", "--remote-context", "c3", "--name", "c2"]);
+    assert!(text(&taken.stderr).contains("taken by another cluster"), "{}", text(&taken.stderr));
+    let unknown = world.portolan(&["peer", "--remote-context", "nowhere"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("it has c1, c2, c3"), "{}", text(&unknown.stderr));
+
+    let clusters = world.succeeds(&["get", "clusters", "-o", "wide"]);
+    let line = clusters.lines().find(|line| line.starts_with("c2")).unwrap();
+    assert!(line.contains("True") && line.contains(" eu ") && line.contains("Remote"), "{clusters}");
+    assert_eq!(world.succeeds(&["get", "clusters", "c3", "-o", "name"]), "foreigncluster.portolan.dev/c3\n");
+    let missing = world.portolan(&["get", "cluster/c9"]);
+    assert!(text(&missing.stderr).contains("\"c9\" is not there"), "{}", text(&missing.stderr));
+    let odd = world.portolan(&["get", "pods"]);
+    assert_eq!(odd.status.code(), Some(2));
+
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 2, "100m", &json!({"placementPolicy": "worst-fit"})));
+    world.until(&["get", "mcd", "-n", "shop"], &["2/2"]);
+    let told = world.succeeds(&["status", "mcd/web", "-n", "shop"]);
+    assert!(told.contains("2/2  Ready  Policy") && told.contains("placed c"), "{told}");
+    assert!(!told.contains('\u{1b}'), "colour without a terminal");
+    assert!(world.succeeds(&["status"]).contains("2 members, 2 ready"));
+
+    let home = if told.contains("c2  2/2") { "c2" } else { "c3" };
+    let held = world.portolan(&["unpeer", home, "--remote-context", home]);
+    assert_eq!(held.status.code(), Some(1));
+    assert!(text(&held.stderr).contains("multiclusterdeployment/web in shop (2)"), "{}", text(&held.stderr));
+    world.succeeds(&["unpeer", home, "--remote-context", home, "--drain"]);
+    let moved = world.succeeds(&["status", "mcd/web", "-n", "shop"]);
+    assert!(moved.contains("2/2  Ready") && !moved.contains(&format!("─ {home}")), "{moved}");
+    let gone = world.portolan(&["unpeer", home]);
+    assert_eq!(gone.status.code(), Some(2));
+    let profiles = world.succeeds(&["get", "clusters", "-o", "name"]);
+    assert_eq!(profiles.lines().count(), 1, "{profiles}");
+}
+
+#[test]
+fn a_dry_run_prints_what_would_be_made_and_makes_nothing() {
+    let world = World::start("dry-run", 2);
+    let yaml = world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop", "--dry-run"]);
+    for word in ["kind: ServiceAccount", "kind: ClusterRole", "kind: ForeignCluster", "serviceaccounts/token"]
+    {
+        assert!(yaml.contains(word), "{word}: {yaml}");
+    }
+    assert!(!yaml.contains("cluster-admin") && !yaml.contains("\"*\""));
+    let none = world.portolan(&["get", "clusters"]);
+    assert_eq!(none.status.code(), Some(1), "not even the definitions are there");
+    assert!(text(&none.stderr).contains("portolan peer"), "{}", text(&none.stderr));
+    let alone = world.portolan(&["peer", "--remote-context", "c2", "--timeout", "1s"]);
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(text(&alone.stderr).contains("start `portolan controller`"), "{}", text(&alone.stderr));
+}

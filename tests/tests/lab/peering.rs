@@ -1,0 +1,169 @@
+//! The credential of `peer` on real Kubernetes, held against the API server's audit log: every request of the hub is
+//! covered by the table of rights, and every row of the table is used.
+
+use super::{can_run, kubectl_apply};
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use portolan_control::fleet::Credentials;
+use portolan_control::peering::{
+    Address, Names, Peer, RIGHTS, Right, Scope, Sides, identity, join, leave_hub, leave_member, renew,
+};
+use portolan_lab::{Cluster, Lab, Seen, until};
+use portolan_runtime::{Clock, Seed, Term};
+use portolan_tests::{NAMESPACE, open_namespace, workload};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+const LONG: Duration = Duration::from_secs(90);
+const OFTEN: Duration = Duration::from_millis(200);
+
+/// What the audit log says of one request: where, verb, group, resource with subresource.
+type Request = (Scope, String, String, String);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
+    if !can_run("the_hub_does_what_its_role_says_and_nothing_else") {
+        return Ok(());
+    }
+    let lab = Lab::builder().clusters(2).audit().start().await?;
+    let (hub, member) = (lab.cluster("c1")?, lab.cluster("c2")?);
+    let sides = Sides { hub: hub.client().await?, member: member.client().await?, address: address(member)? };
+    let peer = Peer {
+        name: "c2".to_owned(),
+        namespaces: vec![NAMESPACE.to_owned()],
+        token_lifetime: 600,
+        ..Peer::default()
+    };
+    // Time is set so that the token is due for renewal at once: half of its ten minutes is over.
+    let joined_at = Timestamp::now() - jiff::SignedDuration::from_secs(900);
+    join(&sides, &peer, joined_at, &|_| ()).await?;
+    let _controllers = control(hub).await?;
+    hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", "--timeout=60s"]).await?;
+    let token = "jsonpath={.metadata.annotations.portolan\\.dev/renew-at}";
+    until("the token is renewed", LONG, OFTEN, async || {
+        let at = hub.kubectl(&["-n", "portolan", "get", "secret", "c2", "-o", token]).await?;
+        let at: Timestamp = at.parse().context("renew-at is a time")?;
+        Ok(if at > Timestamp::now() { Seen::Ready(()) } else { Seen::NotYet(at.to_string()) })
+    })
+    .await?;
+
+    kubectl_apply(hub, &[open_namespace()]).await?;
+    everything_that_is_done_with_a_deployment(hub, member).await?;
+
+    let hub_id = identity(&sides.hub, "the hub").await?;
+    let account = format!("system:serviceaccount:portolan:{}", Names::of(&hub_id).account);
+    let log = member.audit_log()?;
+    let (used, refused) = requests(&log, &account)?;
+    assert!(refused.is_empty(), "refused to the hub: {refused:#?}");
+    let allowed: BTreeSet<Request> = RIGHTS.iter().flat_map(rows).collect();
+    let missing: Vec<_> = used.difference(&allowed).collect();
+    assert!(missing.is_empty(), "used, but not in the table: {missing:#?}");
+    let unused: Vec<_> = allowed.difference(&used).collect();
+    assert!(unused.is_empty(), "in the table, but not used: {unused:#?}");
+
+    assert!(leave_hub(&sides.hub, "c2").await?);
+    leave_member(&sides.member, &hub_id).await?;
+    let left = member
+        .kubectl(&[
+            "get",
+            "clusterroles,clusterrolebindings,rolebindings,serviceaccounts",
+            "-A",
+            "-o",
+            "name",
+        ])
+        .await?;
+    assert!(!left.contains("hub-"), "{left}");
+    lab.down()
+}
+
+/// Created, scaled, changed by somebody in the member, updated and deleted.
+async fn everything_that_is_done_with_a_deployment(hub: &Cluster, member: &Cluster) -> Result<()> {
+    kubectl_apply(hub, &[workload("web", 1, json!({"locations": ["c2"]}))]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", "--timeout=90s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "scale", "mcd/web", "--replicas=2"]).await?;
+    replicas(member, "2").await?;
+    member.kubectl(&["-n", NAMESPACE, "scale", "deployment/web", "--replicas=0"]).await?;
+    replicas(member, "2").await?;
+    let label = json!({"spec": {"template": {"metadata": {"labels": {"changed": "yes"}}}}}).to_string();
+    hub.kubectl(&["-n", NAMESPACE, "patch", "mcd/web", "--type=merge", "-p", &label]).await?;
+    until("the new template is rolled out", LONG, OFTEN, async || {
+        let pods =
+            member.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "changed=yes", "-o", "name"]).await?;
+        Ok(if pods.lines().count() == 2 { Seen::Ready(()) } else { Seen::NotYet(pods) })
+    })
+    .await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/web", "--timeout=60s"]).await?;
+    Ok(())
+}
+
+async fn replicas(member: &Cluster, count: &str) -> Result<()> {
+    until("the member has the replicas", LONG, OFTEN, async || {
+        let path = "jsonpath={.spec.replicas}";
+        let found = member.kubectl(&["-n", NAMESPACE, "get", "deployment/web", "-o", path]).await?;
+        Ok(if found == count { Seen::Ready(()) } else { Seen::NotYet(found) })
+    })
+    .await
+}
+
+async fn control(hub: &Cluster) -> Result<JoinSet<()>> {
+    let client = hub.client().await?;
+    let connect = Arc::new(Credentials::from_hub(client.clone()));
+    let clock = Clock::starting_at(Timestamp::now());
+    let mut tasks = JoinSet::new();
+    let term = Term::alone("test");
+    tasks.spawn(portolan_control::run(client.clone(), connect.clone(), clock.clone(), Seed::new(1), term));
+    tasks.spawn(renew(client, connect, clock, Seed::new(2)));
+    Ok(tasks)
+}
+
+fn address(member: &Cluster) -> Result<Address> {
+    let kubeconfig = member.kubeconfig()?;
+    let cluster = kubeconfig.clusters.first().and_then(|each| each.cluster.clone()).context("a cluster")?;
+    Ok(Address {
+        server: cluster.server.context("a server")?,
+        authority: cluster.certificate_authority_data,
+        ..Address::default()
+    })
+}
+
+/// A row of the table, one request a verb.
+fn rows(right: &Right) -> impl Iterator<Item = Request> {
+    let Right { scope, group, resource, verbs, .. } = *right;
+    verbs.iter().map(move |verb| (scope, (*verb).to_owned(), group.to_owned(), resource.to_owned()))
+}
+
+/// What the account asked for, and what of it was refused.
+fn requests(log: &str, account: &str) -> Result<(BTreeSet<Request>, BTreeSet<String>)> {
+    let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    let events = log.lines().map(serde_json::from_str::<Value>).filter_map(Result::ok);
+    for event in events.filter(|event| event["user"]["username"] == account) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let object = &event["objectRef"];
+        if object.is_null() {
+            ensure!(text(&event["requestURI"]) == "/version", "an unexpected request: {event}");
+            continue;
+        }
+        let subresource = object["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();
+        let resource = format!("{}{subresource}", text(&object["resource"]));
+        let scope = match object["namespace"].as_str() {
+            None => Scope::Cluster,
+            Some("portolan") => Scope::OwnAccount,
+            Some(_) => Scope::OpenNamespaces,
+        };
+        let scope = if resource == "namespaces" { Scope::Cluster } else { scope };
+        let (verb, group) = (text(&event["verb"]), text(&object["apiGroup"]));
+        if event["annotations"]["authorization.k8s.io/decision"] == "forbid" {
+            refused.insert(format!("{verb} {resource} {}", text(&event["requestURI"])));
+        }
+        // Applying what is not there yet takes the right to create it, which the log does not show as a verb.
+        if verb == "patch" && event["responseStatus"]["code"] == 201 {
+            used.insert((scope, "create".to_owned(), group.clone(), resource.clone()));
+        }
+        used.insert((scope, verb, group, resource));
+    }
+    ensure!(!used.is_empty(), "the audit log has no request of {account}");
+    Ok((used, refused))
+}

@@ -1,0 +1,285 @@
+//! Peering on the sandbox, whose roles really refuse: the controller works with the credential of `peer` and no more.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Client};
+use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterDeploymentStatus};
+use portolan_control::fleet::{Connect, ConnectError};
+use portolan_control::peering::{
+    Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_member,
+};
+use portolan_runtime::{Seed, Term};
+use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
+use portolan_tests::simulation::apply;
+use portolan_tests::{NAMESPACE, open_namespace, workload};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+const HOUR: i64 = 3600;
+
+struct Fleet {
+    world: World,
+    hub: Cluster,
+    members: Vec<Cluster>,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let start = Timestamp::from_second(1_800_000_000).unwrap();
+        let world = World::new(WorldConfig { seed: 1, start, ..WorldConfig::default() });
+        let hub = world.add_cluster(ClusterConfig::named("hub").nodes(1, NodeConfig::new("2", "8Gi")));
+        let member =
+            |name: &str| world.add_cluster(ClusterConfig::named(name).nodes(1, NodeConfig::new("4", "8Gi")));
+        let members = vec![member("paris"), member("rome")];
+        Self { world, hub, members }
+    }
+
+    fn sides(&self, member: &Cluster) -> Sides {
+        let address = Address { server: format!("https://{}", member.name()), ..Address::default() };
+        Sides { hub: self.hub.client("admin"), member: member.client("admin"), address }
+    }
+
+    async fn join(&self, peer: &Peer) -> Result<(), PeerError> {
+        let member = self.world.cluster(&peer.name).unwrap_or_else(|| self.hub.clone());
+        join(&self.sides(&member), peer, self.world.clock().now(), &|_| ()).await.map(|_| ())
+    }
+
+    /// The controller, which reaches members by the account that peering made for it.
+    async fn control(&self) -> tokio::task::JoinHandle<()> {
+        let hub = identity(&self.hub.client("admin"), "the hub").await.unwrap();
+        let connect = Arc::new(AsAccount { world: self.world.clone(), account: Names::of(&hub).account });
+        let client = self.hub.client("controller");
+        let (clock, term) = (self.world.clock().clone(), Term::alone("test"));
+        tokio::spawn(portolan_control::run(client, connect, clock, Seed::new(1), term))
+    }
+
+    async fn status(&self, name: &str) -> MultiClusterDeploymentStatus {
+        let api: Api<MultiClusterDeployment> = Api::namespaced(self.hub.client("user"), NAMESPACE);
+        api.get(name).await.unwrap().status.unwrap_or_default()
+    }
+}
+
+struct AsAccount {
+    world: World,
+    account: String,
+}
+
+impl Connect for AsAccount {
+    fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let user = User::service_account("portolan", &self.account);
+        let client = self.world.cluster(name).map(|cluster| cluster.client_as("controller", user));
+        Box::pin(async { client.ok_or(ConnectError::NoCredentials) })
+    }
+}
+
+fn peer(name: &str) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        namespaces: vec![NAMESPACE.to_owned()],
+        token_lifetime: HOUR,
+        ..Peer::default()
+    }
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_placement_does_works_with_the_rights_of_peering() {
+    let fleet = Fleet::new();
+    fleet.join(&peer("paris")).await.unwrap();
+    fleet.join(&peer("rome")).await.unwrap();
+    let _controller = fleet.control().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &open_namespace()).await;
+    apply(&user, &workload("web", 2, json!({"locations": ["paris", "rome"]}))).await;
+    pass(20).await;
+    assert_eq!(fleet.status("web").await.ready_summary.as_deref(), Some("4/4"));
+
+    // Scaled, changed by somebody in a member, and deleted.
+    apply(&user, &workload("web", 1, json!({"locations": ["paris", "rome"]}))).await;
+    let copies: Api<Deployment> = Api::namespaced(fleet.members[0].client("somebody"), NAMESPACE);
+    pass(20).await;
+    let drift = Patch::Merge(json!({"spec": {"replicas": 3}}));
+    copies.patch("web", &PatchParams::default(), &drift).await.unwrap();
+    pass(20).await;
+    assert_eq!(copies.get("web").await.unwrap().spec.unwrap().replicas, Some(1));
+    let api: Api<MultiClusterDeployment> = Api::namespaced(user, NAMESPACE);
+    api.delete("web", &DeleteParams::default()).await.unwrap();
+    pass(20).await;
+    assert!(api.get_opt("web").await.unwrap().is_none() && copies.get_opt("web").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_was_not_opened_to_the_hub_refuses_whatever_label_it_has() {
+    let fleet = Fleet::new();
+    fleet.join(&Peer { namespaces: Vec::new(), ..peer("paris") }).await.unwrap();
+    let _controller = fleet.control().await;
+    apply(&fleet.members[0].client("admin"), &open_namespace()).await;
+    apply(&fleet.hub.client("user"), &open_namespace()).await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["paris"]}))).await;
+    pass(20).await;
+    let status = fleet.status("web").await;
+    let message = status.placements[0].message.clone().unwrap_or_default();
+    assert!(message.contains("is forbidden") && message.contains(NAMESPACE), "{message}");
+    fleet.join(&peer("paris")).await.unwrap();
+    pass(60).await;
+    assert_eq!(fleet.status("web").await.ready_summary.as_deref(), Some("1/1"), "opened by the same command");
+}
+
+#[tokio::test(start_paused = true)]
+async fn joining_again_changes_nothing_but_what_is_said_anew() {
+    let fleet = Fleet::new();
+    let labelled = Peer { labels: [("tier".to_owned(), "edge".to_owned())].into(), ..peer("paris") };
+    fleet.join(&labelled).await.unwrap();
+    let api: Api<ForeignCluster> = Api::all(fleet.hub.client("user"));
+    let before = api.get("paris").await.unwrap();
+    fleet.join(&peer("paris")).await.unwrap();
+    let after = api.get("paris").await.unwrap();
+    assert_eq!(
+        (after.metadata.uid, after.metadata.generation),
+        (before.metadata.uid, before.metadata.generation)
+    );
+    assert_eq!(after.metadata.labels, before.metadata.labels, "a label that is not said again stays");
+    assert_eq!(after.spec.cluster_identity.cluster_id.len(), 36, "the uid of kube-system");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_a_cluster_is_decides_and_not_what_it_is_called() {
+    let fleet = Fleet::new();
+    fleet.join(&peer("paris")).await.unwrap();
+    let (paris, rome) = (&fleet.members[0], &fleet.members[1]);
+    let now = fleet.world.clock().now();
+    let taken = join(&fleet.sides(rome), &peer("paris"), now, &|_| ()).await.unwrap_err();
+    assert!(matches!(taken, PeerError::NameTaken { .. }), "{taken}");
+    let twice = join(&fleet.sides(paris), &peer("lutetia"), now, &|_| ()).await.unwrap_err();
+    assert!(matches!(&twice, PeerError::MemberAlready { name } if name == "paris"), "{twice}");
+    let itself = join(&fleet.sides(&fleet.hub), &peer("me"), now, &|_| ()).await.unwrap_err();
+    assert!(matches!(itself, PeerError::SameCluster { .. }), "{itself}");
+    let local = Peer { local: true, ..peer("home") };
+    join(&fleet.sides(&fleet.hub), &local, now, &|_| ()).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(fleet.hub.client("user"));
+    let labels = namespaces.get(NAMESPACE).await.unwrap().metadata.labels.unwrap();
+    assert_eq!(labels["portolan.dev/placement"], "allowed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_rights_are_named_verb_by_verb_before_anything_is_made() {
+    let fleet = Fleet::new();
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create", "patch"]},
+        {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["create", "patch"]},
+    ]);
+    let admin = fleet.members[0].client("admin");
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "some"}, "rules": rules});
+    apply(&admin, &role).await;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "some"},
+        "subjects": [{"kind": "User", "name": "jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "some"},
+    });
+    apply(&admin, &binding).await;
+    let jane = fleet.members[0].client_as("jane", User::named("jane"));
+    let sides = Sides { member: jane, ..fleet.sides(&fleet.members[0]) };
+    let refused = join(&sides, &peer("paris"), fleet.world.clock().now(), &|_| ()).await.unwrap_err();
+    let PeerError::MissingRights { missing, .. } = &refused else { panic!("{refused}") };
+    assert!(missing.contains(&"create clusterroles.rbac.authorization.k8s.io".to_owned()), "{missing:?}");
+    assert!(
+        missing.contains(&"create serviceaccounts/token in namespace portolan".to_owned()),
+        "{missing:?}"
+    );
+    assert!(missing.contains(&"list nodes".to_owned()), "nobody gives away what they lack: {missing:?}");
+    assert!(!missing.iter().any(|each| each.contains("patch serviceaccounts")), "{missing:?}");
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin, "portolan");
+    assert!(accounts.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaving_takes_back_what_joining_made() {
+    let fleet = Fleet::new();
+    fleet.join(&peer("paris")).await.unwrap();
+    fleet.join(&peer("rome")).await.unwrap();
+    let controller = fleet.control().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &open_namespace()).await;
+    apply(&user, &workload("web", 2, json!({"placementPolicy": "worst-fit"}))).await;
+    pass(20).await;
+    let home = fleet.status("web").await.locations[0].clone();
+    let other = if home == "paris" { "rome" } else { "paris" };
+    assert_eq!(holdings(&user, &home).await.unwrap().len(), 1);
+
+    // What a member that is to be left holds goes elsewhere first.
+    let clusters: Api<ForeignCluster> = Api::all(user.clone());
+    let taints = json!([{"key": "portolan.dev/leaving", "effect": "NoExecute"}]);
+    let taint = Patch::Merge(json!({"spec": {"taints": taints}}));
+    clusters.patch(&home, &PatchParams::default(), &taint).await.unwrap();
+    pass(30).await;
+    let status = fleet.status("web").await;
+    assert_eq!(status.locations_summary.as_deref(), Some(format!("{other}=2").as_str()));
+    assert!(holdings(&user, &home).await.unwrap().is_empty());
+
+    controller.abort();
+    let hub = identity(&user, "the hub").await.unwrap();
+    assert!(leave_hub(&user, &home).await.unwrap());
+    assert!(!leave_hub(&user, &home).await.unwrap(), "it is gone already");
+    let member = fleet.world.cluster(&home).unwrap().client("admin");
+    let went = leave_member(&member, &hub).await.unwrap();
+    assert!(went.iter().any(|each| each.starts_with("ServiceAccount portolan/hub-")), "{went:?}");
+    let roles: Api<ClusterRole> = Api::all(member.clone());
+    let bindings: Api<ClusterRoleBinding> = Api::all(member.clone());
+    let in_namespaces: Api<RoleBinding> = Api::all(member);
+    let ours = |name: Option<String>| name.is_some_and(|name| name.contains("hub-"));
+    assert!(
+        !roles
+            .list(&Default::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .any(|each| ours(each.metadata.name))
+    );
+    assert!(
+        !bindings
+            .list(&Default::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .any(|each| ours(each.metadata.name))
+    );
+    assert!(
+        !in_namespaces
+            .list(&Default::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .any(|each| ours(each.metadata.name))
+    );
+    let secrets: Api<Secret> = Api::namespaced(user, "portolan");
+    assert!(secrets.get_opt(&home).await.unwrap().is_none());
+    assert!(secrets.get_opt(other).await.unwrap().is_some(), "the other member's stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_secret_says_when_its_token_ends_and_when_a_new_one_is_due() {
+    let fleet = Fleet::new();
+    fleet.join(&peer("paris")).await.unwrap();
+    let secrets: Api<Secret> = Api::namespaced(fleet.hub.client("user"), "portolan");
+    let secret = secrets.get("paris").await.unwrap();
+    let facts = TokenFacts::read(&secret.metadata.annotations.unwrap()).unwrap();
+    let now = fleet.world.clock().now();
+    assert!((facts.expires.as_second() - now.as_second() - HOUR).abs() <= 2);
+    assert!((facts.renew.as_second() - now.as_second() - HOUR / 2).abs() <= 2);
+    let kubeconfig: serde_json::Value =
+        serde_json::from_slice(&secret.data.unwrap()["kubeconfig"].0).unwrap();
+    assert_eq!(kubeconfig["clusters"][0]["cluster"]["server"], "https://paris");
+    assert!(kubeconfig["users"][0]["user"]["token"].as_str().unwrap().len() > 20);
+}
