@@ -2,6 +2,7 @@
 //! against a real API server.
 
 pub mod conformance;
+pub mod sequences;
 pub mod simulation;
 
 use serde_json::{Value, json};

@@ -23,6 +23,7 @@ pub struct LabBuilder {
     nodes: u32,
     kwok: u32,
     audit: bool,
+    silence: Option<u32>,
     kubernetes: String,
     pods: Vec<Cidr>,
     services: Vec<Cidr>,
@@ -38,6 +39,7 @@ impl Default for LabBuilder {
             nodes: 1,
             kwok: 0,
             audit: false,
+            silence: None,
             kubernetes: DEFAULT_KUBERNETES.to_owned(),
             pods: Vec::new(),
             services: Vec::new(),
@@ -75,6 +77,12 @@ impl LabBuilder {
     /// Lets every API server keep an audit log of who asked for what: [`crate::Cluster::audit_log`].
     pub fn audit(mut self) -> Self {
         self.audit = true;
+        self
+    }
+
+    /// Seconds of silence after which a node counts as lost; as long as Kubernetes takes (50 s) by default.
+    pub fn silence(mut self, seconds: u32) -> Self {
+        self.silence = Some(seconds.max(4));
         self
     }
 
@@ -205,6 +213,7 @@ impl LabBuilder {
             services,
             kwok: self.kwok,
             audit: self.audit,
+            silence: self.silence,
             nodes: nodes.collect::<Result<_>>()?,
             name: name.clone(),
         })

@@ -59,6 +59,9 @@ pub struct ClusterState {
     /// Whether the API server keeps an audit log.
     #[serde(default)]
     pub audit: bool,
+    /// Seconds of silence after which a node counts as lost, if not Kubernetes' own.
+    #[serde(default)]
+    pub silence: Option<u32>,
     /// The nodes; the first one runs the control plane.
     pub nodes: Vec<NodeState>,
 }

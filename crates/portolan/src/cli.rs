@@ -87,6 +87,14 @@ pub(crate) struct SandboxUpArgs {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
 
+    /// A file that says how pods behave on the nodes: how long they take to start, how they end, what they use.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) profile: Option<PathBuf>,
+
+    /// Lets the nodes renew Leases every ten seconds, as real ones do.
+    #[arg(long)]
+    pub(crate) heartbeats: bool,
+
     /// Where the kubeconfig is written; without it, into a directory of its own that goes with the clusters.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::crd::Validator;
 use crate::error::ApiError;
+use crate::profile::Profile;
 use crate::registry::{Registry, Resource};
 use crate::store::{Event, ObjectKey, Store, Stored};
 use crate::world::EventLog;
@@ -28,6 +29,8 @@ pub(crate) struct Api {
     pub(crate) addresses: BTreeSet<u32>,
     /// Simulated nodes that have fallen silent, and since when.
     pub(crate) silent_nodes: BTreeMap<Arc<str>, Timestamp>,
+    /// How pods behave on simulated nodes.
+    pub(crate) profile: Arc<Profile>,
     pub(crate) rules: Validator,
     /// What the present request is warned of.
     pub(crate) warnings: Vec<String>,
@@ -87,6 +90,7 @@ impl Api {
             log,
             addresses: BTreeSet::new(),
             silent_nodes: BTreeMap::new(),
+            profile: Arc::default(),
             rules: Validator::new(),
             warnings: Vec::new(),
             token_key,

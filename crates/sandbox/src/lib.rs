@@ -11,6 +11,7 @@ mod crd;
 mod error;
 mod kinds;
 mod merge;
+mod profile;
 mod protobuf;
 mod quantity;
 mod registry;
@@ -24,8 +25,9 @@ mod verbs;
 mod world;
 
 pub use auth::User;
+pub use profile::{Behaviour, Curve, CurveError, Pattern, Profile, Rule};
 pub use serve::{ServeError, Served, kubeconfig};
-pub use usage::{Flow, Source};
+pub use usage::{Flow, Histogram, PodUsage, ServedTraffic, Source};
 pub use world::{
     Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,
     WorldConfig,

@@ -1,5 +1,6 @@
 //! What a developer runs: `cargo xtask --help` lists it.
 
+mod bench;
 mod deny;
 mod docs;
 mod generate;
@@ -27,6 +28,8 @@ enum Task {
     Test(test::TestArgs),
     /// Writes the generated files (deploy/crds, the reference pages), or checks that they are current.
     Generate(generate::GenerateArgs),
+    /// Measures how fast and how large things are, in a release build.
+    Bench(bench::BenchArgs),
     /// Checks that links in the documentation resolve and that the commands in it exist.
     Docs,
     /// Real Kubernetes clusters on this machine, for tests and for trying things out.
@@ -48,6 +51,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.task {
         Task::Test(args) => test::run(&args)?,
         Task::Generate(args) => generate::run(&args)?,
+        Task::Bench(args) => bench::run(&args)?,
         Task::Docs => docs::run()?,
         Task::Lab(command) => return tokio::runtime::Runtime::new()?.block_on(lab::run(command)),
     }

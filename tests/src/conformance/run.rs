@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const OFTEN: Duration = Duration::from_millis(50);
 
 /// An answer without what differs from run to run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Answer(pub Value);
 
 /// Answers by `scenario/step`.

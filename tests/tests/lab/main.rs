@@ -7,6 +7,7 @@ mod partition;
 mod peering;
 mod placement;
 mod policies;
+mod sequences;
 
 use anyhow::{Context, Result};
 use portolan_lab::Cluster;

@@ -7,6 +7,7 @@ mod drift;
 mod leaders;
 mod peering;
 mod placement;
+mod sequences;
 mod silence;
 mod stage;
 mod template;

@@ -132,27 +132,29 @@ pub(super) fn api_server(cluster: &ClusterState, node: &Node) -> Vec<String> {
 
 pub(super) fn controller_manager(cluster: &ClusterState) -> Vec<String> {
     let etc = "/lab/etc";
-    words(
-        "kube-controller-manager",
-        &[
-            format!("--kubeconfig={etc}/kube-controller-manager.kubeconfig"),
-            format!("--authentication-kubeconfig={etc}/kube-controller-manager.kubeconfig"),
-            format!("--authorization-kubeconfig={etc}/kube-controller-manager.kubeconfig"),
-            "--leader-elect=false".to_owned(),
-            "--use-service-account-credentials".to_owned(),
-            "--controllers=*,bootstrap-signer-controller,token-cleaner-controller".to_owned(),
-            format!("--service-account-private-key-file={etc}/service-accounts.key"),
-            format!("--root-ca-file={etc}/ca.crt"),
-            format!("--cluster-signing-cert-file={etc}/ca.crt"),
-            format!("--cluster-signing-key-file={etc}/ca.key"),
-            // The lab gives each node its pods' addresses before the node exists.
-            "--allocate-node-cidrs=false".to_owned(),
-            format!("--cluster-cidr={}", cluster.pods),
-            format!("--service-cluster-ip-range={}", cluster.services),
-            "--kube-api-qps=1000".to_owned(),
-            "--kube-api-burst=1000".to_owned(),
-        ],
-    )
+    let mut flags = vec![
+        format!("--kubeconfig={etc}/kube-controller-manager.kubeconfig"),
+        format!("--authentication-kubeconfig={etc}/kube-controller-manager.kubeconfig"),
+        format!("--authorization-kubeconfig={etc}/kube-controller-manager.kubeconfig"),
+        "--leader-elect=false".to_owned(),
+        "--use-service-account-credentials".to_owned(),
+        "--controllers=*,bootstrap-signer-controller,token-cleaner-controller".to_owned(),
+        format!("--service-account-private-key-file={etc}/service-accounts.key"),
+        format!("--root-ca-file={etc}/ca.crt"),
+        format!("--cluster-signing-cert-file={etc}/ca.crt"),
+        format!("--cluster-signing-key-file={etc}/ca.key"),
+        // The lab gives each node its pods' addresses before the node exists.
+        "--allocate-node-cidrs=false".to_owned(),
+        format!("--cluster-cidr={}", cluster.pods),
+        format!("--service-cluster-ip-range={}", cluster.services),
+        "--kube-api-qps=1000".to_owned(),
+        "--kube-api-burst=1000".to_owned(),
+    ];
+    if let Some(seconds) = cluster.silence {
+        flags.push(format!("--node-monitor-grace-period={seconds}s"));
+        flags.push("--node-monitor-period=1s".to_owned());
+    }
+    words("kube-controller-manager", &flags)
 }
 
 pub(super) fn scheduler() -> Vec<String> {

@@ -94,6 +94,8 @@ fn kubelet_config(cluster: &ClusterState) -> Result<serde_json::Value> {
         "kubeAPIQPS": 200,
         "kubeAPIBurst": 400,
         "eventRecordQPS": 100,
+        // A lease is renewed four times in its duration: well within the silence that is allowed.
+        "nodeLeaseDurationSeconds": cluster.silence.unwrap_or(40),
     }))
 }
 

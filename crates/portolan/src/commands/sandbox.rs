@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::{output, signals};
 use jiff::Timestamp;
-use portolan_sandbox::{ClusterConfig, NodeConfig, World, WorldConfig};
+use portolan_sandbox::{ClusterConfig, NodeConfig, Profile, World, WorldConfig};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 pub(super) fn up(args: &SandboxUpArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -22,10 +24,14 @@ async fn serve(args: &SandboxUpArgs) -> Result<(), Failure> {
     let seed = getrandom::u64()
         .map_err(|error| Failure::other(format!("the system gives no randomness: {error}")))?;
     let world = World::new(WorldConfig { seed, start: Timestamp::now(), ..WorldConfig::default() });
+    let profile = args.profile.as_deref().map(read_profile).transpose()?.unwrap_or_default();
     let mut served = Vec::new();
     for index in 0..args.clusters {
         let node = NodeConfig::new(&args.cpu, &args.memory);
-        let config = ClusterConfig::named(format!("c{}", index + 1)).nodes(usize::from(args.nodes), node);
+        let config = ClusterConfig::named(format!("c{}", index + 1))
+            .nodes(usize::from(args.nodes), node)
+            .profile(profile.clone())
+            .heartbeats(args.heartbeats);
         let cluster = world.add_cluster(config);
         served.push(cluster.serve("kubectl", address(args.port, index)?).await.map_err(|error| {
             Failure::other(format!("cannot serve cluster c{}: {error}", index + 1))
@@ -40,6 +46,13 @@ async fn serve(args: &SandboxUpArgs) -> Result<(), Failure> {
     output::data(&format!("export KUBECONFIG={}\n", place.file().display()))?;
     eprintln!("\nTry `kubectl --context c1 get nodes`. Ctrl-C ends it; nothing is kept.");
     signals::stopped().await
+}
+
+fn read_profile(file: &Path) -> Result<Profile, Failure> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::input(format!("--profile: cannot read {}: {error}", file.display())))?;
+    serde_saphyr::from_str(&text)
+        .map_err(|error| Failure::input(format!("--profile: {} is not a profile: {error}", file.display())))
 }
 
 fn address(port: Option<u16>, index: u16) -> Result<SocketAddr, Failure> {

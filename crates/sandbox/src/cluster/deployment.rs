@@ -19,6 +19,7 @@ use crate::verbs::{DeleteOptions, Part};
 
 const TABLE: &str = "apps/deployments";
 const REVISION: &str = "deployment.kubernetes.io/revision";
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const HASH: &str = "pod-template-hash";
 
 pub(super) struct Deployments;
@@ -128,7 +129,9 @@ impl Deployments {
         let sizes: Vec<Size> = old.iter().map(|set| set.size()).collect();
         let new_now = Size { wanted: size, available: new.size().available };
         for (set, size) in old.iter().zip(rollout::old_sizes(replicas, limits, new_now, &sizes)) {
-            self.scale(api, deployment, set, size)?;
+            if set.size().wanted != size {
+                self.scale(api, deployment, set, size)?;
+            }
         }
         self.clean_up(api, deployment, &old)
     }
@@ -181,6 +184,11 @@ impl Deployments {
         });
         match api.create(&row, namespace, set, &Writer::named(self.name())) {
             Ok(_) => {
+                let (key, time) = (ObjectKey::new(namespace, name), api.time());
+                let row = api.row("apps", "deployments")?;
+                api.modify(&row, &key, Part::Status, self.name(), |object| {
+                    progress::created(&mut object["status"], &format!("{name}-{hash}"), &time);
+                })?;
                 let message = format!("Scaled up replica set {name}-{hash} from 0 to {size}");
                 self.tell(api, deployment, "ScalingReplicaSet", &message)
             }
@@ -218,7 +226,15 @@ impl Deployments {
         };
         if set.revision() != revision {
             let row = api.row("apps", "replicasets")?;
-            api.modify(&row, &set.key, Part::Main, self.name(), annotate)?;
+            let past: Vec<&str> =
+                [annotation(&set.object, REVISION_HISTORY), annotation(&set.object, REVISION)]
+                    .into_iter()
+                    .filter(|revisions| !revisions.is_empty())
+                    .collect();
+            api.modify(&row, &set.key, Part::Main, self.name(), |object| {
+                annotate(object);
+                object["metadata"]["annotations"][REVISION_HISTORY] = json!(past.join(","));
+            })?;
         }
         if annotation(deployment, REVISION) != revision.to_string() {
             let row = api.row("apps", "deployments")?;
@@ -293,12 +309,14 @@ impl Deployments {
             let limits = Limits::of(&object["spec"], wanted);
             let enough = available >= wanted - limits.unavailable;
             let done = updated == wanted && total == wanted && available == wanted;
+            let terminating = sum("/status/terminatingReplicas");
             let observed = object["metadata"]["generation"].clone();
             let status = &mut object["status"];
             if !status.is_object() {
                 *status = json!({});
             }
             status["observedGeneration"] = observed;
+            status["terminatingReplicas"] = json!(terminating);
             for (field, value) in [
                 ("replicas", total),
                 ("updatedReplicas", updated),

@@ -53,8 +53,10 @@ impl Controller for Disruption {
             .filter(|(_, pod)| !pod.over && selector.matches_labels(Some(&pod.labels)))
             .collect();
         let healthy = pods.iter().filter(|(_, pod)| pod.ready && !pod.deleting).count();
-        let expected =
-            expected_pods(api, view, &item.key, &pods.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+        let keys: Vec<&ObjectKey> = pods.iter().map(|(key, _)| *key).collect();
+        // A plain number needs no count of what the owners want.
+        let plain = budget.pointer("/spec/minAvailable").is_some_and(Value::is_number);
+        let expected = if plain { keys.len() } else { expected_pods(api, view, &item.key, &keys) };
         let desired = match (budget.pointer("/spec/minAvailable"), budget.pointer("/spec/maxUnavailable")) {
             (Some(least), _) => resolve(least, expected),
             (None, Some(most)) => expected.saturating_sub(resolve(most, expected)),
@@ -73,11 +75,11 @@ impl Controller for Disruption {
             status["desiredHealthy"] = json!(desired);
             status["expectedPods"] = json!(expected);
             status["disruptionsAllowed"] = json!(allowed);
-            status["observedGeneration"] = generation;
+            status["observedGeneration"] = generation.clone();
             let (state, reason) =
                 if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
             let condition =
-                json!({"type": "DisruptionAllowed", "status": state, "reason": reason, "message": ""});
+                json!({"type": "DisruptionAllowed", "status": state, "reason": reason, "message": "", "observedGeneration": generation});
             set_condition(status, condition, &time);
         })?;
         Ok(None)

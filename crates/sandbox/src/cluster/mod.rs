@@ -100,7 +100,7 @@ impl Manager {
                 Box::new(deployment::Deployments),
                 Box::new(replicaset::ReplicaSets),
                 Box::new(job::Jobs),
-                Box::new(nodes::Nodes),
+                Box::new(nodes::Nodes::new(config)),
                 Box::new(scheduler::Scheduler::default()),
                 Box::new(kubelet::Kubelet::new(config)),
                 Box::new(endpoints::Endpoints::default()),
@@ -176,6 +176,16 @@ fn control_reference(owner: &Value) -> Value {
         "controller": true,
         "blockOwnerDeletion": true,
     })
+}
+
+/// Sets a condition of a pod: it tells which generation it is about.
+pub(crate) fn set_pod_condition(pod: &mut Value, mut condition: Value, time: &Value) {
+    let generation =
+        pod.pointer("/status/observedGeneration").or_else(|| pod.pointer("/metadata/generation"));
+    if let Some(generation) = generation {
+        condition["observedGeneration"] = generation.clone();
+    }
+    set_condition(&mut pod["status"], condition, time);
 }
 
 /// Sets a condition; its transition time moves only with its status.

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::queue::{Item, Queue};
 use super::view::View;
-use super::{Controller, Seen, set_condition, text};
-use crate::api::Api;
+use super::{Controller, Seen, set_condition, set_pod_condition, text};
+use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::store::{EventKind, ObjectKey};
 use crate::verbs::{DeleteOptions, Part};
+use crate::world::ClusterConfig;
 
 /// How long a node may be silent before it counts as unreachable, and how long pods of an absent node are kept.
 const GRACE: SignedDuration = SignedDuration::from_secs(40);
@@ -19,7 +20,22 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-pub(super) struct Nodes;
+/// Items of this table are the leases of nodes.
+const LEASES: &str = "coordination.k8s.io/leases";
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// How often a node renews its lease, and how long the lease is.
+const RENEWAL: Duration = Duration::from_secs(10);
+const LEASE_SECONDS: u32 = 40;
+
+pub(super) struct Nodes {
+    heartbeats: bool,
+}
+
+impl Nodes {
+    pub(super) fn new(config: &ClusterConfig) -> Self {
+        Self { heartbeats: config.heartbeats }
+    }
+}
 
 impl Controller for Nodes {
     fn name(&self) -> &'static str {
@@ -30,6 +46,9 @@ impl Controller for Nodes {
         match &*seen.table {
             "/nodes" => {
                 queue.add(Item::new("/nodes", &seen.key));
+                if self.heartbeats && seen.kind == EventKind::Added {
+                    queue.add(Item::new(LEASES, &ObjectKey::new(LEASE_NAMESPACE, &seen.key.name)));
+                }
                 for (key, _) in view.pods.iter().filter(|(_, pod)| pod.node == seen.key.name) {
                     queue.add(Item::new("/pods", key));
                 }
@@ -50,6 +69,7 @@ impl Controller for Nodes {
     fn reconcile(&mut self, item: &Item, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
         match &*item.table {
             "/nodes" => self.look_at_node(&item.key, api),
+            LEASES => self.renew_lease(&item.key, api),
             _ => self.look_at_pod(&item.key, api, view),
         }
     }
@@ -99,6 +119,29 @@ impl Nodes {
         Ok(None)
     }
 
+    /// A node that speaks renews its lease, which is made the first time.
+    fn renew_lease(&self, key: &ObjectKey, api: &mut Api) -> Result<Option<Duration>, ApiError> {
+        let Some(node) = api.store.get("/nodes", &ObjectKey::new("", &key.name)) else { return Ok(None) };
+        if api.silent_nodes.contains_key(&key.name) {
+            return Ok(Some(RENEWAL));
+        }
+        let row = api.row("coordination.k8s.io", "leases")?;
+        let now = json!(k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(api.now()));
+        if api.store.get(LEASES, key).is_some() {
+            api.modify(&row, key, Part::Main, "kubelet", |lease| lease["spec"]["renewTime"] = now)?;
+            return Ok(Some(RENEWAL));
+        }
+        let owner = json!({
+            "apiVersion": "v1", "kind": "Node", "name": &*key.name, "uid": text(&node.value(), "/metadata/uid"),
+        });
+        let lease = json!({
+            "metadata": {"name": &*key.name, "ownerReferences": [owner]},
+            "spec": {"holderIdentity": &*key.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
+        });
+        api.create(&row, LEASE_NAMESPACE, lease, &Writer::named("kubelet"))?;
+        Ok(Some(RENEWAL))
+    }
+
     /// Pods leave nodes whose taints they do not tolerate (any longer), and are forgotten with their node.
     fn look_at_pod(&self, key: &ObjectKey, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
         let Some(pod) = view.pods.get(key).filter(|pod| !pod.node.is_empty()) else { return Ok(None) };
@@ -112,8 +155,9 @@ impl Nodes {
         if condition(&node.object, "Ready") != Some("True") && pod.ready {
             let time = api.time();
             api.modify(&row, key, Part::Status, self.name(), |object| {
-                let condition = json!({"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastProbeTime": null});
-                set_condition(&mut object["status"], condition, &time);
+                // As Kubernetes does it: without a reason.
+                let condition = json!({"type": "Ready", "status": "False", "lastProbeTime": null});
+                set_pod_condition(object, condition, &time);
             })?;
         }
         if pod.deleting || pod.over {
@@ -127,6 +171,14 @@ impl Nodes {
         {
             return Ok(Some(left));
         }
+        let time = api.time();
+        api.modify(&row, key, Part::Status, self.name(), |object| {
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+                "message": "Taint manager: deleting due to NoExecute taint", "lastProbeTime": null,
+            });
+            set_pod_condition(object, condition, &time);
+        })?;
         api.remove_object(&row, key, &DeleteOptions::default())?;
         Ok(None)
     }

@@ -45,6 +45,10 @@ impl Progress<'_> {
                 "ProgressDeadlineExceeded",
                 format!("ReplicaSet \"{set}\" has timed out progressing."),
             ),
+            () if last.is_none() => {
+                ("True", "FoundNewReplicaSet", format!("Found new replica set \"{set}\""))
+            }
+            () if !moved => return,
             () => ("True", "ReplicaSetUpdated", format!("ReplicaSet \"{set}\" is progressing.")),
         };
         let update = json!({"type": "Progressing", "status": state, "reason": reason, "message": message, "lastUpdateTime": time});
@@ -59,6 +63,13 @@ impl Progress<'_> {
     }
 }
 
+/// Writes that a replica set for the present template was made.
+pub(super) fn created(status: &mut Value, set: &str, time: &Value) {
+    let message = format!("Created new replica set \"{set}\"");
+    let update = json!({"type": "Progressing", "status": "True", "reason": "NewReplicaSetCreated", "message": message, "lastUpdateTime": time});
+    set_condition(status, update, time);
+}
+
 fn condition(status: &Value) -> Option<&Value> {
     let conditions = status.get("conditions").and_then(Value::as_array)?;
     conditions.iter().find(|condition| text(condition, "/type") == "Progressing")
@@ -67,7 +78,7 @@ fn condition(status: &Value) -> Option<&Value> {
 /// When a rollout that does not get on must be looked at again.
 pub(super) fn look_again(deployment: &Value, now: Timestamp) -> Option<Duration> {
     let last = condition(deployment.get("status")?)?;
-    if text(last, "/reason") != "ReplicaSetUpdated" {
+    if !matches!(text(last, "/reason"), "ReplicaSetUpdated" | "NewReplicaSetCreated" | "FoundNewReplicaSet") {
         return None;
     }
     let since: Timestamp = text(last, "/lastUpdateTime").parse().ok()?;

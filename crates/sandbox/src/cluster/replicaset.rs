@@ -66,7 +66,9 @@ impl Controller for ReplicaSets {
             })
             .collect();
         let available = waits.iter().filter(|wait| **wait <= SignedDuration::ZERO).count();
-        self.write_status(api, &row, &item.key, &pods, available)?;
+        let terminating =
+            view.pods_of(text(&set, "/metadata/uid")).filter(|(_, pod)| !pod.over && pod.deleting).count();
+        self.write_status(api, &row, &item.key, &pods, available, terminating)?;
         match failure {
             Some(error) => Err(error),
             // A ready pod becomes available by the mere passing of time.
@@ -138,12 +140,13 @@ impl ReplicaSets {
         key: &ObjectKey,
         pods: &[(ObjectKey, PodView)],
         available: usize,
+        terminating: usize,
     ) -> Result<(), ApiError> {
         let total = pods.len();
         let ready = pods.iter().filter(|(_, pod)| pod.ready).count();
         api.modify(row, key, Part::Status, self.name(), |object| {
             let observed = object["metadata"]["generation"].clone();
-            let mut status = json!({"replicas": total, "observedGeneration": observed});
+            let mut status = json!({"replicas": total, "observedGeneration": observed, "terminatingReplicas": terminating});
             if let Some(conditions) = object.pointer("/status/conditions") {
                 status["conditions"] = conditions.clone();
             }

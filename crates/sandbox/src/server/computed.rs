@@ -31,7 +31,7 @@ pub(super) fn metrics(
         let value = if nodes {
             Some(node_metrics(&api, &found, &loads, now))
         } else {
-            pod_metrics(&found, &loads, now)
+            pod_metrics(&api, &found, &loads, now)
         };
         return Ok(Reply::value(200, &value.ok_or_else(missing)?));
     }
@@ -39,7 +39,7 @@ pub(super) fn metrics(
         api.store.scan(table, namespace.filter(|_| !nodes), None).filter(|object| selector.matches(object));
     let items: Vec<Value> = match nodes {
         true => found.map(|node| node_metrics(&api, node, &loads, now)).collect(),
-        false => found.filter_map(|pod| pod_metrics(pod, &loads, now)).collect(),
+        false => found.filter_map(|pod| pod_metrics(&api, pod, &loads, now)).collect(),
     };
     let list = json!({
         "kind": format!("{}List", row.kind), "apiVersion": row.api_version(), "metadata": {}, "items": items,

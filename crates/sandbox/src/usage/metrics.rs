@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Usage, container_usage};
+use super::{Scene, Usage, container_usage, pod_usage};
 use crate::api::Api;
 use crate::store::{ObjectKey, Stored};
 
@@ -16,15 +16,16 @@ const WINDOW: &str = "15s";
 pub(crate) type Loads = BTreeMap<ObjectKey, u64>;
 
 /// The use of a pod; none if it does not run.
-pub(crate) fn pod_metrics(pod: &Stored, loads: &Loads, now: Timestamp) -> Option<Value> {
+pub(crate) fn pod_metrics(api: &Api, pod: &Stored, loads: &Loads, now: Timestamp) -> Option<Value> {
     let value = pod.value();
     if value.pointer("/status/phase").and_then(Value::as_str) != Some("Running") {
         return None;
     }
     let load = loads.get(&pod.key).copied().unwrap_or(0);
+    let scene = Scene::of(api, &value, load);
     let containers = value.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
     let containers: Vec<Value> = containers
-        .map(|container| json!({"name": container["name"], "usage": shown(container_usage(&value, container, load))}))
+        .map(|container| json!({"name": container["name"], "usage": shown(container_usage(&scene, container))}))
         .collect();
     Some(json!({
         "kind": "PodMetrics",
@@ -45,12 +46,8 @@ pub(crate) fn node_metrics(api: &Api, node: &Stored, loads: &Loads, now: Timesta
     for pod in api.store.scan("/pods", None, None) {
         let value = pod.value();
         let here = value.pointer("/spec/nodeName").and_then(Value::as_str) == Some(&node.key.name);
-        if !here || value.pointer("/status/phase").and_then(Value::as_str) != Some("Running") {
-            continue;
-        }
         let load = loads.get(&pod.key).copied().unwrap_or(0);
-        for container in value.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
-            let used = container_usage(&value, container, load);
+        if let Some(used) = pod_usage(api, &value, load).filter(|_| here) {
             total.cpu += used.cpu;
             total.memory += used.memory;
         }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::metrics::Loads;
+use super::record::{Batch, Record, Served};
 use crate::api::Api;
 use crate::store::ObjectKey;
 
@@ -39,10 +41,21 @@ pub struct Flow {
     pub endpoints: usize,
     /// How long the way to that cluster and back takes.
     pub round_trip: Duration,
+    /// How long a request is worked on there, on average; longer the busier the endpoints are.
+    pub service_time: Duration,
+    /// Of a thousand requests, how many are not answered.
+    pub lost_per_1000: u64,
 }
+
+/// How often it is noted where requests go, while there are any.
+pub(crate) const SAMPLE: Duration = Duration::from_millis(250);
+/// Even the busiest endpoint answers within this many times what it takes alone.
+const LONGEST_WAIT: u64 = 20;
 
 #[derive(Default)]
 struct State {
+    record: Record,
+    sampled: Option<Instant>,
     sources: BTreeMap<String, Source>,
     clusters: BTreeMap<String, Weak<Mutex<Api>>>,
     round_trips: BTreeMap<(String, String), Duration>,
@@ -75,6 +88,47 @@ impl Traffic {
         }
     }
 
+    /// True while there is traffic.
+    pub(crate) fn flows_now(&self) -> bool {
+        !self.state().sources.is_empty()
+    }
+
+    /// Counts the requests sent since the last time as going where they go now. No cluster may be locked by the caller.
+    pub(crate) fn sample(&self) {
+        let flows = self.flows();
+        let now = Instant::now();
+        let mut state = self.state();
+        let since = state.sampled.replace(now).map_or(Duration::ZERO, |last| now - last);
+        let sources = state.sources.clone();
+        for flow in flows {
+            let Some(source) = sources.get(&flow.source) else { continue };
+            let route = (source.cluster.clone(), source.namespace.clone(), source.service.clone());
+            // A thousandth of a request a second, for a millisecond, is a millionth of a request.
+            let batch = Batch {
+                requests: u128::from(flow.requests_per_1000s) * since.as_millis(),
+                lost_per_1000: flow.lost_per_1000,
+                round_trip: flow.round_trip,
+                service_time: flow.service_time,
+            };
+            state.record.add(&route, &batch);
+        }
+        if sources.is_empty() {
+            state.sampled = None;
+        }
+    }
+
+    /// What became of all requests so far.
+    pub(crate) fn served(&self) -> Vec<Served> {
+        self.sample();
+        self.state().record.told()
+    }
+
+    /// Forgets what became of requests so far.
+    pub(crate) fn forget(&self) {
+        self.sample();
+        self.state().record.clear();
+    }
+
     /// Where all requests go at this moment.
     pub(crate) fn flows(&self) -> Vec<Flow> {
         self.split().into_iter().map(|(flow, _)| flow).collect()
@@ -84,9 +138,9 @@ impl Traffic {
     pub(crate) fn loads(&self, cluster: &str) -> Loads {
         let mut loads = Loads::new();
         for (flow, pods) in self.split() {
-            if flow.cluster.as_deref() == Some(cluster) && !pods.is_empty() {
-                let share = flow.requests_per_1000s / pods.len() as u64;
-                for pod in pods {
+            if flow.cluster.as_deref() == Some(cluster) && !pods.pods.is_empty() {
+                let share = flow.requests_per_1000s / pods.pods.len() as u64;
+                for pod in pods.pods {
                     *loads.entry(pod).or_default() += share;
                 }
             }
@@ -94,7 +148,7 @@ impl Traffic {
         loads
     }
 
-    fn split(&self) -> Vec<(Flow, Vec<ObjectKey>)> {
+    fn split(&self) -> Vec<(Flow, Endpoints)> {
         let (sources, clusters, round_trips) = {
             let state = self.state();
             let clusters: Vec<_> = state
@@ -106,18 +160,19 @@ impl Traffic {
         };
         let mut out = Vec::new();
         for (name, source) in sources {
-            let mut backends: Vec<(&String, Vec<ObjectKey>)> = Vec::new();
-            let everywhere =
-                clusters.iter().any(|(name, api)| *name == source.cluster && is_global(api, &source));
+            let mut backends: Vec<(&String, Endpoints)> = Vec::new();
+            // A service of the cluster's own that is not global hides those of others.
+            let own = clusters.iter().find(|(name, _)| *name == source.cluster);
+            let hidden = own.is_some_and(|(_, api)| is_global(api, &source) == Some(false));
             for (cluster, api) in &clusters {
-                if *cluster == source.cluster || everywhere && is_global(api, &source) {
-                    let pods = endpoints(api, &source);
-                    if !pods.is_empty() {
-                        backends.push((cluster, pods));
+                if *cluster == source.cluster || !hidden && is_global(api, &source) == Some(true) {
+                    let found = endpoints(api, &source);
+                    if !found.pods.is_empty() {
+                        backends.push((cluster, found));
                     }
                 }
             }
-            let all: usize = backends.iter().map(|(_, pods)| pods.len()).sum();
+            let all: usize = backends.iter().map(|(_, found)| found.pods.len()).sum();
             if all == 0 {
                 let requests_per_1000s = source.requests_per_1000s;
                 let flow = Flow {
@@ -126,38 +181,88 @@ impl Traffic {
                     requests_per_1000s,
                     endpoints: 0,
                     round_trip: Duration::ZERO,
+                    service_time: Duration::ZERO,
+                    lost_per_1000: 1000,
                 };
-                out.push((flow, Vec::new()));
+                out.push((flow, Endpoints::default()));
                 continue;
             }
-            for (cluster, pods) in backends {
+            for (cluster, found) in backends {
                 let way = (source.cluster.clone(), cluster.clone());
+                let requests_per_1000s = source.requests_per_1000s * found.pods.len() as u64 / all as u64;
                 let flow = Flow {
                     source: name.clone(),
                     cluster: Some(cluster.clone()),
-                    requests_per_1000s: source.requests_per_1000s * pods.len() as u64 / all as u64,
-                    endpoints: pods.len(),
+                    requests_per_1000s,
+                    endpoints: found.pods.len(),
                     round_trip: round_trips.get(&way).copied().unwrap_or_default(),
+                    service_time: found.service_time,
+                    lost_per_1000: 0,
                 };
-                out.push((flow, pods));
+                out.push((flow, found));
+            }
+        }
+        // Sources share endpoints: how busy those are is known once all are counted.
+        let mut busy: BTreeMap<(String, ObjectKey), u64> = BTreeMap::new();
+        for (flow, found) in &out {
+            let share = flow.requests_per_1000s / found.pods.len().max(1) as u64;
+            for pod in &found.pods {
+                *busy.entry((flow.cluster.clone().unwrap_or_default(), pod.clone())).or_default() += share;
+            }
+        }
+        for (flow, found) in &mut out {
+            let loads = found.pods.iter().filter_map(|pod| {
+                busy.get(&(flow.cluster.clone().unwrap_or_default(), pod.clone())).copied()
+            });
+            if let (Some(most), Some(load)) = (found.requests_per_1000s, loads.max()) {
+                flow.slow_down(load, most);
             }
         }
         out
     }
 }
 
-fn is_global(api: &Arc<Mutex<Api>>, source: &Source) -> bool {
-    let api = api.lock().unwrap_or_else(PoisonError::into_inner);
-    let service = api.store.get("/services", &ObjectKey::new(&source.namespace, &source.service));
-    let annotations = service.map(|service| service.value()["metadata"]["annotations"].take());
-    annotations
-        .is_some_and(|all| GLOBAL.iter().any(|key| all.get(*key).and_then(Value::as_str) == Some("true")))
+impl Flow {
+    /// What a load does to endpoints that can answer so much: those that come in between wait, those beyond are lost.
+    fn slow_down(&mut self, load: u64, most: u64) {
+        if load >= most {
+            self.lost_per_1000 = ((load - most) * 1000).checked_div(load).unwrap_or(1000);
+        }
+        let free = most.saturating_sub(load);
+        let factor = u32::try_from(most.checked_div(free).unwrap_or(LONGEST_WAIT).clamp(1, LONGEST_WAIT));
+        // Exact to a thousandth where it matters: below the longest wait.
+        self.service_time = match most.checked_div(free) {
+            Some(whole) if whole < LONGEST_WAIT => {
+                let thousandths = u32::try_from(most * 1000 / free).unwrap_or(1000);
+                self.service_time * thousandths / 1000
+            }
+            _ => self.service_time * factor.unwrap_or(1),
+        };
+    }
 }
 
-/// The ready pods behind a service in one cluster.
-fn endpoints(api: &Arc<Mutex<Api>>, source: &Source) -> Vec<ObjectKey> {
+/// What is behind a service in one cluster.
+#[derive(Default)]
+struct Endpoints {
+    /// The ready pods.
+    pods: Vec<ObjectKey>,
+    /// How long one of them works on a request.
+    service_time: Duration,
+    /// How many requests in a thousand seconds one of them can answer, if that is known.
+    requests_per_1000s: Option<u64>,
+}
+
+/// Whether the service is marked global; none if there is no such service.
+fn is_global(api: &Arc<Mutex<Api>>, source: &Source) -> Option<bool> {
     let api = api.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut out = Vec::new();
+    let service = api.store.get("/services", &ObjectKey::new(&source.namespace, &source.service))?;
+    let annotations = service.value()["metadata"]["annotations"].take();
+    Some(GLOBAL.iter().any(|key| annotations.get(*key).and_then(Value::as_str) == Some("true")))
+}
+
+fn endpoints(api: &Arc<Mutex<Api>>, source: &Source) -> Endpoints {
+    let api = api.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut out = Endpoints::default();
     for slice in api.store.scan("discovery.k8s.io/endpointslices", Some(&source.namespace), None) {
         let named = slice
             .labels
@@ -170,9 +275,15 @@ fn endpoints(api: &Arc<Mutex<Api>>, source: &Source) -> Vec<ObjectKey> {
         for endpoint in value.get("endpoints").and_then(Value::as_array).into_iter().flatten() {
             let ready = endpoint.pointer("/conditions/ready") == Some(&Value::Bool(true));
             if let Some(pod) = endpoint.pointer("/targetRef/name").and_then(Value::as_str).filter(|_| ready) {
-                out.push(ObjectKey::new(&source.namespace, pod));
+                out.pods.push(ObjectKey::new(&source.namespace, pod));
             }
         }
+    }
+    // The pods of a service are alike: the first speaks for all.
+    if let Some(pod) = out.pods.first().and_then(|key| api.store.get("/pods", key)) {
+        let behaviour = api.profile.of(&pod.value());
+        out.service_time = behaviour.service_time.unwrap_or_default();
+        out.requests_per_1000s = behaviour.requests_per_second.map(|rate| u64::from(rate) * 1000);
     }
     out
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::delete::DeleteOptions;
 use super::update::Part;
 use crate::api::{Api, Writer};
+use crate::cluster::set_pod_condition;
 use crate::error::ApiError;
 use crate::store::{LabelSelector, ObjectKey};
 
@@ -51,6 +52,16 @@ impl Api {
                     object["status"]["disruptedPods"][&*key.name] = time;
                 })?;
             }
+        }
+        if !writer.dry_run {
+            let time = self.time();
+            self.modify(&row, key, Part::Status, "kube-apiserver", |pod| {
+                let condition = json!({
+                    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting", "lastProbeTime": null,
+                });
+                set_pod_condition(pod, condition, &time);
+            })?;
         }
         self.delete(&row, &key.namespace, &key.name, options, writer).map(|_| ())
     }

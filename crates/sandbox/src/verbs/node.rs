@@ -19,11 +19,15 @@ impl Api {
                 let conditions = object["status"]["conditions"].as_array_mut();
                 for condition in conditions.into_iter().flatten() {
                     condition["lastHeartbeatTime"] = time.clone();
-                    let ready = condition.get("type") == Some(&json!("Ready"));
                     if !silent && condition.get("status") == Some(&json!("Unknown")) {
-                        condition["status"] = json!(if ready { "True" } else { "False" });
-                        condition["reason"] = json!(if ready { "KubeletReady" } else { "KubeletIsFine" });
-                        condition["message"] = json!("kubelet is posting ready status");
+                        let (status, reason, message) =
+                            match condition.get("type").and_then(Value::as_str).unwrap_or_default() {
+                                "Ready" => ("True", "KubeletReady", "kubelet is posting ready status"),
+                                kind => healthy(kind),
+                            };
+                        condition["status"] = json!(status);
+                        condition["reason"] = json!(reason);
+                        condition["message"] = json!(message);
                         condition["lastTransitionTime"] = time.clone();
                     }
                 }
@@ -38,4 +42,14 @@ impl Api {
             self.log.record(now, &self.cluster, &format!("node {node}: {error}"), &[]);
         }
     }
+}
+
+/// What a kubelet says of a resource that is not short.
+fn healthy(kind: &str) -> (&'static str, &'static str, &'static str) {
+    let (reason, message) = match kind {
+        "MemoryPressure" => ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        "DiskPressure" => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        _ => ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    };
+    ("False", reason, message)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::FaultPlan;
+use crate::profile::Profile;
 
 /// A world as it begins.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct ClusterConfig {
     pub(crate) run_time: Duration,
     pub(crate) ring_size: Option<usize>,
     pub(crate) skew: SignedDuration,
+    pub(crate) profile: Profile,
+    pub(crate) heartbeats: bool,
 }
 
 impl ClusterConfig {
@@ -58,6 +61,8 @@ impl ClusterConfig {
             run_time: Duration::from_secs(5),
             ring_size: None,
             skew: SignedDuration::ZERO,
+            profile: Profile::default(),
+            heartbeats: false,
         }
     }
 
@@ -89,6 +94,20 @@ impl ClusterConfig {
     #[must_use]
     pub fn run_time(mut self, time: Duration) -> Self {
         self.run_time = time;
+        self
+    }
+
+    /// How pods behave on its nodes, by image and label.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Lets nodes renew a Lease every ten seconds, as real ones do; without, they are silent when all is well.
+    #[must_use]
+    pub fn heartbeats(mut self, on: bool) -> Self {
+        self.heartbeats = on;
         self
     }
 

@@ -19,7 +19,8 @@ use crate::auth::User;
 use crate::cluster;
 use crate::serve::{self, ServeError, Served};
 use crate::server::Server;
-use crate::usage::{Flow, Source, Traffic};
+use crate::store::ObjectKey;
+use crate::usage::{self, Flow, PodUsage, ServedTraffic, Source, Traffic};
 
 pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
@@ -83,6 +84,7 @@ impl World {
         let ring_size = config.ring_size.unwrap_or(self.0.ring_size);
         let clock = self.0.clock.skewed(config.skew);
         let mut api = Api::new(&config.name, clock, seed, self.0.log.clone(), ring_size);
+        api.profile = Arc::new(config.profile.clone());
         cluster::bootstrap(&mut api, &config);
         let api = Arc::new(Mutex::new(api));
         let task = tokio::spawn(cluster::run(api.clone(), config.clone()));
@@ -174,13 +176,42 @@ impl World {
     /// Lets users send requests to a service, or changes how many; the name tells this source from others.
     pub fn send_traffic(&self, name: &str, source: Source) {
         self.0.log.record(self.0.clock.now(), &source.cluster, &format!("traffic {name}: {source:?}"), &[]);
+        self.0.traffic.sample();
+        let first = !self.0.traffic.flows_now();
         self.0.traffic.set_source(name, Some(source));
+        if first {
+            self.0.traffic.sample();
+            let traffic = Arc::downgrade(&self.0.traffic);
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(usage::SAMPLE).await;
+                    match traffic.upgrade() {
+                        Some(traffic) if traffic.flows_now() => traffic.sample(),
+                        _ => return,
+                    }
+                }
+            });
+        }
+    }
+
+    /// What became of all requests since the beginning, or since [`World::forget_traffic`]: for each cluster that users
+    /// are in and each service, how many were sent and lost, and how long the others took.
+    #[must_use]
+    pub fn served_traffic(&self) -> Vec<ServedTraffic> {
+        self.0.traffic.served()
+    }
+
+    /// Begins to count anew what becomes of requests.
+    pub fn forget_traffic(&self) {
+        self.0.traffic.forget();
     }
 
     /// Ends the traffic of a source.
     pub fn stop_traffic(&self, name: &str) {
         self.0.log.record(self.0.clock.now(), "-", &format!("traffic {name} ends"), &[]);
+        self.0.traffic.sample();
         self.0.traffic.set_source(name, None);
+        self.0.traffic.sample();
     }
 
     /// Where all requests go at this moment.
@@ -253,6 +284,16 @@ impl Cluster {
         let mut api = self.server.api();
         api.silent_nodes.remove(node);
         api.touch_node(node, "is back");
+    }
+
+    /// What a pod uses at this moment; none if it does not run.
+    #[must_use]
+    pub fn pod_usage(&self, namespace: &str, pod: &str) -> Option<PodUsage> {
+        let key = ObjectKey::new(namespace, pod);
+        let load = self.world.traffic.loads(&self.name).get(&key).copied().unwrap_or(0);
+        let api = self.server.api();
+        let found = api.store.get("/pods", &key)?.value();
+        usage::pod_usage(&api, &found, load).map(PodUsage::from)
     }
 
     /// Forgets past events: watches from earlier revisions are told 410 and must list again.

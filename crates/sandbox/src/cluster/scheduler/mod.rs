@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::events::{Happening, record};
 use super::queue::{Item, Queue};
 use super::view::{Amounts, View, pod_requests};
-use super::{Controller, Seen, deleting, set_condition, text};
+use super::{Controller, Seen, deleting, set_pod_condition, text};
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::store::{EventKind, ObjectKey};
@@ -78,7 +78,7 @@ impl Controller for Scheduler {
                         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
                         "lastProbeTime": null,
                     });
-                    set_condition(&mut object["status"], condition, &time);
+                    set_pod_condition(object, condition, &time);
                 })?;
                 self.tell(api, &pod, true, "FailedScheduling", &message)?;
             }

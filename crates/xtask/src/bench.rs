@@ -1,0 +1,19 @@
+//! Benchmarks: see bench/.
+
+use crate::steps::run as run_command;
+use anyhow::Result;
+use clap::Args;
+use std::process::Command;
+
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// What to measure: writes, clusters, pods, idle, burst, one, steady, relabel, memory, lab-burst, lab-table. Without
+    /// any, all but those on the lab.
+    names: Vec<String>,
+}
+
+pub(crate) fn run(args: &BenchArgs) -> Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["run", "--release", "--package", "portolan-bench", "--"]).args(&args.names);
+    run_command(&mut cargo)
+}
