@@ -63,3 +63,14 @@ pub fn workload(name: &str, replicas: i32, more: Value) -> Value {
     }
     object
 }
+
+/// A MultiClusterService on port 80 for the pods with these labels.
+#[must_use]
+pub fn service(name: &str, selector: Value) -> Value {
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "MultiClusterService",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"selector": selector, "ports": [{"port": 80}]},
+    })
+}

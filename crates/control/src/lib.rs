@@ -1,11 +1,14 @@
 //! The controllers of Portolan, one folder a capability.
 
 pub mod capacity;
+mod copies;
 pub mod copy;
+mod declared;
 pub mod fleet;
 pub mod names;
 pub mod peering;
 mod placement;
 mod run;
+mod services;
 
 pub use run::run;

@@ -29,3 +29,12 @@ pub const OPT_IN: &str = "allowed";
 
 /// The taint of a ForeignCluster that is about to leave the fleet: what it holds is moved away.
 pub const LEAVING_TAINT: &str = "portolan.dev/leaving";
+
+/// On Jobs in members: which Job for the same part of the work it is.
+pub const ATTEMPT_ANNOTATION: &str = "portolan.dev/attempt";
+
+/// On Jobs in members: how many completions of the part were finished before it was made.
+pub const FINISHED_BEFORE_ANNOTATION: &str = "portolan.dev/finished-before";
+
+/// On Jobs in members: a digest of the pod template as it was written in the hub.
+pub const TEMPLATE_ANNOTATION: &str = "portolan.dev/template";

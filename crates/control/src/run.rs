@@ -3,6 +3,7 @@
 use crate::capacity::tell_of_room;
 use crate::fleet::{Connect, Fleet, Hub, keep};
 use crate::placement::Placement;
+use crate::services::Services;
 use kube::Client;
 use portolan_runtime::{Clock, Seed, Term};
 use std::sync::Arc;
@@ -13,11 +14,15 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     let hub = Hub::identify(hub, seed).await;
     let fleet = Fleet::default();
     let placement = Placement::new(&hub, &fleet, &clock, seed, &term);
-    let (wake, room) = (placement.wake(), placement.wake());
+    let services = Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &term);
+    let (wake_placement, wake_services) = (placement.wake(), services.wake());
+    let (followers, room) = (services.wake(), placement.wake());
     let mut tasks = JoinSet::new();
     tasks.spawn(tell_of_room(fleet.ledger.clone(), move |owner| room.room(owner)));
+    tasks.spawn(services.run());
     tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), move |cluster, what| {
-        wake.touched(cluster, &what);
+        wake_placement.touched(cluster, &what);
+        wake_services.touched(cluster, &what);
     }));
-    placement.run().await;
+    placement.run(move |workload| followers.workload_changed(workload)).await;
 }

@@ -56,6 +56,15 @@ impl<T> Index<T> {
         }
     }
 
+    /// Calls `visit` for every object of a namespace, in order.
+    pub fn for_each_in(&self, namespace: &str, mut visit: impl FnMut(&Key, &T)) {
+        let state = self.read();
+        let from = state.objects.range(Key::new(namespace, "")..);
+        for (key, object) in from.take_while(|(key, _)| key.namespace == namespace) {
+            visit(key, object);
+        }
+    }
+
     /// How many objects are known.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -100,6 +100,7 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         }
         problems.extend(room_left_unused(member, &workloads).await);
     }
+    problems.extend(super::services::settled(fleet, &workloads).await);
     problems
         .extend(wanted.keys().map(|(cluster, name)| format!("{name} is not in {cluster} although decided")));
     problems

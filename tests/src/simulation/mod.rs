@@ -8,6 +8,7 @@ mod gate;
 mod harness;
 mod invariants;
 mod scenario;
+mod services;
 
 pub use contender::{CONTROLLER, Contender, LEASE, STANDBY};
 pub use gate::Gate;

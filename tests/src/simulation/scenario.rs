@@ -2,10 +2,10 @@
 
 use super::invariants::{Observer, settled};
 use super::{CONTROLLER, Fleet, apply};
-use crate::{NAMESPACE, workload};
+use crate::{NAMESPACE, service, workload};
 use jiff::Timestamp;
 use kube::Api;
-use portolan_api::MultiClusterDeployment;
+use portolan_api::{MultiClusterDeployment, MultiClusterService};
 use portolan_runtime::Seed;
 use portolan_sandbox::{CrashPoint, FaultPlan, FaultRates, NodeConfig, World, WorldConfig};
 use rand::RngExt;
@@ -101,7 +101,7 @@ impl Story {
     async fn act(&mut self) {
         let user = self.fleet.hub.client("user");
         let name = format!("app{}", self.rng.random_range(0..4));
-        match self.rng.random_range(0..10) {
+        match self.rng.random_range(0..12) {
             0..=5 => {
                 let replicas = self.rng.random_range(0..=4);
                 let more = self.wish();
@@ -117,6 +117,12 @@ impl Story {
                     self.fleet.members[self.rng.random_range(0..self.fleet.members.len())].name().to_owned();
                 self.fleet.world.partition(CONTROLLER, &member);
                 self.cut.insert(member);
+            }
+            10 => apply(&user, &service("web", json!({"app": "any"}))).await,
+            11 => {
+                let api: Api<MultiClusterService> = Api::namespaced(user, NAMESPACE);
+                // There may be nothing to delete.
+                let _ = api.delete("web", &Default::default()).await;
             }
             _ => {
                 for member in std::mem::take(&mut self.cut) {

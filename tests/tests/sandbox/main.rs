@@ -8,6 +8,7 @@ mod leaders;
 mod peering;
 mod placement;
 mod sequences;
+mod services;
 mod silence;
 mod stage;
 mod template;

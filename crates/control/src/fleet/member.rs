@@ -2,16 +2,19 @@
 
 use super::facts::is_open;
 use super::reach::probe;
-use super::{DeploymentFacts, Reach};
+use super::{DeploymentFacts, JobFacts, Mark, Reach, ServiceFacts, SliceFacts};
 use crate::capacity::{ClusterFeed, Ledger, Listed};
 use crate::names::{HUB_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_core::capacity::{NodeFacts, PodFacts};
 use portolan_runtime::{Clock, Index, Key, Seed, feed, follow};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
 /// What has changed in a member.
@@ -19,6 +22,10 @@ use tokio::task::JoinSet;
 pub enum Touched {
     /// A copy of a workload: the workload's key in the hub.
     Workload(Key),
+    /// A Service of ours or what serves it: the MultiClusterService's key in the hub.
+    Service(Key),
+    /// A Job of ours: the MultiClusterJob's key in the hub.
+    Job(Key),
     /// Namespaces: some may be open now.
     Room,
     /// It fell silent, or answers again.
@@ -33,6 +40,12 @@ pub struct Member {
     pub client: Client,
     /// Its Deployments that this hub has placed there.
     pub deployments: Index<DeploymentFacts>,
+    /// Its Services that this hub has placed there.
+    pub services: Index<ServiceFacts>,
+    /// The EndpointSlices of those Services, which carry their labels.
+    pub slices: Index<SliceFacts>,
+    /// Its Jobs that this hub has placed there.
+    pub jobs: Index<JobFacts>,
     /// Its namespaces, and whether each lets workloads in.
     pub namespaces: Index<bool>,
     /// Whether it answers.
@@ -95,12 +108,45 @@ impl Member {
             move |key| owners.touch(key),
             seed.child("deployments"),
         ));
+        let ours = || all().labels(&format!("{HUB_LABEL}={hub}"));
+        let (services, slices, jobs) =
+            (Index::<ServiceFacts>::default(), Index::<SliceFacts>::default(), Index::<JobFacts>::default());
+        let (index, told) = (services.clone(), touched.clone());
+        tasks.spawn(feed(
+            Api::<Service>::all(client.clone()),
+            ours(),
+            |service| ServiceFacts::of(&service),
+            services.clone(),
+            move |key| told(Touched::Service(owner(index.get(key).map(|each| each.mark.clone()), key))),
+            seed.child("services"),
+        ));
+        let (serves, told) = (Serves::new(slices.clone()), touched.clone());
+        tasks.spawn(feed(
+            Api::<EndpointSlice>::all(client.clone()),
+            ours(),
+            |slice| SliceFacts::of(&slice),
+            slices.clone(),
+            move |key| serves.of(key).into_iter().for_each(|service| told(Touched::Service(service))),
+            seed.child("endpointslices"),
+        ));
+        let (index, told) = (jobs.clone(), touched.clone());
+        tasks.spawn(feed(
+            Api::<Job>::all(client.clone()),
+            ours(),
+            |job| JobFacts::of(&job),
+            jobs.clone(),
+            move |key| told(Touched::Job(owner(index.get(key).map(|each| each.mark.clone()), key))),
+            seed.child("jobs"),
+        ));
         tasks.spawn(probe(client.clone(), reach.clone(), touched, clock.clone()));
         let listed = room.listed();
         Self {
             name: name.to_owned(),
             client,
             deployments,
+            services,
+            slices,
+            jobs,
             namespaces,
             reach,
             listed,
@@ -131,5 +177,35 @@ impl<F: Fn(Touched)> Owners<F> {
     fn touch(&self, key: &Key) {
         let owner = self.deployments.get(key).and_then(|facts| facts.owner.clone());
         (self.touched)(Touched::Workload(owner.unwrap_or_else(|| key.clone())));
+    }
+}
+
+/// What an object in a member belongs to. A copy has the name of its owner, so that of one that is gone it is still
+/// found.
+fn owner(mark: Option<Mark>, key: &Key) -> Key {
+    mark.and_then(|mark| mark.owner).unwrap_or_else(|| key.clone())
+}
+
+/// Finds the Service of a slice that changed, also of one that is gone.
+struct Serves {
+    slices: Index<SliceFacts>,
+    known: Mutex<BTreeMap<Key, Key>>,
+}
+
+impl Serves {
+    fn new(slices: Index<SliceFacts>) -> Self {
+        Self { slices, known: Mutex::default() }
+    }
+
+    fn of(&self, slice: &Key) -> Option<Key> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.slices.get(slice) {
+            Some(facts) => {
+                let service = facts.service.clone()?;
+                known.insert(slice.clone(), service.clone());
+                Some(service)
+            }
+            None => known.remove(slice),
+        }
     }
 }

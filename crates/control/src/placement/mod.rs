@@ -86,8 +86,13 @@ impl Placement {
         Wake { workloads: self.controller.workloads.clone(), queue: self.queue.clone() }
     }
 
-    /// Places workloads for ever.
-    pub(crate) async fn run(self) {
+    /// The workloads of the hub.
+    pub(crate) fn workloads(&self) -> &Index<Workload> {
+        &self.controller.workloads
+    }
+
+    /// Places workloads for ever, and tells which of them change.
+    pub(crate) async fn run(self, told: impl Fn(&Key) + Send + 'static) {
         let (queue, workloads) = (self.queue.clone(), self.controller.workloads.clone());
         let ledger = self.controller.fleet.ledger.clone();
         let mut tasks = JoinSet::new();
@@ -98,7 +103,10 @@ impl Placement {
             move |change| {
                 // The ledger first: whoever sees a workload sees what it holds.
                 ledger.transact(|book| book.take(KIND, &change, Workload::claim));
-                workloads.take(change).into_iter().for_each(|key| queue.add(key));
+                for key in workloads.take(change) {
+                    told(&key);
+                    queue.add(key);
+                }
             },
             self.seed.child("multiclusterdeployments"),
         ));
@@ -120,8 +128,8 @@ struct Controller {
 
 /// A workload of the hub, and the shape of its pods, read once.
 #[derive(Debug)]
-struct Workload {
-    object: MultiClusterDeployment,
+pub(crate) struct Workload {
+    pub(crate) object: MultiClusterDeployment,
     shape: Result<Shape, String>,
 }
 
@@ -197,6 +205,7 @@ impl Wake {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
+            Touched::Service(_) | Touched::Job(_) => {}
             Touched::Reach => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() || workload.held().any(|(name, _)| name == cluster) {
                     self.queue.add(key.clone());

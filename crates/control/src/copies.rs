@@ -1,0 +1,158 @@
+//! What a process remembers of the copies that it made in members.
+
+use crate::copy::{self, Kind, Put};
+use crate::fleet::{Mark, Member};
+use portolan_runtime::{CallError, Key, Term};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a member refused is tried again after this long: somebody may have mended it there.
+pub(crate) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
+
+/// What we applied comes back through the watch within this time; until then we do not apply it again.
+pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// An object to be applied in a member, and its digest.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Desired {
+    pub(crate) object: Value,
+    pub(crate) digest: String,
+}
+
+/// What came of making one member hold a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It holds the copy as decided, or is getting it.
+    AsDecided,
+    /// It was given the copy a moment ago, and the watch does not show it yet.
+    NotSeenYet,
+    /// It refused the copy just now.
+    Refused,
+}
+
+/// What a process remembers of what it did in members; all of it can be found out again.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    applied: Mutex<BTreeMap<(String, Key), Applied>>,
+    failures: Mutex<BTreeMap<(String, Key), Failure>>,
+}
+
+#[derive(Debug)]
+struct Applied {
+    digest: String,
+    version: String,
+    at: Instant,
+}
+
+/// A member refused what was to be applied, and will again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    digest: String,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    at: Instant,
+}
+
+impl Memory {
+    /// The refusal of exactly this, if there was one.
+    pub(crate) fn failure(&self, cluster: &str, key: &Key, digest: &str) -> Option<Failure> {
+        let failures = lock(&self.failures);
+        failures.get(&(cluster.to_owned(), key.clone())).filter(|each| each.digest == digest).cloned()
+    }
+
+    /// Whether the version that was seen is what came of applying exactly this.
+    pub(crate) fn made(&self, cluster: &str, key: &Key, digest: &str, version: &str) -> bool {
+        let applied = lock(&self.applied);
+        let applied = applied.get(&(cluster.to_owned(), key.clone()));
+        applied.is_some_and(|each| each.digest == digest && each.version == version)
+    }
+
+    /// Forgets everything about an object.
+    pub(crate) fn forget(&self, key: &Key) {
+        lock(&self.applied).retain(|(_, each), _| each != key);
+        lock(&self.failures).retain(|(_, each), _| each != key);
+    }
+
+    /// Applies a copy in place of the one that was seen, unless that was done a moment ago or refused not long ago.
+    pub(crate) async fn apply<K: Kind>(
+        &self,
+        term: &Term,
+        member: &Member,
+        key: &Key,
+        seen: Option<&Mark>,
+        desired: &Desired,
+    ) -> Result<Outcome, CallError> {
+        let place = (member.name.clone(), key.clone());
+        let holds_off =
+            |failure: &Failure| failure.digest == desired.digest && failure.at.elapsed() < REFUSAL_HOLDS;
+        if lock(&self.failures).get(&place).is_some_and(holds_off) {
+            return Ok(Outcome::AsDecided);
+        }
+        let on_its_way =
+            |applied: &Applied| applied.digest == desired.digest && applied.at.elapsed() < SEEN_WITHIN;
+        if lock(&self.applied).get(&place).is_some_and(on_its_way) {
+            return Ok(Outcome::NotSeenYet);
+        }
+        if outranked(term, seen) {
+            return Ok(Outcome::NotSeenYet);
+        }
+        match copy::put::<K>(term, member, &desired.object, seen.map(Mark::sight)).await? {
+            Put::Applied(applied) => {
+                let version = applied.meta().resource_version.clone().unwrap_or_default();
+                lock(&self.failures).remove(&place);
+                let applied = Applied { digest: desired.digest.clone(), version, at: Instant::now() };
+                lock(&self.applied).insert(place, applied);
+                Ok(Outcome::AsDecided)
+            }
+            Put::Outdated => Ok(Outcome::NotSeenYet),
+            Put::Taken(message) => Ok(self.refused(place, desired, "NameTaken", message)),
+            Put::Refused(message) => Ok(self.refused(place, desired, "Refused", message)),
+        }
+    }
+
+    /// Deletes a copy that still is as it was seen.
+    pub(crate) async fn delete<K: Kind>(
+        &self,
+        term: &Term,
+        member: &Member,
+        key: &Key,
+        seen: &Mark,
+    ) -> Result<(), CallError> {
+        if outranked(term, Some(seen)) {
+            return Ok(());
+        }
+        lock(&self.applied).remove(&(member.name.clone(), key.clone()));
+        copy::take_away::<K>(term, member, key, seen.sight()).await
+    }
+
+    fn refused(
+        &self,
+        place: (String, Key),
+        desired: &Desired,
+        reason: &'static str,
+        message: String,
+    ) -> Outcome {
+        tracing::warn!(cluster = place.0, object = %place.1, reason, message, "a member refuses a copy");
+        let digest = desired.digest.clone();
+        lock(&self.failures).insert(place, Failure { digest, reason, message, at: Instant::now() });
+        Outcome::Refused
+    }
+}
+
+/// Whether a later leader was there already: then this one leads no more.
+pub(crate) fn outranked(term: &Term, seen: Option<&Mark>) -> bool {
+    match (seen.and_then(|seen| seen.epoch), term.epoch()) {
+        (Some(theirs), Some(ours)) if theirs > ours => {
+            term.outranked(theirs);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,85 @@
+//! What is kept of Jobs in members.
+
+use super::Mark;
+use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// What is known of a Job in a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFacts {
+    /// Whose it is.
+    pub mark: Mark,
+    /// Which Job for the same part of the work it is: 0 for the first one.
+    pub attempt: u32,
+    /// How many completions of the part were finished before it was made.
+    pub finished_before: u32,
+    /// A digest of its pod template as it was written in the hub.
+    pub template: Option<String>,
+    /// How many completions it is to bring.
+    pub completions: u32,
+    /// How many pods it runs at the same time at most.
+    pub parallelism: u32,
+    /// How long it may take.
+    pub deadline: Option<i64>,
+    /// Whether it is held.
+    pub suspended: bool,
+    /// How many pods run.
+    pub active: u32,
+    /// How many pods are ending.
+    pub terminating: u32,
+    /// How many pods have finished successfully.
+    pub succeeded: u32,
+    /// How many pods have failed.
+    pub failed: u32,
+    /// Whether it has brought all completions.
+    pub complete: bool,
+    /// Why it has failed, if it has: reason and message.
+    pub failure: Option<(String, String)>,
+}
+
+impl JobFacts {
+    pub(crate) fn of(job: &Job) -> Self {
+        let (spec, status) = (job.spec.clone().unwrap_or_default(), job.status.clone().unwrap_or_default());
+        let conditions = status.conditions.unwrap_or_default();
+        let holds = |type_: &str| conditions.iter().find(|each| each.type_ == type_ && each.status == "True");
+        Self {
+            mark: Mark::of(&job.metadata),
+            attempt: number(&job.metadata, ATTEMPT_ANNOTATION),
+            finished_before: number(&job.metadata, FINISHED_BEFORE_ANNOTATION),
+            template: annotation(&job.metadata, TEMPLATE_ANNOTATION).cloned(),
+            completions: count(spec.completions),
+            parallelism: count(spec.parallelism),
+            deadline: spec.active_deadline_seconds,
+            suspended: spec.suspend.unwrap_or(false),
+            active: count(status.active),
+            terminating: count(status.terminating),
+            succeeded: count(status.succeeded),
+            failed: count(status.failed),
+            complete: holds("Complete").is_some(),
+            failure: holds("Failed").map(|failed| {
+                let text = |field: &Option<String>| field.clone().unwrap_or_default();
+                (text(&failed.reason), text(&failed.message))
+            }),
+        }
+    }
+
+    /// Whether it will bring nothing more: it has ended, or is held and no pod of it is left.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let still = self.active == 0 && self.terminating == 0;
+        self.complete || self.failure.is_some() || (self.suspended && still)
+    }
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a String> {
+    meta.annotations.as_ref().and_then(|all| all.get(name))
+}
+
+fn number(meta: &ObjectMeta, name: &str) -> u32 {
+    annotation(meta, name).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn count(number: Option<i32>) -> u32 {
+    u32::try_from(number.unwrap_or(0)).unwrap_or(0)
+}

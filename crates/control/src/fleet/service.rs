@@ -1,0 +1,73 @@
+//! What is kept of Services in members and of what serves them.
+
+use super::Mark;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use portolan_runtime::Key;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The label by which an EndpointSlice names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// What is known of a Service in a member.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceFacts {
+    /// Whose it is.
+    pub mark: Mark,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Its spec, as the member has it.
+    pub spec: Value,
+    /// Its addresses in the cluster.
+    pub cluster_ips: Vec<String>,
+    /// The addresses or names of its load balancer.
+    pub load_balancer: Vec<String>,
+}
+
+impl ServiceFacts {
+    pub(crate) fn of(service: &Service) -> Self {
+        let spec = service.spec.as_ref();
+        let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+        let ingress = balancer.and_then(|balancer| balancer.ingress.as_ref()).into_iter().flatten();
+        Self {
+            mark: Mark::of(&service.metadata),
+            labels: service.metadata.labels.clone().unwrap_or_default(),
+            annotations: service.metadata.annotations.clone().unwrap_or_default(),
+            // A Service that came as JSON goes as JSON.
+            spec: serde_json::to_value(spec).unwrap_or_default(),
+            cluster_ips: spec.and_then(|spec| spec.cluster_ips.clone()).unwrap_or_default(),
+            load_balancer: ingress.filter_map(|each| each.ip.clone().or(each.hostname.clone())).collect(),
+        }
+    }
+}
+
+/// What is known of an EndpointSlice of one of our Services.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SliceFacts {
+    /// The Service that it belongs to.
+    pub service: Option<Key>,
+    /// Its endpoints by identity, and whether each is ready. One pod stands in several slices when it has several
+    /// addresses or ports.
+    pub endpoints: BTreeMap<String, bool>,
+}
+
+impl SliceFacts {
+    pub(crate) fn of(slice: &EndpointSlice) -> Self {
+        let meta = &slice.metadata;
+        let service = meta.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
+        let endpoints = slice.endpoints.iter().flatten().map(|endpoint| {
+            let target = endpoint.target_ref.as_ref().and_then(|target| target.uid.clone());
+            let identity = target.or_else(|| endpoint.addresses.first().cloned()).unwrap_or_default();
+            // A readiness that is not told counts as ready, as the API says.
+            let ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true);
+            (identity, ready)
+        });
+        Self {
+            service: service.map(|name| Key::new(meta.namespace.as_deref().unwrap_or_default(), name)),
+            endpoints: endpoints.collect(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Which clusters a service belongs in: those that hold the pods it selects.
+
+use crate::placement::Workload;
+use portolan_api::MultiClusterService;
+use portolan_runtime::{Index, Key};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The workloads that a service follows, and where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Following {
+    /// Their names.
+    pub(super) workloads: Vec<String>,
+    /// The clusters that are to hold their pods.
+    pub(super) wanted: BTreeSet<String>,
+    /// The clusters where a copy is still being taken away.
+    pub(super) lingering: BTreeSet<String>,
+}
+
+/// Whether the service selects the pods of the workload.
+pub(super) fn selects(service: &MultiClusterService, workload: &Workload) -> bool {
+    let labels: BTreeMap<&str, &str> = workload.object.spec.template.labels().collect();
+    let selector = &service.spec.selector;
+    selector.iter().all(|(name, value)| labels.get(name.as_str()) == Some(&value.as_str()))
+}
+
+/// Finds out what the service follows.
+pub(super) fn follow(service: &MultiClusterService, key: &Key, workloads: &Index<Workload>) -> Following {
+    let mut following = Following::default();
+    workloads.for_each_in(&key.namespace, |name, workload| {
+        if !selects(service, workload) {
+            return;
+        }
+        following.workloads.push(name.name.clone());
+        let leaving = workload.object.metadata.deletion_timestamp.is_some();
+        for placed in workload.object.status.iter().flat_map(|status| &status.placements) {
+            let held = placed.replicas > 0 && !leaving;
+            let set = if held { &mut following.wanted } else { &mut following.lingering };
+            set.insert(placed.cluster.clone());
+        }
+    });
+    following.lingering.retain(|cluster| !following.wanted.contains(cluster));
+    following
+}

@@ -1,0 +1,125 @@
+//! Services over clusters: a MultiClusterService becomes a Service in every member that holds the pods it selects.
+//!
+//! It follows the MultiClusterDeployments whose template it selects: where they are placed, a Service is applied; where
+//! their copy is gone, the Service goes too, once pods elsewhere answer. What serves it is read from EndpointSlices.
+
+mod desired;
+mod follow;
+mod observe;
+mod reconcile;
+mod remove;
+mod status;
+
+use crate::copies::Memory;
+use crate::fleet::{Fleet, Hub, Touched};
+use crate::placement::Workload;
+use kube::Api;
+use kube::runtime::watcher;
+use portolan_api::MultiClusterService;
+use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, feed, work};
+use tokio::task::JoinSet;
+
+const WORKERS: usize = 8;
+
+/// The services controller, ready to be run.
+pub(crate) struct Services {
+    queue: Queue<Key>,
+    controller: Controller,
+    seed: Seed,
+}
+
+/// What the controller works with.
+struct Controller {
+    hub: Hub,
+    fleet: Fleet,
+    services: Index<MultiClusterService>,
+    workloads: Index<Workload>,
+    memory: Memory,
+    clock: Clock,
+    term: Term,
+    recorder: Recorder,
+}
+
+impl Services {
+    /// Services for the hub on this fleet, following these workloads.
+    pub(crate) fn new(
+        hub: &Hub,
+        fleet: &Fleet,
+        workloads: &Index<Workload>,
+        clock: &Clock,
+        seed: Seed,
+        term: &Term,
+    ) -> Self {
+        let controller = Controller {
+            hub: hub.clone(),
+            fleet: fleet.clone(),
+            services: Index::default(),
+            workloads: workloads.clone(),
+            memory: Memory::default(),
+            clock: clock.clone(),
+            term: term.clone(),
+            recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/services"),
+        };
+        Self { queue: Queue::new(seed.child("queue")), controller, seed }
+    }
+
+    /// Tells the controller what has changed.
+    pub(crate) fn wake(&self) -> Wake {
+        Wake {
+            services: self.controller.services.clone(),
+            workloads: self.controller.workloads.clone(),
+            queue: self.queue.clone(),
+        }
+    }
+
+    /// Keeps services for ever.
+    pub(crate) async fn run(self) {
+        let changed = self.queue.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(feed(
+            Api::<MultiClusterService>::all(self.controller.hub.client.clone()),
+            watcher::Config::default(),
+            |service| service,
+            self.controller.services.clone(),
+            move |key| changed.add(key.clone()),
+            self.seed.child("multiclusterservices"),
+        ));
+        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+    }
+}
+
+/// Decides which services a change concerns.
+#[derive(Clone)]
+pub(crate) struct Wake {
+    services: Index<MultiClusterService>,
+    workloads: Index<Workload>,
+    queue: Queue<Key>,
+}
+
+impl Wake {
+    /// Something has changed in a member.
+    pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
+        match what {
+            Touched::Service(key) => self.queue.add(key.clone()),
+            Touched::Reach => self.services.for_each(|key, service| {
+                let known = service.status.iter().flat_map(|status| &status.clusters);
+                if known.into_iter().any(|each| each.cluster == cluster) {
+                    self.queue.add(key.clone());
+                }
+            }),
+            Touched::Workload(_) | Touched::Job(_) | Touched::Room => {}
+        }
+    }
+
+    /// A MultiClusterDeployment of the hub has changed.
+    pub(crate) fn workload_changed(&self, key: &Key) {
+        let workload = self.workloads.get(key);
+        self.services.for_each_in(&key.namespace, |service_key, service| {
+            let followed = service.status.iter().flat_map(|status| &status.follows);
+            let selected = workload.as_ref().is_some_and(|workload| follow::selects(service, workload));
+            if selected || followed.into_iter().any(|name| *name == key.name) {
+                self.queue.add(service_key.clone());
+            }
+        });
+    }
+}

@@ -1,0 +1,78 @@
+//! A service in every cluster of the fleet, as the indexes know it. No requests.
+
+use super::Controller;
+use crate::fleet::{Member, ServiceFacts};
+use crate::names::{OPT_IN, OPT_IN_LABEL};
+use portolan_runtime::Key;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A cluster, as one service sees it.
+pub(super) struct Seen {
+    /// The member, if it answers.
+    pub(super) member: Option<Arc<Member>>,
+    /// The Service there that is ours, as last seen.
+    pub(super) copy: Option<Arc<ServiceFacts>>,
+    /// Ready endpoints, as last seen.
+    pub(super) ready: i32,
+    /// Endpoints that are not ready, as last seen.
+    pub(super) not_ready: i32,
+    /// Why the cluster does not let the Service in, if so.
+    pub(super) closed: Option<(&'static str, String)>,
+}
+
+impl Controller {
+    /// Looks at all clusters for one service; nothing if one of them is not known well enough yet.
+    pub(super) fn observe(&self, key: &Key, uid: &str) -> Option<BTreeMap<String, Seen>> {
+        if !self.fleet.clusters.synced() || !self.workloads.synced() {
+            return None;
+        }
+        let clusters = self.fleet.clusters.all();
+        clusters
+            .into_iter()
+            .map(|(name, _)| self.see(key, uid, &name.name).map(|seen| (name.name, seen)))
+            .collect()
+    }
+
+    fn see(&self, key: &Key, uid: &str, name: &str) -> Option<Seen> {
+        let Some(member) = self.fleet.member(name) else {
+            let nothing = Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None };
+            return self.fleet.is_unconnected(name).then_some(nothing);
+        };
+        let answers = member.reach.answers();
+        let known = member.known() && member.services.synced() && member.slices.synced();
+        if !(member.reach.silence().is_some() || (answers && known)) {
+            return None;
+        }
+        let copy = member.services.get(key).filter(|copy| copy.mark.is_of(uid));
+        let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
+        member.slices.for_each_in(&key.namespace, |_, slice| {
+            if slice.service.as_ref() == Some(key) {
+                for (identity, ready) in &slice.endpoints {
+                    *endpoints.entry(identity.clone()).or_default() |= ready;
+                }
+            }
+        });
+        let count = |wanted: bool| {
+            let count = endpoints.values().filter(|ready| **ready == wanted).count();
+            i32::try_from(count).unwrap_or(i32::MAX)
+        };
+        let (ready, not_ready) = (count(true), count(false));
+        let closed = closed(&member, &key.namespace);
+        Some(Seen { member: Some(member).filter(|_| answers), copy, ready, not_ready, closed })
+    }
+}
+
+fn closed(member: &Member, namespace: &str) -> Option<(&'static str, String)> {
+    match member.namespaces.get(&Key::cluster(namespace)).as_deref() {
+        Some(true) => None,
+        Some(false) => Some((
+            "NamespaceClosed",
+            format!("its namespace {namespace} lets nothing in: label it {OPT_IN_LABEL}={OPT_IN} there"),
+        )),
+        None => Some((
+            "NamespaceMissing",
+            format!("it has no namespace {namespace}: create it there with label {OPT_IN_LABEL}={OPT_IN}"),
+        )),
+    }
+}

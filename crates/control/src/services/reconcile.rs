@@ -1,0 +1,155 @@
+//! One look at one service.
+
+use super::Controller;
+use super::desired::{desired, holds};
+use super::follow::{Following, follow};
+use super::observe::Seen;
+use super::status::{Situation, status};
+use crate::copies::{Desired, Outcome, REFUSAL_HOLDS, SEEN_WITHIN};
+use crate::fleet::{Member, ServiceFacts};
+use crate::{copy, declared};
+use k8s_openapi::api::core::v1::Service;
+use portolan_api::MultiClusterService;
+use portolan_runtime::{CallError, Key, Next, Weight};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How soon to look again while a cluster is still being got to know.
+const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
+
+/// How often a service is looked at without any news, in case some were missed.
+const FULL_LOOK: Duration = Duration::from_secs(300);
+
+impl Controller {
+    pub(super) async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
+        if !self.services.synced() {
+            return Ok(Next::After(GETTING_TO_KNOW));
+        }
+        let Some(service) = self.services.get(&key) else {
+            return self.sweep(&key, None).await;
+        };
+        if service.metadata.deletion_timestamp.is_some() {
+            return self.remove(&key, &service).await;
+        }
+        if !declared::is_kept(&*service) {
+            declared::keep(&self.term, &self.hub.client, &*service).await?;
+            return Ok(Next::Done);
+        }
+        let uid = service.metadata.uid.clone().unwrap_or_default();
+        self.sweep(&key, Some(&uid)).await?;
+        let Some(seen) = self.observe(&key, &uid) else { return Ok(Next::After(GETTING_TO_KNOW)) };
+        let following = follow(&service, &key, &self.workloads);
+        let desired = desired(&service, &key, &self.hub.id, self.term.epoch());
+        let failures = following.wanted.iter().filter_map(|cluster| {
+            let failure = self.memory.failure(cluster, &key, &desired.digest)?;
+            Some((cluster.clone(), (failure.reason, failure.message)))
+        });
+        let situation = Situation {
+            service: &service,
+            following: &following,
+            seen: &seen,
+            desired: &desired,
+            failures: failures.collect(),
+        };
+        let new = status(&situation, &self.clock.time());
+        let refused = !situation.failures.is_empty();
+        // Where the service is going to be is on record before a member is touched, so that it is found there again.
+        if service.status.as_ref() != Some(&new) {
+            let update = MultiClusterService { status: Some(new), ..MultiClusterService::clone(&service) };
+            let Some(written) = copy::replace_status(&self.term, &self.hub.client, &update).await? else {
+                return Ok(Next::Done);
+            };
+            self.tell(&service, &written).await;
+        }
+        let next = self.effect(&key, &desired, &following, &seen).await?;
+        Ok(if refused { Next::After(REFUSAL_HOLDS) } else { next })
+    }
+
+    /// Applies the Service where pods are, in all clusters at once, and takes it away where they are gone.
+    async fn effect(
+        &self,
+        key: &Key,
+        desired: &Desired,
+        following: &Following,
+        seen: &BTreeMap<String, Seen>,
+    ) -> Result<Next, CallError> {
+        let applies = following.wanted.iter().filter_map(|cluster| {
+            let seen = seen.get(cluster)?;
+            let member = seen.member.as_ref().filter(|_| seen.closed.is_none())?;
+            Some(self.apply(key, member, seen.copy.as_deref(), desired))
+        });
+        let outcomes = futures::future::join_all(applies).await;
+        let closed = seen.iter().any(|(name, seen)| following.wanted.contains(name) && seen.closed.is_some());
+        let mut next = Next::After(if closed { REFUSAL_HOLDS } else { FULL_LOOK });
+        for outcome in outcomes {
+            match outcome? {
+                Outcome::AsDecided => {}
+                Outcome::NotSeenYet => next = Next::After(SEEN_WITHIN),
+                Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
+            }
+        }
+        if answered_elsewhere(following, seen) {
+            for (cluster, seen) in seen {
+                let here = following.wanted.contains(cluster) || following.lingering.contains(cluster);
+                if let (false, Some(member), Some(copy)) = (here, &seen.member, &seen.copy) {
+                    self.memory.delete::<Service>(&self.term, member, key, &copy.mark).await?;
+                    next = Next::After(SEEN_WITHIN);
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// Applies the Service in one member, if it does not hold it already.
+    async fn apply(
+        &self,
+        key: &Key,
+        member: &Member,
+        copy: Option<&ServiceFacts>,
+        desired: &Desired,
+    ) -> Result<Outcome, CallError> {
+        let as_made = |copy: &ServiceFacts| {
+            holds(copy, desired) || self.memory.made(&member.name, key, &desired.digest, &copy.mark.version)
+        };
+        match copy.filter(|copy| as_made(copy)) {
+            Some(copy) => {
+                if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
+                    copy::stamp::<Service>(&self.term, member, key, copy.mark.sight()).await?;
+                }
+                Ok(Outcome::AsDecided)
+            }
+            None => {
+                let seen = copy.map(|copy| &copy.mark);
+                self.memory.apply::<Service>(&self.term, member, key, seen, desired).await
+            }
+        }
+    }
+
+    /// Tells the user, as an event, when the service is in other clusters than before.
+    async fn tell(&self, before: &MultiClusterService, now: &MultiClusterService) {
+        let clusters = |service: &MultiClusterService| {
+            let clusters = service.status.iter().flat_map(|status| &status.clusters);
+            clusters.map(|each| each.cluster.clone()).collect::<Vec<_>>().join(", ")
+        };
+        let (old, new) = (clusters(before), clusters(now));
+        if old != new {
+            let note = if new.is_empty() { "in no cluster".to_owned() } else { format!("in {new}") };
+            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+        }
+        let clusters = now.status.iter().flat_map(|status| &status.clusters);
+        for refused in clusters.filter(|each| matches!(each.reason.as_deref(), Some("NameTaken" | "Refused")))
+        {
+            let why = refused.message.as_deref().unwrap_or_default();
+            let note = format!("{}: {why}", refused.cluster);
+            self.recorder.record(now, Weight::Warning, "Refused", &note).await;
+        }
+    }
+}
+
+/// Whether users that come through a Service which is to be taken away are served elsewhere, or nowhere for good.
+pub(super) fn answered_elsewhere(following: &Following, seen: &BTreeMap<String, Seen>) -> bool {
+    let ready = |cluster: &String| {
+        seen.get(cluster).is_some_and(|seen| seen.member.is_some() && seen.copy.is_some() && seen.ready > 0)
+    };
+    following.wanted.is_empty() || following.wanted.iter().any(ready)
+}
