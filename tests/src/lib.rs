@@ -74,3 +74,34 @@ pub fn service(name: &str, selector: Value) -> Value {
         "spec": {"selector": selector, "ports": [{"port": 80}]},
     })
 }
+
+/// A MultiClusterJob of small pods that take ten seconds, with more fields of its spec.
+#[must_use]
+pub fn job(name: &str, completions: i32, parallelism: i32, more: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "MultiClusterJob",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "completions": completions,
+            "parallelism": parallelism,
+            "template": {
+                "metadata": {"annotations": {"sandbox.portolan.dev/run-time": "10s"}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{
+                        "name": "main",
+                        "image": "portolan.test/busybox:1",
+                        "command": ["sleep", "2"],
+                        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                    }],
+                },
+            },
+        },
+    });
+    if let (Some(spec), Value::Object(more)) = (object["spec"].as_object_mut(), more) {
+        spec.extend(more);
+    }
+    object
+}

@@ -178,6 +178,9 @@ pub struct MultiClusterJobStatus {
     /// How many completions have no cluster.
     #[serde(default)]
     pub pending_completions: i32,
+    /// How often open completions went to another cluster because the Job in one had failed.
+    #[serde(default)]
+    pub retries: i32,
     /// Finished completions out of those asked for, such as 3/10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions_summary: Option<String>,
@@ -220,7 +223,7 @@ pub struct MultiClusterJobStatus {
 pub struct JobPlacementStatus {
     /// The name of the cluster.
     pub cluster: String,
-    /// How many completions the cluster is to bring.
+    /// How many completions the cluster is to bring, finished ones included.
     #[serde(default)]
     pub completions: i32,
     /// How many pods it runs at the same time at most.
@@ -229,12 +232,24 @@ pub struct JobPlacementStatus {
     /// How many pods run, as last reported by the cluster.
     #[serde(default)]
     pub active: i32,
-    /// How many pods have finished successfully, as last reported by the cluster.
+    /// How many completions are finished. The number never goes down.
     #[serde(default)]
     pub succeeded: i32,
     /// How many pods have failed, as last reported by the cluster.
     #[serde(default)]
     pub failed: i32,
+    /// Which Job for this part it is: a Job that was lost or replaced is followed by one for what is still open.
+    #[serde(default)]
+    pub attempt: i32,
+    /// How many completions were finished before that Job.
+    #[serde(default)]
+    pub finished_before: i32,
+    /// How many pods had failed before that Job.
+    #[serde(default)]
+    pub failed_before: i32,
+    /// Why its open completions were given to other clusters, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<JobRelease>,
     /// Why this cluster was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<PlacementCause>,
@@ -250,6 +265,16 @@ pub struct JobPlacementStatus {
     /// When the cluster last reported these numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
+}
+
+/// Why the open completions of a cluster were given to other clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum JobRelease {
+    /// Its Job has failed.
+    Failed,
+    /// It was silent for longer than replaceAfter, or left the fleet. What it finishes meanwhile may run twice; it is
+    /// counted once.
+    Silent,
 }
 
 kind!(

@@ -5,6 +5,7 @@ mod copies;
 pub mod copy;
 mod declared;
 pub mod fleet;
+mod jobs;
 pub mod names;
 pub mod peering;
 mod placement;

@@ -2,6 +2,7 @@
 
 use crate::capacity::tell_of_room;
 use crate::fleet::{Connect, Fleet, Hub, keep};
+use crate::jobs::Jobs;
 use crate::placement::Placement;
 use crate::services::Services;
 use kube::Client;
@@ -15,14 +16,21 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     let fleet = Fleet::default();
     let placement = Placement::new(&hub, &fleet, &clock, seed, &term);
     let services = Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &term);
+    let jobs = Jobs::new(&hub, &fleet, &clock, seed.child("jobs"), &term);
+    let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
     let (wake_placement, wake_services) = (placement.wake(), services.wake());
     let (followers, room) = (services.wake(), placement.wake());
     let mut tasks = JoinSet::new();
-    tasks.spawn(tell_of_room(fleet.ledger.clone(), move |owner| room.room(owner)));
+    tasks.spawn(tell_of_room(fleet.ledger.clone(), move |owner| {
+        room.room(owner);
+        room_for_jobs.room(owner);
+    }));
     tasks.spawn(services.run());
+    tasks.spawn(jobs.run());
     tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), move |cluster, what| {
         wake_placement.touched(cluster, &what);
         wake_services.touched(cluster, &what);
+        wake_jobs.touched(cluster, &what);
     }));
     placement.run(move |workload| followers.workload_changed(workload)).await;
 }

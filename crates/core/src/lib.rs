@@ -4,4 +4,5 @@
 //! same decision.
 
 pub mod capacity;
+pub mod jobs;
 pub mod placement;

@@ -1,6 +1,7 @@
 //! What must hold at every moment, and what must hold once the storm is over.
 
 use super::Fleet;
+use super::jobs::JobsSeen;
 use crate::NAMESPACE;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Observer {
     /// Copies that were there at the last look and that their workload wanted there: cluster and workload.
     wanted_copies: BTreeSet<(String, String)>,
+    jobs: JobsSeen,
 }
 
 impl Observer {
@@ -44,6 +46,7 @@ impl Observer {
                     .push(format!("the copy of {workload} in {cluster} vanished while it was wanted there"));
             }
         }
+        problems.extend(self.jobs.look(fleet).await);
         self.wanted_copies = copies.intersection(&wanted).cloned().collect();
         problems
     }
@@ -101,6 +104,7 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         problems.extend(room_left_unused(member, &workloads).await);
     }
     problems.extend(super::services::settled(fleet, &workloads).await);
+    problems.extend(super::jobs::settled(fleet).await);
     problems
         .extend(wanted.keys().map(|(cluster, name)| format!("{name} is not in {cluster} although decided")));
     problems

@@ -7,6 +7,7 @@ mod contender;
 mod gate;
 mod harness;
 mod invariants;
+mod jobs;
 mod scenario;
 mod services;
 

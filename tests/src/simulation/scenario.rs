@@ -2,10 +2,11 @@
 
 use super::invariants::{Observer, settled};
 use super::{CONTROLLER, Fleet, apply};
-use crate::{NAMESPACE, service, workload};
+use crate::{NAMESPACE, job, service, workload};
 use jiff::Timestamp;
 use kube::Api;
-use portolan_api::{MultiClusterDeployment, MultiClusterService};
+use kube::api::{Patch, PatchParams};
+use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use portolan_runtime::Seed;
 use portolan_sandbox::{CrashPoint, FaultPlan, FaultRates, NodeConfig, World, WorldConfig};
 use rand::RngExt;
@@ -101,7 +102,7 @@ impl Story {
     async fn act(&mut self) {
         let user = self.fleet.hub.client("user");
         let name = format!("app{}", self.rng.random_range(0..4));
-        match self.rng.random_range(0..12) {
+        match self.rng.random_range(0..16) {
             0..=5 => {
                 let replicas = self.rng.random_range(0..=4);
                 let more = self.wish();
@@ -124,12 +125,42 @@ impl Story {
                 // There may be nothing to delete.
                 let _ = api.delete("web", &Default::default()).await;
             }
+            12..=14 => self.ask_for_work(&user).await,
+            15 => {
+                let api: Api<MultiClusterJob> = Api::namespaced(user, NAMESPACE);
+                // There may be nothing to delete.
+                let _ = api.delete("batch0", &Default::default()).await;
+            }
             _ => {
                 for member in std::mem::take(&mut self.cut) {
                     self.fleet.world.heal(CONTROLLER, &member);
                 }
             }
         }
+    }
+
+    /// A job is made, or one that is there is held, let go or run at another pace.
+    async fn ask_for_work(&mut self, user: &kube::Client) {
+        let name = format!("batch{}", self.rng.random_range(0..2));
+        let (completions, parallelism) = (self.rng.random_range(1..=5), self.rng.random_range(1..=3));
+        let (suspend, total) = (self.rng.random_bool(0.2), self.rng.random_bool(0.5));
+        let members: Vec<String> = self.fleet.members.iter().map(|member| member.name().to_owned()).collect();
+        let count = self.rng.random_range(1..=members.len());
+        let by_name = self.rng.random_bool(0.6);
+        let api: Api<MultiClusterJob> = Api::namespaced(user.clone(), NAMESPACE);
+        if api.get_opt(&name).await.is_ok_and(|found| found.is_some()) {
+            let patch = json!({"spec": {"parallelism": parallelism, "suspend": suspend}});
+            // It may be gone by now.
+            let _ = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            return;
+        }
+        let mut more = if by_name {
+            json!({"locations": members[..count]})
+        } else {
+            json!({"placementPolicy": "worst-fit", "numberOfLocations": 1})
+        };
+        more["completionsMode"] = json!(if total { "Total" } else { "PerLocation" });
+        apply(user, &job(&name, completions, parallelism, more)).await;
     }
 
     fn wish(&mut self) -> serde_json::Value {

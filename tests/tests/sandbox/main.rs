@@ -4,6 +4,7 @@
 
 mod determinism;
 mod drift;
+mod jobs;
 mod leaders;
 mod peering;
 mod placement;

@@ -36,6 +36,8 @@ mod replace;
 mod status;
 mod surge;
 
+pub(crate) use observe::candidate;
+
 use crate::capacity::{Claim, Owner};
 use crate::fleet::{Fleet, Hub, Touched};
 use claim::Claims;

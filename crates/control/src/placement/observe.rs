@@ -2,7 +2,7 @@
 
 use super::{Controller, Workload};
 use crate::capacity::Book;
-use crate::fleet::{DeploymentFacts, Member};
+use crate::fleet::{DeploymentFacts, Fleet, Member};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
 use portolan_core::capacity::View;
@@ -55,35 +55,48 @@ impl Controller {
         }
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
         let copy = copy.filter(|copy| copy.workload.as_deref() == Some(workload.uid()));
-        let View { room, settled, held } = match &workload.shape {
+        let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
         };
-        let candidate = Candidate {
-            closed: closed(cluster, member.as_deref(), silence, &key.namespace),
-            labels: cluster.metadata.labels.clone().unwrap_or_default().into(),
-            taints: cluster.spec.taints.clone().into(),
-            rtt: self.latencies(&name, cluster).into(),
-            cloud: cluster.spec.cloud,
-            room,
-            settled,
-            held,
-            lost: false,
-            name: name.into(),
-        };
+        let candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
         Some(Seen { candidate, member, copy, answers })
     }
+}
 
-    /// The round-trip times from a cluster to the others, as either side of each pair gives them.
-    fn latencies(&self, name: &str, cluster: &ForeignCluster) -> BTreeMap<String, Duration> {
-        let mut latencies = BTreeMap::new();
-        self.fleet.clusters.for_each(|other, foreign| {
-            let back = foreign.spec.latencies.iter().find(|each| each.to == name);
-            latencies.extend(back.map(|each| (other.name.clone(), each.rtt.0)));
-        });
-        latencies.extend(cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0)));
-        latencies
+/// A cluster as it stands before a workload that sees it so.
+pub(crate) fn candidate(
+    fleet: &Fleet,
+    cluster: &ForeignCluster,
+    member: Option<&Member>,
+    silence: Option<String>,
+    namespace: &str,
+    view: View,
+) -> Candidate {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    Candidate {
+        closed: closed(cluster, member, silence, namespace),
+        labels: cluster.metadata.labels.clone().unwrap_or_default().into(),
+        taints: cluster.spec.taints.clone().into(),
+        rtt: latencies(fleet, &name, cluster).into(),
+        cloud: cluster.spec.cloud,
+        room: view.room,
+        settled: view.settled,
+        held: view.held,
+        lost: false,
+        name: name.into(),
     }
+}
+
+/// The round-trip times from a cluster to the others, as either side of each pair gives them.
+fn latencies(fleet: &Fleet, name: &str, cluster: &ForeignCluster) -> BTreeMap<String, Duration> {
+    let mut latencies = BTreeMap::new();
+    fleet.clusters.for_each(|other, foreign| {
+        let back = foreign.spec.latencies.iter().find(|each| each.to == name);
+        latencies.extend(back.map(|each| (other.name.clone(), each.rtt.0)));
+    });
+    latencies.extend(cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0)));
+    latencies
 }
 
 /// Why nothing new may go to the cluster, whatever room it has.

@@ -1,0 +1,134 @@
+//! Making members do what was planned.
+
+use super::desired::{Numbers, desired};
+use super::observe::Seen;
+use super::{Controller, Declared};
+use crate::copies::{Desired, Outcome, SEEN_WITHIN, outranked};
+use crate::copy::{self, Marks};
+use crate::fleet::{JobFacts, Member};
+use crate::names::FIELD_MANAGER;
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use portolan_core::jobs::{Order, Plan};
+use portolan_runtime::{CallError, Key, Next};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often a job is looked at without any news, in case some were missed.
+const FULL_LOOK: Duration = Duration::from_secs(300);
+
+impl Controller {
+    /// Gives the orders of the plan to all clusters at once.
+    pub(super) async fn effect(
+        &self,
+        key: &Key,
+        job: &Declared,
+        plan: &Plan,
+        seen: &BTreeMap<String, Seen>,
+    ) -> Result<Next, CallError> {
+        let orders = plan.orders.iter().filter_map(|(cluster, order)| {
+            let seen = seen.get(cluster).filter(|seen| seen.answers)?;
+            Some(self.give(key, job, order, seen.member.as_deref()?, seen))
+        });
+        let mut next = Next::After(FULL_LOOK);
+        for outcome in futures::future::join_all(orders).await {
+            match outcome? {
+                Outcome::AsDecided => {}
+                Outcome::NotSeenYet => next = Next::After(SEEN_WITHIN),
+                Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
+            }
+        }
+        Ok(next)
+    }
+
+    async fn give(
+        &self,
+        key: &Key,
+        job: &Declared,
+        order: &Order,
+        member: &Member,
+        seen: &Seen,
+    ) -> Result<Outcome, CallError> {
+        match (order, seen.job.as_deref()) {
+            (Order::Make { attempt, finished_before, completions, parallelism }, None) => {
+                // A namespace that was closed since takes no new Job.
+                if seen.candidate.closed.is_some() {
+                    return Ok(Outcome::AsDecided);
+                }
+                let (attempt, finished_before) = (*attempt, *finished_before);
+                let (completions, parallelism) = (*completions, *parallelism);
+                let numbers = Numbers { attempt, finished_before, completions, parallelism };
+                let desired = self.desired(key, job, numbers);
+                self.memory.apply::<Job>(&self.term, member, key, None, &desired).await
+            }
+            (Order::Run { parallelism }, Some(there)) => {
+                self.run(key, job, *parallelism, member, there).await
+            }
+            (Order::Hold, Some(there)) => self.hold(key, member, there).await,
+            (Order::Remove, Some(there)) => {
+                self.memory.delete::<Job>(&self.term, member, key, &there.mark).await?;
+                Ok(Outcome::NotSeenYet)
+            }
+            _ => Ok(Outcome::AsDecided),
+        }
+    }
+
+    /// The Job for these numbers, in this leader's name.
+    pub(super) fn desired(&self, key: &Key, job: &Declared, numbers: Numbers) -> Desired {
+        let marks = Marks { hub: &self.hub.id, workload: job.uid(), owner: key, epoch: self.term.epoch() };
+        let (object, digest) = desired(&job.object, numbers, &marks);
+        Desired { object, digest }
+    }
+
+    /// Lets a Job run as planned; what somebody changed there is set back.
+    async fn run(
+        &self,
+        key: &Key,
+        job: &Declared,
+        parallelism: u32,
+        member: &Member,
+        there: &JobFacts,
+    ) -> Result<Outcome, CallError> {
+        let as_planned = there.parallelism == parallelism
+            && !there.suspended
+            && there.deadline == job.object.spec.active_deadline_seconds;
+        if as_planned {
+            if self.term.epoch().is_some_and(|epoch| there.mark.epoch != Some(epoch)) {
+                copy::stamp::<Job>(&self.term, member, key, there.mark.sight()).await?;
+            }
+            return Ok(Outcome::AsDecided);
+        }
+        let numbers = Numbers {
+            attempt: there.attempt,
+            finished_before: there.finished_before,
+            completions: there.completions,
+            parallelism,
+        };
+        let desired = self.desired(key, job, numbers);
+        if self.memory.made(&member.name, key, &desired.digest, &there.mark.version) {
+            return Ok(Outcome::AsDecided);
+        }
+        self.memory.apply::<Job>(&self.term, member, key, Some(&there.mark), &desired).await
+    }
+
+    /// Holds a Job: its pods are stopped, what it has finished stays counted.
+    async fn hold(&self, key: &Key, member: &Member, there: &JobFacts) -> Result<Outcome, CallError> {
+        if there.suspended || outranked(&self.term, Some(&there.mark)) {
+            return Ok(Outcome::AsDecided);
+        }
+        let api: Api<Job> = Api::namespaced(member.client.clone(), &key.namespace);
+        let seen = there.mark.sight();
+        let patch = json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
+            "spec": {"suspend": true},
+        });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("hold Job {key} in {}", member.name);
+        match self.term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Outcome::NotSeenYet),
+            other => other.map(|_| Outcome::NotSeenYet),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Jobs over clusters: a MultiClusterJob becomes a Job in every member that has a part of the work.
+//!
+//! A reconcile observes (indexes only), plans (pure, see [`portolan_core::jobs`]), writes the plan into the status by
+//! compare-and-swap, and only then touches members. So what was counted once is on record before the Job that brought
+//! it can go, and a Job is made only by a record that is the last one: finished work is never run again.
+
+mod desired;
+mod effect;
+mod observe;
+mod reconcile;
+mod record;
+mod remove;
+mod status;
+
+use crate::capacity::{Claim, Owner};
+use crate::copies::Memory;
+use crate::fleet::{Fleet, Hub, Touched};
+use kube::Api;
+use kube::runtime::watcher;
+use portolan_api::MultiClusterJob;
+use portolan_api::placement::ReplicasMode;
+use portolan_core::capacity::{PodShape, Shape};
+use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
+use tokio::task::JoinSet;
+
+/// The kind, as the ledger of reservations knows it.
+const KIND: &str = "MultiClusterJob";
+
+const WORKERS: usize = 8;
+
+/// The jobs controller, ready to be run.
+pub(crate) struct Jobs {
+    queue: Queue<Key>,
+    controller: Controller,
+    seed: Seed,
+}
+
+/// What the controller works with.
+struct Controller {
+    hub: Hub,
+    fleet: Fleet,
+    jobs: Index<Declared>,
+    memory: Memory,
+    clock: Clock,
+    term: Term,
+    recorder: Recorder,
+}
+
+/// A job of the hub, and the shape of its pods, read once.
+#[derive(Debug)]
+struct Declared {
+    object: MultiClusterJob,
+    shape: Result<Shape, String>,
+}
+
+impl Declared {
+    fn of(object: MultiClusterJob) -> Self {
+        let shape = match object.spec.template.to_typed() {
+            Ok(template) => {
+                PodShape::of_template(&template).map(Shape::from).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        Self { object, shape }
+    }
+
+    fn uid(&self) -> &str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// The room that the job holds, as its status says: for the pods that may run at the same time.
+    fn claim(&self) -> Claim {
+        let record = record::record(self.object.status.as_ref());
+        let spec = &self.object.spec;
+        let (used, open) = record.parts.values().fold((0u32, 0u32), |(used, open), part| {
+            (used.saturating_add(part.in_use()), open.saturating_add(part.open()))
+        });
+        let times = match spec.completions_mode {
+            ReplicasMode::PerLocation => spec.placement.effective_locations(),
+            ReplicasMode::Total => 1,
+        };
+        let most = record::count(spec.parallelism).saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
+        let slow = used < open.min(most);
+        let waits = record.end.is_none() && !spec.suspend && (self.is_pending() || slow);
+        Claim {
+            uid: self.uid().to_owned(),
+            version: self.object.metadata.resource_version.clone(),
+            shape: self.shape.as_ref().ok().cloned(),
+            held: record
+                .parts
+                .iter()
+                .map(|(cluster, part)| (cluster.clone(), part.in_use()))
+                .filter(|(_, pods)| *pods > 0)
+                .collect(),
+            waits,
+        }
+    }
+
+    /// Whether the cluster has a part of the job, by the record.
+    fn is_in(&self, cluster: &str) -> bool {
+        let placements = self.object.status.iter().flat_map(|status| &status.placements);
+        placements.into_iter().any(|placed| placed.cluster == cluster)
+    }
+
+    /// Whether completions wait for a cluster.
+    fn is_pending(&self) -> bool {
+        self.object.status.as_ref().is_none_or(|status| status.pending_completions > 0)
+    }
+}
+
+impl Jobs {
+    /// Jobs for the hub on this fleet.
+    pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed, term: &Term) -> Self {
+        fleet.ledger.expect(KIND);
+        let controller = Controller {
+            hub: hub.clone(),
+            fleet: fleet.clone(),
+            jobs: Index::default(),
+            memory: Memory::default(),
+            clock: clock.clone(),
+            term: term.clone(),
+            recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/jobs"),
+        };
+        Self { queue: Queue::new(seed.child("queue")), controller, seed }
+    }
+
+    /// Tells the controller what has changed in members.
+    pub(crate) fn wake(&self) -> Wake {
+        Wake { jobs: self.controller.jobs.clone(), queue: self.queue.clone() }
+    }
+
+    /// Runs jobs for ever.
+    pub(crate) async fn run(self) {
+        let (queue, jobs) = (self.queue.clone(), self.controller.jobs.clone());
+        let ledger = self.controller.fleet.ledger.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(follow(
+            Api::<MultiClusterJob>::all(self.controller.hub.client.clone()),
+            watcher::Config::default(),
+            Declared::of,
+            move |change| {
+                // The ledger first: whoever sees a job sees what it holds.
+                ledger.transact(|book| book.take(KIND, &change, Declared::claim));
+                jobs.take(change).into_iter().for_each(|key| queue.add(key));
+            },
+            self.seed.child("multiclusterjobs"),
+        ));
+        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+    }
+}
+
+/// Decides which jobs a change concerns.
+#[derive(Clone)]
+pub(crate) struct Wake {
+    jobs: Index<Declared>,
+    queue: Queue<Key>,
+}
+
+impl Wake {
+    /// Room has changed for somebody who waits for it.
+    pub(crate) fn room(&self, owner: &Owner) {
+        if owner.kind == KIND {
+            self.queue.add(owner.key.clone());
+        }
+    }
+
+    /// Something has changed in a member.
+    pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
+        match what {
+            Touched::Job(key) => self.queue.add(key.clone()),
+            Touched::Reach => self.jobs.for_each(|key, job| {
+                if job.is_pending() || job.is_in(cluster) {
+                    self.queue.add(key.clone());
+                }
+            }),
+            Touched::Workload(_) | Touched::Service(_) | Touched::Room => {}
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A job in every cluster of the fleet, as the indexes know it. No requests.
+
+use super::record::seen;
+use super::{Controller, Declared};
+use crate::capacity::Book;
+use crate::fleet::{JobFacts, Member};
+use crate::placement::candidate;
+use portolan_api::ForeignCluster;
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::placement::OnUnreachable;
+use portolan_core::capacity::View;
+use portolan_core::jobs::Sight;
+use portolan_core::placement::Candidate;
+use portolan_runtime::Key;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A cluster, as one job sees it.
+pub(super) struct Seen {
+    pub(super) candidate: Candidate,
+    /// The member, once it is connected.
+    pub(super) member: Option<Arc<Member>>,
+    /// The Job there that is ours, as last seen.
+    pub(super) job: Option<Arc<JobFacts>>,
+    /// Whether the member answers now.
+    pub(super) answers: bool,
+    /// What that means for the plan.
+    pub(super) sight: Sight,
+    /// For a silent cluster: how long until its open completions are given to others.
+    pub(super) patience: Option<Duration>,
+}
+
+impl Controller {
+    /// Looks at all clusters for one job; nothing if a cluster is not known well enough yet to plan.
+    pub(super) fn observe(
+        &self,
+        book: &mut Book,
+        key: &Key,
+        job: &Declared,
+    ) -> Option<BTreeMap<String, Seen>> {
+        if !self.fleet.clusters.synced() || !book.is_complete() {
+            return None;
+        }
+        let clusters = self.fleet.clusters.all();
+        clusters
+            .into_iter()
+            .map(|(name, cluster)| Some((name.name.clone(), self.see(book, key, job, &name.name, &cluster)?)))
+            .collect()
+    }
+
+    fn see(
+        &self,
+        book: &mut Book,
+        key: &Key,
+        job: &Declared,
+        name: &str,
+        cluster: &ForeignCluster,
+    ) -> Option<Seen> {
+        let member = self.fleet.member(name);
+        let silence = member.as_ref().and_then(|member| member.reach.silence());
+        let answers = member.as_ref().is_some_and(|member| member.reach.answers());
+        let known = match &member {
+            Some(member) => silence.is_some() || (answers && member.known() && member.jobs.synced()),
+            None => self.fleet.is_unconnected(name),
+        };
+        if !known {
+            return None;
+        }
+        let facts = member.as_ref().and_then(|member| member.jobs.get(key));
+        let facts = facts.filter(|facts| facts.mark.is_of(job.uid()));
+        let view = match &job.shape {
+            Ok(shape) => book.view(name, job.uid(), shape),
+            Err(_) => View::default(),
+        };
+        let patience = if answers { None } else { self.patience(job, cluster) };
+        let sight = match (&facts, answers) {
+            (_, false) => Sight::Silent { too_long: patience == Some(Duration::ZERO) },
+            (None, true) => Sight::Nothing,
+            (Some(facts), true) => Sight::Job(seen(facts, &job.object)),
+        };
+        let candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
+        Some(Seen { candidate, member, job: facts, answers, sight, patience })
+    }
+
+    /// How long the job still waits for a silent cluster; nothing if for ever.
+    fn patience(&self, job: &Declared, cluster: &ForeignCluster) -> Option<Duration> {
+        let placement = &job.object.spec.placement;
+        if placement.on_unreachable != OnUnreachable::ReplaceAfter {
+            return None;
+        }
+        let limit = placement.replace_after.as_ref()?.0;
+        let found = conditions::find(&cluster.status.as_ref()?.conditions, ConditionType::Reachable)?;
+        // The time stands in the API, so that it goes on over a restart.
+        let silent = self.clock.now().duration_since(found.last_transition_time.0);
+        let silent = Duration::try_from(silent).unwrap_or_default();
+        (found.status != "True").then(|| limit.saturating_sub(silent))
+    }
+}

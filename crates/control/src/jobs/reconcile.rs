@@ -1,0 +1,304 @@
+//! One look at one job.
+
+use super::desired::Numbers;
+use super::observe::Seen;
+use super::record::{record, work};
+use super::status::{Situation, status, undecided};
+use super::{Controller, Declared};
+use crate::copies::REFUSAL_HOLDS;
+use crate::{copy, declared};
+use jiff::SignedDuration;
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions};
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::multiclusterjob::{MultiClusterJob, MultiClusterJobStatus};
+use portolan_api::placement::Reservation;
+use portolan_core::capacity::PODS;
+use portolan_core::jobs::{End, Order, Plan, plan};
+use portolan_core::placement::Candidate;
+use portolan_runtime::{CallError, Key, Next, Weight};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How soon to look again while a cluster is still being got to know.
+const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
+
+/// What came of planning.
+enum Planned {
+    /// Not enough is known yet.
+    NotYet,
+    /// It was planned on a version of the job that is not the last one.
+    OnWhatWas,
+    /// What was seen, and the plan on it.
+    So(BTreeMap<String, Seen>, Box<Plan>, u32),
+    /// Nothing can be planned: the reason, in a word and in a sentence.
+    Not(&'static str, String),
+}
+
+impl Controller {
+    pub(super) async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
+        if !self.jobs.synced() {
+            return Ok(Next::After(GETTING_TO_KNOW));
+        }
+        let Some(job) = self.jobs.get(&key) else {
+            return self.sweep(&key, None).await;
+        };
+        if let (Some(theirs), Some(ours)) = (epoch(&job.object), self.term.epoch())
+            && theirs > ours
+        {
+            self.term.outranked(theirs);
+            return Ok(Next::Done);
+        }
+        if job.object.metadata.deletion_timestamp.is_some() {
+            return self.remove(&key, &job).await;
+        }
+        if !declared::is_kept(&job.object) {
+            declared::keep(&self.term, &self.hub.client, &job.object).await?;
+            return Ok(Next::Done);
+        }
+        self.sweep(&key, Some(job.uid())).await?;
+        let (seen, plan, total) = match self.plan(&key, &job) {
+            Planned::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
+            // The job has changed meanwhile, and the change brings us back.
+            Planned::OnWhatWas => return Ok(Next::Done),
+            Planned::So(seen, plan, total) => (seen, plan, total),
+            Planned::Not(reason, message) => {
+                let told = undecided(&job.object, reason, &message, &self.clock.time());
+                self.write(&job, told, false).await?;
+                return Ok(Next::Done);
+            }
+        };
+        let situation = Situation {
+            job: &job.object,
+            plan: &plan,
+            seen: &seen,
+            total,
+            failures: self.failures(&key, &job, &plan, &seen),
+            requests: self.requests(&job),
+        };
+        let mut new = status(&situation, &self.clock.time());
+        new.reservation = self.reservation(&job.object, &new);
+        let refused = !situation.failures.is_empty();
+        // A Job may be made only by the last record: what it is to bring might be finished by a later one.
+        let makes = plan.orders.values().any(|order| matches!(order, Order::Make { .. }));
+        let Some(written) = self.write(&job, new, makes).await? else { return Ok(Next::Done) };
+        self.tell(&job.object, &written).await;
+        let next = self.effect(&key, &job, &plan, &seen).await?;
+        let next = if refused { Next::After(REFUSAL_HOLDS) } else { next };
+        self.in_time(&written, &seen, next).await
+    }
+
+    /// Observes, plans and holds the room that was planned, in one step: no other decision counts the same room.
+    fn plan(&self, key: &Key, job: &Declared) -> Planned {
+        self.fleet.ledger.transact(|book| {
+            let Some(seen) = self.observe(book, key, job) else { return Planned::NotYet };
+            let shape = match &job.shape {
+                Ok(shape) => shape,
+                Err(problem) => return Planned::Not("InvalidTemplate", problem.clone()),
+            };
+            let work = work(&job.object, shape);
+            let mut record = record(job.object.status.as_ref());
+            let sights = seen.iter().map(|(name, seen)| (name.clone(), seen.sight.clone())).collect();
+            if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {
+                let seconds = job.object.spec.active_deadline_seconds.unwrap_or_default();
+                let message =
+                    format!("the job was active for longer than spec.activeDeadlineSeconds {seconds}");
+                record.end = Some(End::Failed { reason: "DeadlineExceeded".to_owned(), message });
+            }
+            let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
+            let planned = plan(&work, &record, &sights, &candidates, |cluster, more| {
+                book.shortage(cluster, job.uid(), shape, more)
+            });
+            let planned = match planned {
+                Ok(planned) => planned,
+                Err(why) => return Planned::Not("PolicyUnavailable", why.to_string()),
+            };
+            let held = planned.record.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
+            let held = held.filter(|(_, pods)| *pods > 0).collect();
+            let version = job.object.metadata.resource_version.as_deref();
+            match book.assume(job.uid(), version, shape, held) {
+                true => Planned::So(seen, Box::new(planned), work.total()),
+                false => Planned::OnWhatWas,
+            }
+        })
+    }
+
+    /// How long the job may still take.
+    fn deadline(&self, job: &MultiClusterJob) -> Option<Duration> {
+        let seconds = job.spec.active_deadline_seconds?;
+        let started = job.status.as_ref()?.start_time.as_ref()?;
+        let left = SignedDuration::from_secs(seconds) - self.clock.now().duration_since(started.0);
+        Some(Duration::try_from(left).unwrap_or_default())
+    }
+
+    /// Looks again when a time is up: the deadline, a silent cluster's, or the time to live, after which the job goes.
+    async fn in_time(
+        &self,
+        job: &MultiClusterJob,
+        seen: &BTreeMap<String, Seen>,
+        next: Next,
+    ) -> Result<Next, CallError> {
+        let mut waits: Vec<Duration> = seen.values().filter_map(|seen| seen.patience).collect();
+        waits.retain(|wait| !wait.is_zero());
+        match ended(job) {
+            None => waits.extend(self.deadline(job)),
+            Some(at) => {
+                if let Some(seconds) = job.spec.ttl_seconds_after_finished {
+                    let lived = self.clock.now().duration_since(at.0);
+                    let left = SignedDuration::from_secs(i64::from(seconds)) - lived;
+                    match Duration::try_from(left).ok().filter(|left| !left.is_zero()) {
+                        Some(left) => waits.push(left),
+                        None => return self.expire(job).await,
+                    }
+                }
+            }
+        }
+        waits.extend(match next {
+            Next::After(wait) => Some(wait),
+            Next::Done => None,
+        });
+        Ok(waits.into_iter().min().map_or(Next::Done, Next::After))
+    }
+
+    async fn expire(&self, job: &MultiClusterJob) -> Result<Next, CallError> {
+        let key = Key::of(job);
+        let api: Api<MultiClusterJob> = Api::namespaced(self.hub.client.clone(), &key.namespace);
+        let preconditions = Preconditions { uid: job.metadata.uid.clone(), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let what = format!("delete MultiClusterJob {key}, whose time to live is over");
+        match self.term.call(what, api.delete(&key.name, &params)).await {
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Done),
+            other => other.map(|_| Next::Done),
+        }
+    }
+
+    /// The refusals that still hold: those of exactly what would be made now.
+    fn failures(
+        &self,
+        key: &Key,
+        job: &Declared,
+        plan: &Plan,
+        seen: &BTreeMap<String, Seen>,
+    ) -> BTreeMap<String, (&'static str, String)> {
+        let failure = |cluster: &String, order: &Order| {
+            let Order::Make { attempt, finished_before, completions, parallelism } = *order else {
+                return None;
+            };
+            if let Some(closed) = seen.get(cluster).and_then(|seen| seen.candidate.closed.clone()) {
+                return Some((closed.reason, closed.message));
+            }
+            let desired =
+                self.desired(key, job, Numbers { attempt, finished_before, completions, parallelism });
+            let failure = self.memory.failure(cluster, key, &desired.digest)?;
+            Some((failure.reason, failure.message))
+        };
+        let orders = plan.orders.iter();
+        orders.filter_map(|(cluster, order)| Some((cluster.clone(), failure(cluster, order)?))).collect()
+    }
+
+    fn requests(&self, job: &Declared) -> portolan_api::placement::Resources {
+        let mut requests = job.shape.as_ref().map(|shape| shape.requests.quantities()).unwrap_or_default();
+        requests.remove(PODS);
+        requests
+    }
+
+    /// Writes the status by compare-and-swap, if it says anything new or it must be sure that nobody else has.
+    ///
+    /// Nothing means that the job has changed meanwhile: whoever changed it brings us back.
+    pub(super) async fn write(
+        &self,
+        job: &Declared,
+        status: MultiClusterJobStatus,
+        sure: bool,
+    ) -> Result<Option<MultiClusterJob>, CallError> {
+        let retract = || self.fleet.ledger.transact(|book| book.retract(job.uid()));
+        if job.object.status.as_ref() == Some(&status) && !sure {
+            retract();
+            return Ok(Some(job.object.clone()));
+        }
+        let same = job.object.status.as_ref() == Some(&status);
+        let update = MultiClusterJob { status: Some(status), ..job.object.clone() };
+        match copy::replace_status(&self.term, &self.hub.client, &update).await {
+            Ok(None) => {
+                retract();
+                Ok(None)
+            }
+            Ok(written) => {
+                // A write that changes nothing does not come back through the watch.
+                if same {
+                    retract();
+                }
+                Ok(written)
+            }
+            Err(error) => {
+                // The write may have taken effect although the answer was lost: until the index tells, the room counts.
+                if error.code().is_some() {
+                    retract();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Who stands for what a status says: this leader, since the placements last changed hands or places.
+    fn reservation(&self, job: &MultiClusterJob, new: &MultiClusterJobStatus) -> Option<Reservation> {
+        let old = job.status.as_ref();
+        let last = old.and_then(|status| status.reservation.clone());
+        let epoch = self.term.epoch().or_else(|| epoch(job)).unwrap_or_default();
+        let holder = self.term.holder();
+        let places = |status: &MultiClusterJobStatus| {
+            let each = status.placements.iter();
+            each.map(|placed| (placed.cluster.clone(), placed.completions, placed.attempt))
+                .collect::<Vec<_>>()
+        };
+        let same = last.as_ref().is_some_and(|last| last.epoch == epoch && last.holder == holder)
+            && old.map(places) == Some(places(new));
+        if same {
+            return last;
+        }
+        Some(Reservation { epoch, holder: holder.to_owned(), time: Some(self.clock.time()) })
+    }
+
+    /// Tells the user, as events, what became of the job.
+    async fn tell(&self, before: &MultiClusterJob, now: &MultiClusterJob) {
+        let status = |job: &MultiClusterJob| job.status.clone().unwrap_or_default();
+        let (old, new) = (status(before), status(now));
+        if old.locations_summary != new.locations_summary {
+            let note = format!("placed {}", new.locations_summary.as_deref().unwrap_or("nothing"));
+            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+        }
+        let message = |type_| {
+            let found = conditions::find(&new.conditions, type_);
+            found.map(|found| found.message.clone()).unwrap_or_default()
+        };
+        if new.pending_completions > 0 && old.pending_completions != new.pending_completions {
+            self.recorder.record(now, Weight::Warning, "Pending", &message(ConditionType::Placed)).await;
+        }
+        if new.retries > old.retries {
+            let failed = new.placements.iter().filter(|placed| placed.reason.as_deref() == Some("JobFailed"));
+            let failed = failed.map(|placed| placed.cluster.as_str()).collect::<Vec<_>>().join(", ");
+            let note = format!("what failed in {failed} goes to another cluster: retry {}", new.retries);
+            self.recorder.record(now, Weight::Warning, "RetriedElsewhere", &note).await;
+        }
+        for (type_, weight) in
+            [(ConditionType::Complete, Weight::Normal), (ConditionType::Failed, Weight::Warning)]
+        {
+            if conditions::is_true(&new.conditions, type_) && !conditions::is_true(&old.conditions, type_) {
+                self.recorder.record(now, weight, type_.as_str(), &message(type_)).await;
+            }
+        }
+    }
+}
+
+/// When the job ended, if it did.
+fn ended(job: &MultiClusterJob) -> Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time> {
+    let conditions = &job.status.as_ref()?.conditions;
+    let ends = [ConditionType::Complete, ConditionType::Failed];
+    let end = ends.into_iter().find(|type_| conditions::is_true(conditions, *type_))?;
+    Some(conditions::find(conditions, end)?.last_transition_time.clone())
+}
+
+/// The epoch of the leader that planned the job last.
+fn epoch(job: &MultiClusterJob) -> Option<i64> {
+    Some(job.status.as_ref()?.reservation.as_ref()?.epoch)
+}

@@ -1,0 +1,264 @@
+//! What the status of a job says: pure, from the plan and what was seen.
+
+use super::observe::Seen;
+use super::record::{signed, write};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use portolan_api::MultiClusterJob;
+use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
+use portolan_api::multiclusterdeployment::TO_CLOUD;
+use portolan_api::multiclusterjob::{JobPlacementStatus, JobRelease, MultiClusterJobStatus};
+use portolan_api::placement::{PendingPlacement, PlacementState, Resources};
+use portolan_core::jobs::{End, Part, Plan};
+use std::collections::BTreeMap;
+
+/// What a status is made from.
+pub(super) struct Situation<'a> {
+    pub(super) job: &'a MultiClusterJob,
+    pub(super) plan: &'a Plan,
+    pub(super) seen: &'a BTreeMap<String, Seen>,
+    pub(super) total: u32,
+    /// By cluster: reason and message of a refusal.
+    pub(super) failures: BTreeMap<String, (&'static str, String)>,
+    pub(super) requests: Resources,
+}
+
+/// The new status. Numbers of a silent cluster stay as last reported; finished completions never go down.
+pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobStatus {
+    let (job, plan) = (situation.job, situation.plan);
+    let before = job.status.clone().unwrap_or_default();
+    let generation = job.metadata.generation;
+    let placements: Vec<JobPlacementStatus> = plan
+        .record
+        .parts
+        .iter()
+        .map(|(cluster, part)| {
+            let last = before.placements.iter().find(|each| each.cluster == *cluster);
+            placement(situation, cluster, part, last, now)
+        })
+        .collect();
+    let sum = |count: fn(&JobPlacementStatus) -> i32| placements.iter().map(count).sum::<i32>();
+    let (succeeded, total) = (sum(|each| each.succeeded), signed(situation.total));
+    let holding: Vec<_> = placements.iter().filter(|each| each.completions > 0).collect();
+    let summary: Vec<_> =
+        holding.iter().map(|each| format!("{}={}", each.cluster, each.completions)).collect();
+    let complete = plan.record.end == Some(End::Complete);
+    let mut status = MultiClusterJobStatus {
+        observed_generation: generation,
+        completions: total,
+        active: sum(|each| each.active),
+        succeeded,
+        failed: sum(|each| each.failed),
+        pending_completions: signed(plan.pending),
+        completions_summary: Some(format!("{succeeded}/{total}")),
+        start_time: started(&before, job.spec.suspend, &placements, now),
+        completion_time: before.completion_time.clone().or_else(|| complete.then(|| now.clone())),
+        locations: holding.iter().map(|each| each.cluster.clone()).collect(),
+        locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
+        pending: plan
+            .refusals
+            .iter()
+            .map(|(cluster, why)| PendingPlacement {
+                cluster: cluster.clone(),
+                replicas: signed(plan.pending),
+                reason: why.reason.to_owned(),
+                message: Some(why.message.clone()),
+            })
+            .collect(),
+        message: plan.to_cloud.then(|| TO_CLOUD.to_owned()),
+        resource_requests: situation.requests.clone(),
+        retries: signed(plan.record.retries),
+        placements: Vec::new(),
+        ..before
+    };
+    for finding in findings(situation, &placements, succeeded) {
+        conditions::set(&mut status.conditions, finding, generation, now.0);
+    }
+    status.placements = placements;
+    status
+}
+
+/// The status of a job about which nothing can be planned: what is placed stays, the reason is told.
+pub(super) fn undecided(
+    job: &MultiClusterJob,
+    reason: &'static str,
+    message: &str,
+    now: &Time,
+) -> MultiClusterJobStatus {
+    let generation = job.metadata.generation;
+    let mut status = job.status.clone().unwrap_or_default();
+    status.observed_generation = generation;
+    for type_ in [ConditionType::Ready, ConditionType::Placed] {
+        let finding = Finding::new(type_, false, reason, message);
+        conditions::set(&mut status.conditions, finding, generation, now.0);
+    }
+    status
+}
+
+/// Time runs from when work was first given to a cluster; as with a Job, it begins anew after it was held.
+fn started(
+    before: &MultiClusterJobStatus,
+    suspended: bool,
+    placements: &[JobPlacementStatus],
+    now: &Time,
+) -> Option<Time> {
+    if suspended && before.completion_time.is_none() {
+        return None;
+    }
+    let begun = placements.iter().any(|each| each.completions > 0);
+    before.start_time.clone().or_else(|| begun.then(|| now.clone()))
+}
+
+fn placement(
+    situation: &Situation<'_>,
+    cluster: &str,
+    part: &Part,
+    last: Option<&JobPlacementStatus>,
+    now: &Time,
+) -> JobPlacementStatus {
+    let fresh = || JobPlacementStatus { cluster: cluster.to_owned(), ..JobPlacementStatus::default() };
+    let mut placed = last.cloned().unwrap_or_else(fresh);
+    write(part, &mut placed);
+    (placed.reason, placed.message) = (None, None);
+    let say = |placed: &mut JobPlacementStatus, state, reason: &str, message: String| {
+        placed.state = state;
+        (placed.reason, placed.message) = (Some(reason.to_owned()), Some(message));
+    };
+    let seen = situation.seen.get(cluster);
+    let Some(seen) = seen.filter(|seen| seen.answers) else {
+        let (reason, message) = match placed.released {
+            Some(JobRelease::Silent) => (
+                "Replaced",
+                "it was silent for too long: its open completions were given to other clusters, and what it finishes \
+                 meanwhile may run twice; it is counted once",
+            ),
+            _ => ("Unreachable", "it does not answer: these are the last numbers known"),
+        };
+        say(&mut placed, PlacementState::Unknown, reason, message.to_owned());
+        return placed;
+    };
+    let current = seen.job.as_deref().filter(|job| job.attempt == part.attempt);
+    let active = seen.job.as_deref().map_or(0, |job| signed(job.active));
+    let before = last.map(|last| (last.active, last.succeeded, last.failed));
+    // The time moves with the numbers only, so that a status without news is the same bytes.
+    if before != Some((active, placed.succeeded, placed.failed)) {
+        placed.observed_at = Some(now.clone());
+    }
+    placed.active = active;
+    if let Some((reason, message)) = situation.failures.get(cluster).filter(|_| part.open() > 0) {
+        say(&mut placed, PlacementState::Failed, reason, message.clone());
+        return placed;
+    }
+    match (current, seen.job.as_deref(), placed.released) {
+        (_, _, Some(JobRelease::Failed)) if part.open() == 0 => {
+            let message = match seen.job.as_deref().and_then(|job| job.failure.as_ref()) {
+                Some((reason, message)) => format!("its Job has failed: {reason}: {message}"),
+                None => "its Job has failed".to_owned(),
+            };
+            let message = format!("{message}; what it left open was given to other clusters");
+            say(&mut placed, PlacementState::Failed, "JobFailed", message);
+        }
+        (Some(job), ..) if job.failure.is_some() => {
+            let (reason, message) = job.failure.clone().unwrap_or_default();
+            say(&mut placed, PlacementState::Failed, "JobFailed", format!("{reason}: {message}"));
+        }
+        (None, Some(_), _) => {
+            let message = "a Job that was made before is being taken away".to_owned();
+            say(&mut placed, PlacementState::Removing, "Superseded", message);
+        }
+        _ if part.open() == 0 => placed.state = PlacementState::Ready,
+        (Some(_), ..) => placed.state = PlacementState::Applied,
+        (None, None, _) => placed.state = PlacementState::Reserved,
+    }
+    placed
+}
+
+fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succeeded: i32) -> Vec<Finding> {
+    let (plan, total, pending) = (situation.plan, situation.total, situation.plan.pending);
+    let ended = plan.record.end.is_some();
+    let silent: Vec<_> = placements
+        .iter()
+        .filter(|each| each.state == PlacementState::Unknown && each.completions > each.succeeded)
+        .map(|each| each.cluster.as_str())
+        .collect();
+    let silent = if ended { String::new() } else { silent.join(", ") };
+    let progress = format!("{succeeded} of {total} completions are finished");
+    let (complete, failed) = match &plan.record.end {
+        Some(End::Complete) => (
+            Finding::new(ConditionType::Complete, true, "Complete", progress.clone()),
+            Finding::new(ConditionType::Failed, false, "Complete", progress.clone()),
+        ),
+        Some(End::Failed { reason, message }) => (
+            Finding::new(ConditionType::Complete, false, "Failed", progress.clone()),
+            Finding::new(ConditionType::Failed, true, known(reason), message.clone()),
+        ),
+        None => (
+            Finding::new(ConditionType::Complete, false, "Running", progress.clone()),
+            Finding::new(ConditionType::Failed, false, "Running", progress.clone()),
+        ),
+    };
+    let refused = placements.iter().find(|each| situation.failures.contains_key(&each.cluster));
+    let ready = match &plan.record.end {
+        Some(End::Complete) => Finding::new(ConditionType::Ready, true, "Complete", progress),
+        Some(End::Failed { message, .. }) => {
+            Finding::new(ConditionType::Ready, false, "Failed", format!("{progress}: {message}"))
+        }
+        None if situation.job.spec.suspend => Finding::new(
+            ConditionType::Ready,
+            false,
+            "Suspended",
+            format!("{progress}; spec.suspend is true"),
+        ),
+        None if !silent.is_empty() => {
+            let message = format!("{silent} cannot be asked: {progress} as far as is known");
+            Finding::new(ConditionType::Ready, ConditionStatus::Unknown, "Unreachable", message)
+        }
+        None => match refused {
+            Some(refused) => {
+                let why = refused.message.as_deref().unwrap_or_default();
+                Finding::new(ConditionType::Ready, false, "Failed", format!("{}: {why}", refused.cluster))
+            }
+            None if pending > 0 => {
+                let message = format!("{progress}; {pending} have no cluster");
+                Finding::new(ConditionType::Ready, false, "Pending", message)
+            }
+            None => Finding::new(ConditionType::Ready, false, "Running", progress),
+        },
+    };
+    let placed = if pending == 0 || ended {
+        Finding::new(ConditionType::Placed, pending == 0, "Placed", "every completion has a cluster")
+    } else {
+        let why = plan.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
+        let why = why.collect::<Vec<_>>().join("; ");
+        let message = format!("{pending} of {total} completions have no cluster. {why}");
+        let reason = if situation.job.spec.suspend { "Suspended" } else { "Pending" };
+        Finding::new(ConditionType::Placed, false, reason, message.trim_end().to_owned())
+    };
+    let to_cloud = if plan.to_cloud && pending > 0 {
+        let message =
+            format!("{pending} completions fit in no cluster of the fleet: a cloud cluster is needed");
+        Finding::new(ConditionType::ToCloud, true, "NoRoomAnywhere", message)
+    } else {
+        Finding::new(ConditionType::ToCloud, false, "NotNeeded", "no cloud cluster is needed")
+    };
+    let unreachable = if silent.is_empty() {
+        let message = "every cluster with open completions answers";
+        Finding::new(ConditionType::Unreachable, false, "AllAnswer", message)
+    } else {
+        let message = format!("{silent} does not answer: what it holds is kept on record");
+        Finding::new(ConditionType::Unreachable, true, "Silent", message)
+    };
+    vec![ready, placed, complete, failed, to_cloud, unreachable]
+}
+
+/// The reasons for which a whole job fails, as conditions tell them.
+fn known(reason: &str) -> &'static str {
+    const REASONS: [&str; 6] = [
+        "JobFailed",
+        "IndexesFailed",
+        "IndexesLost",
+        "RetryLimitReached",
+        "FailedEverywhere",
+        "DeadlineExceeded",
+    ];
+    REASONS.into_iter().find(|each| *each == reason).unwrap_or("Failed")
+}

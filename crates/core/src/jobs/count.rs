@@ -1,0 +1,129 @@
+//! Counting what was seen into the record.
+
+use super::{End, JobSeen, Part, Record, Release, Sight, Work};
+
+/// Counts what was seen in one cluster, and decides what becomes of its part.
+pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Record) {
+    let Some(mut part) = record.parts.get(cluster).cloned() else {
+        // A Job of ours without a record: what it says of itself is all there is, and it must not be run again.
+        if let Sight::Job(job) = sight {
+            record.parts.insert(cluster.to_owned(), adopted(job));
+        }
+        return;
+    };
+    match sight {
+        Sight::Silent { too_long } => {
+            let whole = !work.indexed || part.succeeded == 0;
+            if *too_long && part.open() > 0 && whole && record.end.is_none() {
+                part.release(Release::Silent);
+            }
+        }
+        Sight::Nothing => {
+            if part.released == Some(Release::Silent) {
+                part.released = None;
+            }
+            // Its Job is gone, by whoever's hand: another one asks for what is still open.
+            if part.open() > 0 && part.succeeded > part.finished_before {
+                renew(work, cluster, &mut part, record, "was deleted there");
+            }
+        }
+        Sight::Job(job) if job.attempt < part.attempt => {}
+        Sight::Job(job) => {
+            if job.attempt > part.attempt {
+                (part.attempt, part.finished_before) = (job.attempt, job.finished_before);
+                part.failed_before = part.failed;
+            }
+            let finished = part.finished_before.saturating_add(job.succeeded).min(part.completions);
+            part.succeeded = part.succeeded.max(finished);
+            part.failed = part.failed.max(part.failed_before.saturating_add(job.failed));
+            if record.end.is_none() && part.open() > 0 {
+                judge(work, cluster, job, &mut part, record);
+            }
+        }
+    }
+    record.parts.insert(cluster.to_owned(), part);
+}
+
+/// Counts what a Job brought after its completions were given to others, as far as they are still wanted.
+pub(super) fn credit(sight: &Sight, part: &mut Part, pending: &mut u32) {
+    let Sight::Job(job) = sight else { return };
+    if job.attempt >= part.attempt || !job.over {
+        return;
+    }
+    let extra = job.finished_before.saturating_add(job.succeeded).saturating_sub(part.succeeded);
+    let for_its_own = extra.min(part.open());
+    let for_pending = (extra - for_its_own).min(*pending);
+    *pending -= for_pending;
+    part.completions += for_pending;
+    part.succeeded += for_its_own + for_pending;
+    part.finished_before = part.succeeded;
+}
+
+fn adopted(job: &JobSeen) -> Part {
+    Part {
+        completions: job.finished_before.saturating_add(job.completions),
+        succeeded: job.finished_before.saturating_add(job.succeeded.min(job.completions)),
+        failed: job.failed,
+        attempt: job.attempt,
+        finished_before: job.finished_before,
+        ..Part::default()
+    }
+}
+
+/// What becomes of a part whose Job has ended, or can no longer be used, before all was brought.
+fn judge(work: &Work, cluster: &str, job: &JobSeen, part: &mut Part, record: &mut Record) {
+    if let Some(failure) = &job.failure {
+        failed(work, cluster, failure, part, record);
+    } else if job.complete {
+        part.renew();
+    } else if job.outdated && job.over {
+        // Numbered work that has begun goes on with the template that it began with.
+        if !work.indexed || part.succeeded == 0 {
+            part.renew();
+        }
+    }
+}
+
+fn failed(work: &Work, cluster: &str, failure: &str, part: &mut Part, record: &mut Record) {
+    let (open, end) = (part.open(), |reason: &str, message: String| {
+        Some(End::Failed { reason: reason.to_owned(), message })
+    });
+    match work.retries {
+        None => {
+            let message = format!("the Job in {cluster} has failed with {open} completions open: {failure}");
+            record.end = end("JobFailed", message);
+        }
+        Some(_) if work.indexed && part.succeeded > 0 => {
+            let message = format!(
+                "the Job in {cluster} has failed after {} of {} indexes: the others cannot be run alone elsewhere, and \
+                 finished ones are not run again: {failure}",
+                part.succeeded, part.completions
+            );
+            record.end = end("IndexesFailed", message);
+        }
+        Some(limit) if record.retries >= limit => {
+            let message = format!(
+                "the Job in {cluster} has failed with {open} completions open, and spec.retryLimit {limit} is reached: \
+                 {failure}"
+            );
+            record.end = end("RetryLimitReached", message);
+        }
+        Some(_) => {
+            record.retries += 1;
+            part.release(Release::Failed);
+        }
+    }
+}
+
+fn renew(work: &Work, cluster: &str, part: &mut Part, record: &mut Record, why: &str) {
+    if work.indexed && record.end.is_none() {
+        let message = format!(
+            "the Job in {cluster} {why} after {} of {} indexes: the others cannot be run alone, and finished ones are \
+             not run again",
+            part.succeeded, part.completions
+        );
+        record.end = Some(End::Failed { reason: "IndexesLost".to_owned(), message });
+    } else {
+        part.renew();
+    }
+}

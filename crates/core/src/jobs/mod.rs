@@ -1,0 +1,220 @@
+//! How the work of a job is divided over clusters, and what the Job in each of them should be.
+//!
+//! Every cluster has a [`Part`] on record: how many completions it is to bring, and how many of them are finished for
+//! good. [`plan`] takes the record and what was seen in the clusters, and answers the next record and an [`Order`] for
+//! each cluster. The completions of all parts and those that are pending always sum up to what the job asks for, and a
+//! completion that was counted once is never asked for again: a Job that replaces another one asks for what is still
+//! open, by the record.
+
+mod assign;
+mod count;
+mod pace;
+mod plan;
+
+pub use plan::plan;
+
+use crate::placement::{Refusal, Wanted};
+use portolan_api::placement::{PlacementCause, ReplicasMode};
+use std::collections::BTreeMap;
+
+/// What a job asks for.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The shape of a pod and how clusters are chosen. Its number of replicas is not used.
+    pub wanted: Wanted,
+    /// How many completions: in each location or in all, as the mode of `wanted` says.
+    pub completions: u32,
+    /// How many pods run at the same time at most, counted in the same way.
+    pub parallelism: u32,
+    /// Whether the completions of a location are numbered: then they cannot be divided, nor a rest of them be run alone.
+    pub indexed: bool,
+    /// Whether no pod may run.
+    pub suspended: bool,
+    /// How often open completions of a failed Job may go to another cluster; none if they may not.
+    pub retries: Option<u32>,
+}
+
+impl Work {
+    /// How many completions there are in all.
+    #[must_use]
+    pub fn total(&self) -> u32 {
+        self.completions.saturating_mul(self.times())
+    }
+
+    /// How many locations the numbers count for.
+    fn times(&self) -> u32 {
+        match self.wanted.mode {
+            ReplicasMode::PerLocation => {
+                u32::try_from(self.wanted.placement.effective_locations()).unwrap_or(u32::MAX)
+            }
+            ReplicasMode::Total => 1,
+        }
+    }
+}
+
+/// The part of one cluster, by the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// How many completions it is to bring, finished ones included.
+    pub completions: u32,
+    /// How many pods it may run at the same time. The room for them is reserved.
+    pub parallelism: u32,
+    /// How many completions are finished. It never goes down.
+    pub succeeded: u32,
+    /// How many pods have failed.
+    pub failed: u32,
+    /// Which Job for this part it is: 0 for the first one.
+    pub attempt: u32,
+    /// How many completions were finished before that Job.
+    pub finished_before: u32,
+    /// How many pods had failed before that Job.
+    pub failed_before: u32,
+    /// Why its open completions were given to others, if they were.
+    pub released: Option<Release>,
+    /// Why the cluster was chosen.
+    pub cause: Option<PlacementCause>,
+}
+
+/// Why the open completions of a cluster were given to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Its Job has failed.
+    Failed,
+    /// It was silent for too long.
+    Silent,
+}
+
+impl Part {
+    /// How many completions are still to be brought.
+    #[must_use]
+    pub fn open(&self) -> u32 {
+        self.completions.saturating_sub(self.succeeded)
+    }
+
+    /// How many pods may run, given what is still open: the room that is reserved.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.parallelism.min(self.open())
+    }
+
+    /// Begins another Job for what is open.
+    fn renew(&mut self) {
+        self.attempt = self.attempt.saturating_add(1);
+        self.finished_before = self.succeeded;
+        self.failed_before = self.failed;
+    }
+
+    /// Gives what is open away.
+    fn release(&mut self, why: Release) {
+        self.completions = self.succeeded;
+        self.parallelism = 0;
+        self.released = Some(why);
+        self.renew();
+    }
+}
+
+/// What was seen in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// It does not answer; whether for so long that its open completions are to be given to others.
+    Silent {
+        /// Whether it was too long.
+        too_long: bool,
+    },
+    /// It answers and has no Job.
+    Nothing,
+    /// It answers and has a Job.
+    Job(JobSeen),
+}
+
+/// A Job in a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobSeen {
+    /// Which Job for the part it is.
+    pub attempt: u32,
+    /// How many completions of the part were finished before it.
+    pub finished_before: u32,
+    /// How many completions it asks for.
+    pub completions: u32,
+    /// How many pods have finished successfully.
+    pub succeeded: u32,
+    /// How many pods have failed.
+    pub failed: u32,
+    /// Whether it is held.
+    pub suspended: bool,
+    /// Whether it will bring nothing more: it has ended, or is held and no pod of it is left.
+    pub over: bool,
+    /// Whether it has brought all it asks for.
+    pub complete: bool,
+    /// Why it has failed, if it has.
+    pub failure: Option<String>,
+    /// Whether its pods are made by another template than the present one.
+    pub outdated: bool,
+}
+
+/// What a cluster is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing, or nothing that could be done now.
+    Leave,
+    /// Make a Job of this attempt for so many completions.
+    Make {
+        /// Which Job for the part it is.
+        attempt: u32,
+        /// How many completions were finished before it.
+        finished_before: u32,
+        /// How many completions it asks for.
+        completions: u32,
+        /// How many pods run at the same time at most.
+        parallelism: u32,
+    },
+    /// Let the Job run, with so many pods at the same time.
+    Run {
+        /// How many pods run at the same time at most.
+        parallelism: u32,
+    },
+    /// Hold the Job: no pod of it may run.
+    Hold,
+    /// Delete the Job: all it brought is on record.
+    Remove,
+}
+
+/// How the whole job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All completions are finished.
+    Complete,
+    /// It has failed for good.
+    Failed {
+        /// One word in CamelCase.
+        reason: String,
+        /// A sentence.
+        message: String,
+    },
+}
+
+/// What is on record of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The parts by cluster.
+    pub parts: BTreeMap<String, Part>,
+    /// How often open completions went to another cluster.
+    pub retries: u32,
+    /// How it ended, if it did.
+    pub end: Option<End>,
+}
+
+/// The next record, and what is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// What is to be on record before any cluster is touched.
+    pub record: Record,
+    /// What each cluster is to do then.
+    pub orders: BTreeMap<String, Order>,
+    /// How many completions have no cluster.
+    pub pending: u32,
+    /// For pending completions: why each cluster did not take them.
+    pub refusals: BTreeMap<String, Refusal>,
+    /// Whether a further cluster in the cloud would help.
+    pub to_cloud: bool,
+}

@@ -1,0 +1,60 @@
+//! How many pods each part may run at the same time.
+
+use super::{Part, Record, Sight, Work};
+use crate::placement::{Candidate, divide};
+use portolan_api::placement::ReplicasMode;
+use std::collections::BTreeMap;
+
+/// How many pods a cluster has room for beside those of the part.
+pub(super) fn beside(candidate: &Candidate, part: Option<&Part>) -> u32 {
+    let room = candidate.settled.saturating_add(candidate.room.fits);
+    room.saturating_sub(part.map_or(0, Part::in_use))
+}
+
+/// Sets the parallelism of all parts. It is taken from a part only when the job asks for less, since pods that run would
+/// be stopped; what one part no longer needs goes to others that have room.
+pub(super) fn pace(
+    work: &Work,
+    sights: &BTreeMap<String, Sight>,
+    candidates: &[Candidate],
+    record: &mut Record,
+) {
+    if work.suspended || record.end.is_some() {
+        record.parts.values_mut().for_each(|part| part.parallelism = 0);
+        return;
+    }
+    let budget = work.parallelism.saturating_mul(work.times());
+    let most = |part: &Part| match work.wanted.mode {
+        ReplicasMode::Total => work.parallelism,
+        ReplicasMode::PerLocation => {
+            work.parallelism.saturating_mul(part.completions.div_ceil(work.completions.max(1)))
+        }
+    };
+    for part in record.parts.values_mut() {
+        part.parallelism = if part.open() == 0 { 0 } else { part.parallelism.min(most(part)) };
+    }
+    let used: u32 = record.parts.values().map(Part::in_use).fold(0, u32::saturating_add);
+    if used > budget {
+        let shares: Vec<_> = record.parts.values().map(|part| (part.open(), part.in_use())).collect();
+        for (part, share) in record.parts.values_mut().zip(divide(budget, &shares)) {
+            part.parallelism = share;
+        }
+        return;
+    }
+    let shares: Vec<(u32, u32)> = record
+        .parts
+        .iter()
+        .map(|(cluster, part)| {
+            let answers = !matches!(sights.get(cluster), None | Some(Sight::Silent { .. }));
+            let candidate = candidates.iter().find(|each| *each.name == **cluster).filter(|_| answers);
+            let room = candidate.map_or(0, |candidate| beside(candidate, Some(part)));
+            let more = part.open().min(most(part)).saturating_sub(part.in_use());
+            (part.open(), more.min(room))
+        })
+        .collect();
+    for (part, more) in record.parts.values_mut().zip(divide(budget - used, &shares)) {
+        if more > 0 {
+            part.parallelism = part.in_use() + more;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The plan itself.
+
+use super::assign::assign;
+use super::count::{count, credit};
+use super::pace::pace;
+use super::{End, Order, Part, Plan, Record, Release, Sight, Work};
+use crate::capacity::Shortage;
+use crate::placement::{Candidate, Undecided};
+use std::collections::BTreeMap;
+
+/// Plans the next step of a job: what is to be on record, and then done in each cluster.
+///
+/// `sights` has what was seen in every cluster of the fleet. For completions that stay pending, `shortage` is asked why a
+/// cluster has no room when so many more pods have found their place there.
+///
+/// # Errors
+/// The placement policy cannot be followed; what is placed stays as it is.
+pub fn plan(
+    work: &Work,
+    record: &Record,
+    sights: &BTreeMap<String, Sight>,
+    candidates: &[Candidate],
+    mut shortage: impl FnMut(&str, u32) -> Shortage,
+) -> Result<Plan, Undecided> {
+    let mut plan = Plan { record: record.clone(), ..Plan::default() };
+    for (cluster, sight) in sights {
+        count(work, cluster, sight, &mut plan.record);
+    }
+    let gone: Vec<String> = record.parts.keys().filter(|name| !sights.contains_key(*name)).cloned().collect();
+    for cluster in gone {
+        // It was taken out of the fleet, which is silence for good; what it finished stays counted.
+        count(work, &cluster, &Sight::Silent { too_long: true }, &mut plan.record);
+    }
+    let given =
+        |record: &Record| record.parts.values().map(|part| part.completions).fold(0, u32::saturating_add);
+    plan.pending = work.total().saturating_sub(given(&plan.record));
+    for (cluster, part) in &mut plan.record.parts {
+        if let Some(sight) = sights.get(cluster) {
+            credit(sight, part, &mut plan.pending);
+        }
+    }
+    let done = plan.record.parts.values().map(|part| part.succeeded).fold(0, u32::saturating_add);
+    if plan.record.end.is_none() && done >= work.total() {
+        plan.record.end = Some(End::Complete);
+    }
+    if plan.record.end.is_none() && !work.suspended && plan.pending > 0 {
+        assign(work, candidates, &mut plan, &mut shortage)?;
+        give_up_where_all_failed(candidates, &mut plan);
+    }
+    pace(work, sights, candidates, &mut plan.record);
+    let stopped = work.suspended || plan.record.end.is_some();
+    for (cluster, part) in &plan.record.parts {
+        let sight = sights.get(cluster).unwrap_or(&Sight::Silent { too_long: false });
+        // Numbered work that has begun goes on with the template that it began with.
+        let bound = work.indexed && part.succeeded > 0;
+        plan.orders.insert(cluster.clone(), order(part, sight, stopped, bound));
+    }
+    Ok(plan)
+}
+
+/// What cannot be done anywhere has failed.
+fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
+    let failed = |candidate: &Candidate| {
+        let part = plan.record.parts.get(&*candidate.name);
+        part.is_some_and(|part| part.released == Some(Release::Failed))
+    };
+    if plan.pending > 0 && !candidates.is_empty() && candidates.iter().all(failed) {
+        let message = format!(
+            "{} completions are open, and the Job has failed in every cluster of the fleet",
+            plan.pending
+        );
+        plan.record.end = Some(End::Failed { reason: "FailedEverywhere".to_owned(), message });
+    }
+}
+
+fn order(part: &Part, sight: &Sight, stopped: bool, bound: bool) -> Order {
+    match sight {
+        Sight::Silent { .. } => Order::Leave,
+        Sight::Nothing if stopped || part.open() == 0 || part.parallelism == 0 => Order::Leave,
+        Sight::Nothing => Order::Make {
+            attempt: part.attempt,
+            finished_before: part.finished_before,
+            completions: part.open(),
+            parallelism: part.parallelism,
+        },
+        Sight::Job(job) if job.attempt < part.attempt => match (job.over, part.released) {
+            (false, _) => Order::Hold,
+            // It stays for people to look at, unless it is in the way.
+            (true, Some(Release::Failed)) if part.open() == 0 => Order::Leave,
+            (true, _) => Order::Remove,
+        },
+        Sight::Job(job) if job.complete || job.failure.is_some() => Order::Leave,
+        Sight::Job(job) => match (stopped || (job.outdated && !bound), job.suspended) {
+            (true, true) => Order::Leave,
+            (true, false) => Order::Hold,
+            (false, _) => Order::Run { parallelism: part.parallelism },
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,354 @@
+use super::super::JobSeen;
+use super::*;
+use crate::capacity::{PodShape, Room};
+use crate::placement::Wanted;
+use portolan_api::placement::{Placement, ReplicasMode};
+use proptest::prelude::*;
+
+fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&str]) -> Work {
+    let locations = locations.iter().map(|name| (*name).to_owned()).collect();
+    let wanted = Wanted {
+        shape: PodShape::default().into(),
+        replicas: 0,
+        mode,
+        weights: BTreeMap::new(),
+        placement: Placement { locations, ..Placement::default() },
+        bursting: false,
+    };
+    Work { wanted, completions, parallelism, indexed: false, suspended: false, retries: None }
+}
+
+fn cluster(name: &str, fits: u32) -> Candidate {
+    Candidate { name: name.into(), room: Room { fits, ..Room::default() }, ..Candidate::default() }
+}
+
+fn nothing(names: &[&str]) -> BTreeMap<String, Sight> {
+    names.iter().map(|name| ((*name).to_owned(), Sight::Nothing)).collect()
+}
+
+fn first(work: &Work, candidates: &[Candidate]) -> Plan {
+    let names: Vec<&str> = candidates.iter().map(|each| &*each.name).collect();
+    plan(work, &Record::default(), &nothing(&names), candidates, |_, _| Shortage::default()).unwrap()
+}
+
+fn shares(plan: &Plan) -> Vec<(&str, u32, u32)> {
+    let parts = plan.record.parts.iter();
+    parts.map(|(name, part)| (name.as_str(), part.completions, part.parallelism)).collect()
+}
+
+/// What follows when these Jobs are seen on this record.
+fn next(work: &Work, before: &Plan, candidates: &[Candidate], jobs: &[(&str, JobSeen)]) -> Plan {
+    let names: Vec<&str> = candidates.iter().map(|each| &*each.name).collect();
+    let mut sights = nothing(&names);
+    for (name, job) in jobs {
+        sights.insert((*name).to_owned(), Sight::Job(job.clone()));
+    }
+    plan(work, &before.record, &sights, candidates, |_, _| Shortage::default()).unwrap()
+}
+
+#[test]
+fn a_total_is_divided_exactly_and_every_location_gets_all_otherwise() {
+    let fleet = [cluster("a", 9), cluster("b", 9), cluster("c", 9)];
+    let total = first(&work(10, 4, ReplicasMode::Total, &["a", "b", "c"]), &fleet);
+    assert_eq!(shares(&total), [("a", 5, 2), ("b", 3, 1), ("c", 2, 1)]);
+    let each = first(&work(10, 4, ReplicasMode::PerLocation, &["a", "c"]), &fleet);
+    assert_eq!(shares(&each), [("a", 10, 4), ("c", 10, 4)]);
+    let made = Order::Make { attempt: 0, finished_before: 0, completions: 10, parallelism: 4 };
+    assert_eq!(each.orders["a"], made);
+    let one_at_a_time = first(&work(4, 1, ReplicasMode::Total, &["a", "b"]), &fleet);
+    assert_eq!(shares(&one_at_a_time), [("a", 2, 1), ("b", 2, 0)]);
+}
+
+#[test]
+fn less_room_is_less_at_the_same_time_and_none_is_pending_with_a_reason() {
+    let work = work(6, 4, ReplicasMode::PerLocation, &["a", "b"]);
+    let fleet = [cluster("a", 1), cluster("b", 0)];
+    let tight = first(&work, &fleet);
+    assert_eq!((shares(&tight), tight.pending), (vec![("a", 6, 1)], 6));
+    assert_eq!(tight.refusals["b"].reason, "NoRoom");
+    let roomy = next(&work, &tight, &[cluster("a", 9), cluster("b", 2)], &[]);
+    assert_eq!((shares(&roomy), roomy.pending), (vec![("a", 6, 4), ("b", 6, 2)], 0));
+}
+
+#[test]
+fn a_job_that_vanishes_is_made_again_for_what_is_open_only() {
+    let (work, fleet) = (work(10, 2, ReplicasMode::PerLocation, &["a"]), [cluster("a", 9)]);
+    let begun = first(&work, &fleet);
+    let seen = JobSeen { completions: 10, succeeded: 7, ..JobSeen::default() };
+    let counted = next(&work, &begun, &fleet, &[("a", seen)]);
+    assert_eq!(counted.record.parts["a"].succeeded, 7);
+    let lost = next(&work, &counted, &fleet, &[]);
+    let again = Order::Make { attempt: 1, finished_before: 7, completions: 3, parallelism: 2 };
+    assert_eq!(lost.orders["a"], again);
+    let done = JobSeen {
+        attempt: 1,
+        finished_before: 7,
+        completions: 3,
+        succeeded: 3,
+        complete: true,
+        over: true,
+        ..JobSeen::default()
+    };
+    let done = next(&work, &lost, &fleet, &[("a", done)]);
+    assert_eq!((&done.record.end, &done.orders["a"]), (&Some(End::Complete), &Order::Leave));
+    assert_eq!(next(&work, &done, &fleet, &[]).orders["a"], Order::Leave, "finished work is never run again");
+}
+
+#[test]
+fn what_a_failed_job_left_open_goes_elsewhere_until_the_limit() {
+    let mut work = work(6, 3, ReplicasMode::PerLocation, &["a"]);
+    let fleet = [cluster("a", 9), cluster("b", 9)];
+    let failed = |succeeded, attempt| JobSeen {
+        completions: 6,
+        succeeded,
+        attempt,
+        failure: Some("BackoffLimitExceeded".into()),
+        over: true,
+        ..JobSeen::default()
+    };
+    let begun = first(&work, &fleet);
+    let ended = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
+    assert!(matches!(&ended.record.end, Some(End::Failed { reason, .. }) if reason == "JobFailed"));
+    work.retries = Some(1);
+    let moved = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
+    assert_eq!(shares(&moved), [("a", 2, 0), ("b", 4, 3)]);
+    assert_eq!((moved.record.retries, moved.pending), (1, 0));
+    let again = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
+    assert!(matches!(&again.record.end, Some(End::Failed { reason, .. }) if reason == "RetryLimitReached"));
+    work.retries = Some(9);
+    let nowhere = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
+    assert!(matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if reason == "FailedEverywhere"));
+}
+
+#[test]
+fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
+    let work = work(6, 6, ReplicasMode::PerLocation, &["a"]);
+    let fleet = [cluster("a", 9), cluster("b", 3)];
+    let begun = first(&work, &fleet);
+    let seen = JobSeen { completions: 6, succeeded: 1, ..JobSeen::default() };
+    let counted = next(&work, &begun, &fleet, &[("a", seen.clone())]);
+    let silent = |too_long| {
+        BTreeMap::from([("a".to_owned(), Sight::Silent { too_long }), ("b".to_owned(), Sight::Nothing)])
+    };
+    let closed = Candidate {
+        closed: Some(crate::placement::Refusal { reason: "Unreachable", message: String::new() }),
+        ..cluster("a", 0)
+    };
+    let fleet_now = [closed, cluster("b", 3)];
+    let kept = plan(&work, &counted.record, &silent(false), &fleet_now, |_, _| Shortage::default()).unwrap();
+    assert_eq!(shares(&kept), [("a", 6, 6)], "silence is not absence");
+    let given = plan(&work, &kept.record, &silent(true), &fleet_now, |_, _| Shortage::default()).unwrap();
+    assert_eq!(shares(&given), [("a", 1, 0), ("b", 5, 3)]);
+    let back = JobSeen { succeeded: 4, ..seen };
+    let running = JobSeen { completions: 5, ..JobSeen::default() };
+    let held = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
+    assert_eq!((&held.orders["a"], held.record.parts["a"].succeeded), (&Order::Hold, 1));
+    let over = JobSeen { suspended: true, over: true, ..back };
+    let removed = next(&work, &held, &fleet, &[("a", over), ("b", running)]);
+    assert_eq!(
+        (&removed.orders["a"], removed.record.parts["a"].succeeded),
+        (&Order::Remove, 1),
+        "never twice"
+    );
+}
+
+#[test]
+fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
+    let mut work = work(5, 2, ReplicasMode::PerLocation, &["a"]);
+    let fleet = [cluster("a", 9)];
+    let begun = first(&work, &fleet);
+    work.suspended = true;
+    let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
+    let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((&held.orders["a"], held.record.parts["a"].parallelism), (&Order::Hold, 0));
+    let outdated = JobSeen { suspended: true, over: true, outdated: true, ..running };
+    let changed = next(&work, &held, &fleet, &[("a", outdated.clone())]);
+    assert_eq!(changed.orders["a"], Order::Remove);
+    work.suspended = false;
+    let resumed = next(&work, &changed, &fleet, &[]);
+    assert_eq!(
+        resumed.orders["a"],
+        Order::Make { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
+    );
+    work.indexed = true;
+    let bound = next(&work, &held, &fleet, &[("a", outdated)]);
+    assert_eq!(bound.orders["a"], Order::Run { parallelism: 2 });
+}
+
+/// A cluster of the model, with what really happens in it.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    job: Option<JobSeen>,
+    parallelism: u32,
+    silent: bool,
+    long: bool,
+    room: u32,
+}
+
+struct Model {
+    work: Work,
+    record: Record,
+    members: BTreeMap<String, Member>,
+    /// Pods that have finished successfully, ever.
+    ran: u32,
+    /// Of those: which nobody could know of, or which were given to others in the meantime.
+    excused: u32,
+}
+
+impl Model {
+    fn sights(&self) -> BTreeMap<String, Sight> {
+        let sight = |member: &Member| match (&member.job, member.silent) {
+            (_, true) => Sight::Silent { too_long: member.long },
+            (None, false) => Sight::Nothing,
+            (Some(job), false) => Sight::Job(job.clone()),
+        };
+        self.members.iter().map(|(name, member)| (name.clone(), sight(member))).collect()
+    }
+
+    /// Plans, checks and does what was planned.
+    fn step(&mut self) -> Result<(), TestCaseError> {
+        let candidates: Vec<_> = self
+            .members
+            .iter()
+            .map(|(name, member)| {
+                let closed = member
+                    .silent
+                    .then(|| crate::placement::Refusal { reason: "Unreachable", message: String::new() });
+                Candidate { closed, ..cluster(name, member.room) }
+            })
+            .collect();
+        let sights = self.sights();
+        let new = plan(&self.work, &self.record, &sights, &candidates, |_, _| Shortage::default()).unwrap();
+        let same = plan(&self.work, &self.record, &sights, &candidates, |_, _| Shortage::default()).unwrap();
+        prop_assert_eq!(&new, &same, "deterministic");
+        let total = self.work.total();
+        let parts = &new.record.parts;
+        let sum = |count: fn(&Part) -> u32| parts.values().map(count).sum::<u32>();
+        prop_assert_eq!(sum(|part| part.completions) + new.pending, total, "conserved");
+        prop_assert!(sum(|part| part.succeeded) <= total);
+        prop_assert!(sum(Part::in_use) <= self.work.parallelism.saturating_mul(self.work.times()));
+        for (name, part) in &self.record.parts {
+            prop_assert!(parts[name].succeeded >= part.succeeded, "what is finished stays finished");
+            let taken_away = part.completions - parts[name].completions.min(part.completions);
+            if taken_away > 0 && self.members[name].silent {
+                // What it brings from now on is brought elsewhere, too.
+                let job = self.members[name].job.as_ref();
+                self.excused += job.map_or(0, |job| job.completions);
+            }
+        }
+        self.record = new.record.clone();
+        for (name, order) in &new.orders {
+            let part = &new.record.parts[name];
+            let member = self.members.get_mut(name).unwrap();
+            prop_assert!(!member.silent || *order == Order::Leave);
+            match order {
+                Order::Leave => {}
+                Order::Make { attempt, finished_before, completions, parallelism } => {
+                    prop_assert!(member.job.is_none());
+                    prop_assert_eq!(*completions, part.open(), "no more than what is open");
+                    prop_assert_eq!(*finished_before, part.succeeded);
+                    member.job = Some(JobSeen {
+                        attempt: *attempt,
+                        finished_before: *finished_before,
+                        completions: *completions,
+                        ..JobSeen::default()
+                    });
+                    member.parallelism = *parallelism;
+                }
+                Order::Run { parallelism } => {
+                    member.job.as_mut().unwrap().suspended = false;
+                    member.job.as_mut().unwrap().over = false;
+                    member.parallelism = *parallelism;
+                }
+                Order::Hold => {
+                    let job = member.job.as_mut().unwrap();
+                    (job.suspended, job.over) = (true, true);
+                }
+                Order::Remove => {
+                    let job = member.job.take().unwrap();
+                    prop_assert!(job.over, "a Job that runs is not deleted");
+                    let unknown = (job.finished_before + job.succeeded).saturating_sub(part.succeeded);
+                    self.excused += unknown;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, what: u8, where_: usize, much: u32) {
+        let name = self.members.keys().nth(where_ % self.members.len()).unwrap().clone();
+        let recorded = self.record.parts.get(&name).map_or(0, |part| part.succeeded);
+        let member = self.members.get_mut(&name).unwrap();
+        match what {
+            0..=3 => {
+                let Some(job) = member.job.as_mut().filter(|job| !job.over && !job.suspended) else { return };
+                let more = much.min(member.parallelism).min(job.completions - job.succeeded);
+                job.succeeded += more;
+                self.ran += more;
+                if job.succeeded == job.completions {
+                    (job.complete, job.over) = (true, true);
+                }
+            }
+            4 => {
+                if let Some(job) = member.job.take() {
+                    self.excused += (job.finished_before + job.succeeded).saturating_sub(recorded);
+                }
+            }
+            5 => {
+                if let Some(job) = member.job.as_mut().filter(|job| !job.over) {
+                    (job.failure, job.over) = (Some("BackoffLimitExceeded".into()), true);
+                    job.failed += 1;
+                }
+            }
+            6 => member.silent = !member.silent,
+            7 => member.long = !member.long,
+            8 => self.work.suspended = !self.work.suspended,
+            9 => self.work.parallelism = much,
+            _ => member.room = much,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_nothing_is_lost_doubled_or_run_again(
+        completions in 0u32..12,
+        parallelism in 0u32..6,
+        total in any::<bool>(),
+        affine in any::<bool>(),
+        substitution in any::<bool>(),
+        retries in proptest::option::of(1u32..4),
+        rooms in proptest::collection::vec(0u32..6, 1..4),
+        events in proptest::collection::vec((0u8..12, 0usize..4, 0u32..6), 0..40),
+    ) {
+        let names = ["a", "b", "c", "d"];
+        let mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
+        let locations = if affine { &names[..rooms.len().min(2)] } else { &[] };
+        let mut work = work(completions, parallelism, mode, locations);
+        work.retries = retries;
+        work.wanted.placement.enable_substitution = affine && substitution;
+        work.wanted.placement.number_of_locations = (!affine).then_some(2);
+        let members = names.iter().zip(&rooms).map(|(name, room)| ((*name).to_owned(), Member { room: *room, ..Member::default() }));
+        let mut model = Model { work, record: Record::default(), members: members.collect(), ran: 0, excused: 0 };
+        model.step()?;
+        for (what, where_, much) in events {
+            model.happen(what, where_, much);
+            model.step()?;
+            prop_assert!(model.ran <= model.work.total() + model.excused, "{} pods ran for {}", model.ran, model.work.total());
+        }
+        // Once the storm is over, all that has a place is brought to an end.
+        model.work.suspended = false;
+        model.work.parallelism = model.work.parallelism.max(2);
+        for member in model.members.values_mut() {
+            (member.silent, member.room) = (false, 9);
+        }
+        for _ in 0..60 {
+            for index in 0..4 {
+                model.happen(0, index, 3);
+            }
+            model.step()?;
+        }
+        let enough = affine || total || model.members.len() >= 2 || model.work.total() == 0;
+        prop_assert!(model.record.end.is_some() || !enough, "{:?}", model.record);
+    }
+}

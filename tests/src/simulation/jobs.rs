@@ -1,0 +1,113 @@
+//! What must hold of jobs at every moment, and once the storm is over.
+
+use super::Fleet;
+use crate::NAMESPACE;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use portolan_api::MultiClusterJob;
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::multiclusterjob::MultiClusterJobStatus;
+use portolan_api::placement::ReplicasMode;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was seen of jobs so far.
+#[derive(Default)]
+pub(super) struct JobsSeen {
+    /// By uid of the job: the completions that were told to be finished.
+    finished: BTreeMap<String, i32>,
+    /// By uid of the job: the pods that have finished successfully.
+    pods: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl JobsSeen {
+    /// Looks at all jobs; answers what must not be.
+    pub(super) async fn look(&mut self, fleet: &Fleet) -> Vec<String> {
+        for member in &fleet.members {
+            let api: Api<Pod> = Api::namespaced(member.client("observer"), NAMESPACE);
+            for pod in api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default() {
+                let owner =
+                    pod.metadata.labels.as_ref().and_then(|labels| labels.get("portolan.dev/workload"));
+                let done =
+                    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded");
+                if let (Some(owner), true, Some(uid)) = (owner, done, pod.metadata.uid.clone()) {
+                    self.pods.entry(owner.clone()).or_default().insert(uid);
+                }
+            }
+        }
+        let mut problems = Vec::new();
+        for job in declared(fleet).await {
+            let (name, uid) =
+                (job.metadata.name.clone().unwrap_or_default(), job.metadata.uid.clone().unwrap_or_default());
+            let (total, status) = (total(&job), job.status.clone().unwrap_or_default());
+            let last = self.finished.insert(uid.clone(), status.succeeded).unwrap_or(0);
+            if status.succeeded < last {
+                problems
+                    .push(format!("job {name}: {last} completions were finished, now {}", status.succeeded));
+            }
+            if status.succeeded > total {
+                problems
+                    .push(format!("job {name}: {} of {total} completions are finished", status.succeeded));
+            }
+            let given: i32 = status.placements.iter().map(|placed| placed.completions).sum();
+            if job.status.is_some() && given + status.pending_completions != total {
+                let pending = status.pending_completions;
+                problems.push(format!("job {name}: {given} placed and {pending} pending of {total}"));
+            }
+            let ran = self.pods.get(&uid).map_or(0, BTreeSet::len);
+            if ran > usize::try_from(total).unwrap_or(0) {
+                problems.push(format!("job {name}: {ran} pods have finished for {total} completions"));
+            }
+        }
+        problems
+    }
+}
+
+/// Every job that may run and has room has come to its end, and no Job is left behind.
+pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut known = BTreeSet::new();
+    for job in declared(fleet).await {
+        let name = job.metadata.name.clone().unwrap_or_default();
+        let status = job.status.clone().unwrap_or_default();
+        known.extend(status.placements.iter().map(|placed| (placed.cluster.clone(), name.clone())));
+        let complete = conditions::is_true(&status.conditions, ConditionType::Complete);
+        if complete != (status.succeeded == total(&job)) {
+            problems.push(format!("job {name}: complete is {complete} at {:?}", status.completions_summary));
+        }
+        if !complete && !job.spec.suspend && !waits(&status) {
+            problems.push(format!("job {name} does not come to its end: {status:?}"));
+        }
+    }
+    for member in &fleet.members {
+        let api: Api<Job> = Api::namespaced(member.client("observer"), NAMESPACE);
+        for copy in api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default() {
+            let name = copy.metadata.name.unwrap_or_default();
+            if !known.contains(&(member.name().to_owned(), name.clone())) {
+                problems.push(format!("job {name} in {} is an orphan", member.name()));
+            }
+        }
+    }
+    problems
+}
+
+/// Whether completions wait for a cluster, or a cluster waits for room.
+fn waits(status: &MultiClusterJobStatus) -> bool {
+    let stuck = |placed: &portolan_api::multiclusterjob::JobPlacementStatus| {
+        placed.completions > placed.succeeded && placed.parallelism == 0
+    };
+    status.pending_completions > 0 || status.placements.iter().any(stuck)
+}
+
+fn total(job: &MultiClusterJob) -> i32 {
+    let locations = i32::try_from(job.spec.placement.effective_locations()).unwrap_or(i32::MAX);
+    match job.spec.completions_mode {
+        ReplicasMode::PerLocation => job.spec.completions * locations,
+        ReplicasMode::Total => job.spec.completions,
+    }
+}
+
+async fn declared(fleet: &Fleet) -> Vec<MultiClusterJob> {
+    let api: Api<MultiClusterJob> = Api::namespaced(fleet.hub.client("observer"), NAMESPACE);
+    api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default()
+}

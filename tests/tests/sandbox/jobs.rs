@@ -1,0 +1,304 @@
+//! MultiClusterJobs on the sandbox, on virtual time. A pod of a job runs for ten seconds.
+
+use super::stage::{asking, contend, pass, start};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use portolan_api::multiclusterjob::MultiClusterJobStatus;
+use portolan_api::{MultiClusterDeployment, MultiClusterJob};
+use portolan_tests::simulation::{Contender, Fleet, apply};
+use portolan_tests::{NAMESPACE, job, workload};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+fn jobs(fleet: &Fleet) -> Api<MultiClusterJob> {
+    Api::namespaced(fleet.hub.client("user"), NAMESPACE)
+}
+
+fn in_member(fleet: &Fleet, member: usize) -> Api<Job> {
+    Api::namespaced(fleet.members[member].client("user"), NAMESPACE)
+}
+
+async fn status(fleet: &Fleet, name: &str) -> MultiClusterJobStatus {
+    jobs(fleet).get(name).await.unwrap().status.unwrap_or_default()
+}
+
+async fn there(fleet: &Fleet, member: usize, name: &str) -> Option<Job> {
+    in_member(fleet, member).get_opt(name).await.unwrap()
+}
+
+async fn patch(fleet: &Fleet, name: &str, spec: Value) {
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    jobs(fleet).patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+fn condition(status: &MultiClusterJobStatus, type_: &str) -> (String, String, String) {
+    let found = status.conditions.iter().find(|each| each.type_ == type_);
+    let found = found.cloned().unwrap_or_else(|| unreachable!("no condition {type_}: {status:?}"));
+    (found.status, found.reason, found.message)
+}
+
+/// The pods that have finished successfully in all members, by uid.
+async fn finished(fleet: &Fleet, seen: &mut BTreeSet<String>) {
+    for member in &fleet.members {
+        let pods: Api<Pod> = Api::namespaced(member.client("user"), NAMESPACE);
+        for pod in pods.list(&ListParams::default()).await.unwrap().items {
+            if pod.status.and_then(|status| status.phase).as_deref() == Some("Succeeded") {
+                seen.insert(pod.metadata.uid.unwrap());
+            }
+        }
+    }
+}
+
+/// Lets time pass, looking every second which pods have finished.
+async fn watch(fleet: &Fleet, seconds: u64, seen: &mut BTreeSet<String>) {
+    for _ in 0..seconds {
+        pass(1).await;
+        finished(fleet, seen).await;
+    }
+}
+
+async fn fail(fleet: &Fleet, member: usize, name: &str) {
+    let failed =
+        json!({"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"});
+    let patch = Patch::Merge(json!({"status": {"conditions": [failed]}}));
+    in_member(fleet, member).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_total_is_divided_exactly_and_every_completion_runs_once() {
+    let (fleet, _controller) = start().await;
+    let total = json!({"locations": ["c2", "c3"], "completionsMode": "Total"});
+    apply(&fleet.hub.client("user"), &job("sum", 7, 3, total)).await;
+    pass(5).await;
+    let begun = status(&fleet, "sum").await;
+    assert_eq!(begun.locations_summary.as_deref(), Some("c2=5,c3=2"));
+    let asked = |job: Job| job.spec.map(|spec| (spec.completions.unwrap(), spec.parallelism.unwrap()));
+    assert_eq!(there(&fleet, 0, "sum").await.and_then(asked), Some((5, 2)));
+    assert_eq!(there(&fleet, 1, "sum").await.and_then(asked), Some((2, 1)));
+    assert_eq!(condition(&begun, "Placed").0, "True");
+    assert_eq!(condition(&begun, "Complete").0, "False");
+    let mut seen = BTreeSet::new();
+    watch(&fleet, 80, &mut seen).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, done.active, done.failed), (7, 0, 0));
+    assert_eq!(done.completions_summary.as_deref(), Some("7/7"));
+    assert_eq!(condition(&done, "Complete").0, "True");
+    assert_eq!(condition(&done, "Ready").0, "True");
+    assert!(done.start_time.is_some() && done.completion_time > done.start_time);
+    assert_eq!(seen.len(), 7, "no more pods than completions");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_work_is_not_run_again_when_its_job_or_the_controller_is_gone() {
+    let (fleet, controller) = start().await;
+    apply(&fleet.hub.client("user"), &job("sum", 6, 2, json!({"locations": ["c2"]}))).await;
+    let mut seen = BTreeSet::new();
+    watch(&fleet, 25, &mut seen).await;
+    let before = status(&fleet, "sum").await.succeeded;
+    assert!((2..6).contains(&before), "{before}");
+    in_member(&fleet, 0).delete("sum", &DeleteParams::background()).await.unwrap();
+    pass(5).await;
+    let again = there(&fleet, 0, "sum").await.unwrap();
+    assert_eq!(again.spec.unwrap().completions, Some(6 - before), "only what is open");
+    assert_eq!(again.metadata.annotations.unwrap()["portolan.dev/attempt"], "1");
+    assert_eq!(status(&fleet, "sum").await.succeeded, before, "what is finished stays finished");
+    controller.abort();
+    watch(&fleet, 40, &mut seen).await;
+    let _controller = contend(&fleet, Contender::alone());
+    watch(&fleet, 10, &mut seen).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, condition(&done, "Complete").0.as_str()), (6, "True"));
+    assert_eq!(seen.len(), 6);
+    // Nothing is made anew once all is done, whoever deletes what.
+    in_member(&fleet, 0).delete("sum", &DeleteParams::background()).await.unwrap();
+    pass(30).await;
+    assert_eq!(there(&fleet, 0, "sum").await, None);
+    assert_eq!(status(&fleet, "sum").await.succeeded, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_cluster_keeps_its_part_and_is_counted_when_it_returns() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &job("sum", 3, 1, json!({"locations": ["c2", "c3"]}))).await;
+    pass(15).await;
+    fleet.world.partition("controller", "c3");
+    let mut seen = BTreeSet::new();
+    watch(&fleet, 60, &mut seen).await;
+    let silent = status(&fleet, "sum").await;
+    assert_eq!(silent.locations_summary.as_deref(), Some("c2=3,c3=3"), "nobody else gets its completions");
+    assert_eq!(condition(&silent, "Ready").0, "Unknown");
+    assert!((3..6).contains(&silent.succeeded), "{}", silent.succeeded);
+    fleet.world.heal("controller", "c3");
+    watch(&fleet, 40, &mut seen).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, condition(&done, "Complete").0.as_str()), (6, "True"));
+    assert_eq!(seen.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_silent_for_too_long_is_replaced_and_never_counted_twice() {
+    let (fleet, _controller) = start().await;
+    let replaced = json!({"locations": ["c3"], "onUnreachable": "ReplaceAfter", "replaceAfter": "60s"});
+    apply(&fleet.hub.client("user"), &job("sum", 8, 1, replaced)).await;
+    pass(25).await;
+    fleet.world.partition("controller", "c3");
+    pass(120).await;
+    let moved = status(&fleet, "sum").await;
+    let (here, gone) = (&moved.placements[0], &moved.placements[1]);
+    assert_eq!((here.cluster.as_str(), here.completions + gone.completions), ("c2", 8));
+    assert_eq!(gone.reason.as_deref(), Some("Replaced"));
+    assert!(gone.message.as_deref().unwrap().contains("may run twice"), "at least once is said");
+    fleet.world.heal("controller", "c3");
+    pass(120).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, condition(&done, "Complete").0.as_str()), (8, "True"), "{done:?}");
+    assert_eq!(there(&fleet, 1, "sum").await, None, "what is superseded is taken away");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_job_fails_the_whole_or_is_retried_elsewhere() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &job("strict", 4, 1, json!({"locations": ["c2", "c3"]}))).await;
+    let retried = json!({"locations": ["c2"], "onFailure": "RetryElsewhere", "retryLimit": 1});
+    apply(&user, &job("kind", 4, 1, retried)).await;
+    pass(25).await;
+    fail(&fleet, 0, "strict").await;
+    fail(&fleet, 0, "kind").await;
+    pass(20).await;
+    let strict = status(&fleet, "strict").await;
+    assert_eq!(condition(&strict, "Failed").1, "JobFailed");
+    assert!(condition(&strict, "Failed").2.contains("BackoffLimitExceeded"));
+    let other = there(&fleet, 1, "strict").await.unwrap();
+    assert_eq!(other.spec.unwrap().suspend, Some(true), "the rest is stopped");
+    let kind = status(&fleet, "kind").await;
+    assert_eq!(kind.retries, 1);
+    assert_eq!(kind.placements[0].released, Some(portolan_api::multiclusterjob::JobRelease::Failed));
+    assert_eq!(kind.placements[0].completions + kind.placements[1].completions, 4);
+    pass(60).await;
+    let kind = status(&fleet, "kind").await;
+    assert_eq!((kind.succeeded, condition(&kind, "Complete").0.as_str()), (4, "True"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspended_work_stops_and_goes_on_where_it_was_with_another_template() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &job("sum", 4, 1, json!({"locations": ["c2"]}))).await;
+    pass(25).await;
+    patch(&fleet, "sum", json!({"suspend": true})).await;
+    pass(10).await;
+    let held = status(&fleet, "sum").await;
+    assert_eq!((held.active, condition(&held, "Ready").1.as_str()), (0, "Suspended"));
+    assert!((1..4).contains(&held.succeeded), "{}", held.succeeded);
+    pass(60).await;
+    assert_eq!(status(&fleet, "sum").await.succeeded, held.succeeded, "no pod runs");
+    let image = json!([{"name": "main", "image": "other:2", "resources": {"requests": {"cpu": "10m"}}}]);
+    patch(
+        &fleet,
+        "sum",
+        json!({"suspend": false, "parallelism": 2, "template": {"spec": {"containers": image}}}),
+    )
+    .await;
+    pass(10).await;
+    let resumed = there(&fleet, 0, "sum").await.unwrap().spec.unwrap();
+    assert_eq!(resumed.completions, Some(4 - held.succeeded));
+    assert_eq!(resumed.template.spec.unwrap().containers[0].image.as_deref(), Some("other:2"));
+    pass(40).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, condition(&done, "Complete").0.as_str()), (4, "True"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_are_kept_over_a_restart_the_deadline_and_the_time_to_live() {
+    let (fleet, controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &job("late", 9, 1, json!({"locations": ["c2"], "activeDeadlineSeconds": 35}))).await;
+    apply(&user, &job("brief", 1, 1, json!({"locations": ["c3"], "ttlSecondsAfterFinished": 60}))).await;
+    pass(20).await;
+    assert_eq!(condition(&status(&fleet, "brief").await, "Complete").0, "True");
+    controller.abort();
+    pass(10).await;
+    let _controller = contend(&fleet, Contender::alone());
+    pass(15).await;
+    let late = status(&fleet, "late").await;
+    assert_eq!(condition(&late, "Failed").1, "DeadlineExceeded");
+    assert_eq!((late.active, late.succeeded < 9), (0, true));
+    assert!(jobs(&fleet).get_opt("brief").await.unwrap().is_some());
+    pass(40).await;
+    assert!(jobs(&fleet).get_opt("brief").await.unwrap().is_none(), "its time to live is over");
+    assert_eq!(there(&fleet, 1, "brief").await, None, "with its Jobs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_and_deployments_never_count_the_same_room_twice() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let mut sum = job("sum", 6, 4, json!({"locations": ["c2"]}));
+    sum["spec"]["template"]["spec"]["containers"] = asking("600m");
+    let mut web = workload("web", 4, json!({"locations": ["c2"]}));
+    web["spec"]["template"]["spec"]["containers"] = asking("600m");
+    apply(&user, &sum).await;
+    apply(&user, &web).await;
+    let pods: Api<Pod> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    for _ in 0..60 {
+        pass(1).await;
+        for pod in pods.list(&ListParams::default()).await.unwrap().items {
+            let waits = pod.status.and_then(|status| status.conditions).into_iter().flatten();
+            let stuck = waits.into_iter().any(|each| each.type_ == "PodScheduled" && each.status == "False");
+            assert!(!stuck, "{:?} has no room", pod.metadata.name);
+        }
+    }
+    let done = status(&fleet, "sum").await;
+    assert_eq!(condition(&done, "Complete").0, "True", "{done:?}");
+    let api: Api<MultiClusterDeployment> = Api::namespaced(user, NAMESPACE);
+    let web = api.get("web").await.unwrap().status.unwrap();
+    assert_eq!((web.ready_replicas, web.pending_replicas), (3, 1), "the room that the job has left is used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pending_work_says_why_and_starts_when_there_is_room() {
+    let (fleet, _controller) = start().await;
+    let mut large = job("large", 2, 1, json!({"locations": ["c2"]}));
+    large["spec"]["template"]["spec"]["containers"] = asking("3");
+    apply(&fleet.hub.client("user"), &large).await;
+    pass(10).await;
+    let waiting = status(&fleet, "large").await;
+    assert_eq!((waiting.pending_completions, waiting.pending[0].reason.as_str()), (2, "NoRoom"));
+    assert_eq!(condition(&waiting, "Placed").1, "Pending");
+    patch(&fleet, "large", json!({"locations": ["c3"]})).await;
+    pass(40).await;
+    let done = status(&fleet, "large").await;
+    assert_eq!(condition(&done, "Complete").0, "True", "{done:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_waits_for_a_member_that_is_away_and_leaves_a_stranger_alone() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let theirs = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "taken", "namespace": NAMESPACE},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    });
+    apply(&fleet.members[0].client("user"), &theirs).await;
+    apply(&user, &job("taken", 1, 1, json!({"locations": ["c2"]}))).await;
+    apply(&user, &job("sum", 9, 1, json!({"locations": ["c2", "c3"]}))).await;
+    pass(20).await;
+    let taken = status(&fleet, "taken").await;
+    assert_eq!(taken.placements[0].reason.as_deref(), Some("NameTaken"));
+    fleet.world.partition("controller", "c3");
+    pass(20).await;
+    jobs(&fleet).delete("sum", &DeleteParams::default()).await.unwrap();
+    jobs(&fleet).delete("taken", &DeleteParams::default()).await.unwrap();
+    pass(20).await;
+    assert_eq!(there(&fleet, 0, "sum").await, None);
+    assert!(there(&fleet, 0, "taken").await.is_some());
+    assert_eq!(condition(&status(&fleet, "sum").await, "Ready").1, "AwaitingMember");
+    fleet.world.heal("controller", "c3");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(jobs(&fleet).get_opt("sum").await.unwrap().is_none());
+    assert_eq!(there(&fleet, 1, "sum").await, None, "no orphan");
+}
