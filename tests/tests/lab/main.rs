@@ -3,11 +3,13 @@
 mod conformance;
 mod crds;
 mod fleet;
+mod jobs;
 mod partition;
 mod peering;
 mod placement;
 mod policies;
 mod sequences;
+mod services;
 
 use anyhow::{Context, Result};
 use portolan_lab::Cluster;

@@ -10,7 +10,7 @@ use portolan_control::peering::{
 };
 use portolan_lab::{Cluster, Lab, Seen, until};
 use portolan_runtime::{Clock, Seed, Term};
-use portolan_tests::{NAMESPACE, open_namespace, workload};
+use portolan_tests::{NAMESPACE, job, open_namespace, service, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,7 +51,14 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
     .await?;
 
     kubectl_apply(hub, &[open_namespace()]).await?;
+    kubectl_apply(
+        hub,
+        &[service("web", json!({"app": "web"})), job("sum", 2, 1, json!({"locations": ["c2"]}))],
+    )
+    .await?;
     everything_that_is_done_with_a_deployment(hub, member).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", "--timeout=90s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/sum", "mcs/web", "--timeout=60s"]).await?;
 
     let hub_id = identity(&sides.hub, "the hub").await?;
     let account = format!("system:serviceaccount:portolan:{}", Names::of(&hub_id).account);

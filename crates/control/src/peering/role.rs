@@ -56,7 +56,12 @@ pub const RIGHTS: &[Right] = &[
     right(Cluster, "", "nodes", LOOK, "what each node has for pods"),
     right(Cluster, "", "pods", LOOK, "what pods take of each node, and which of them wait"),
     right(Cluster, "apps", "deployments", LOOK, "how the copies of workloads fare"),
+    right(Cluster, "batch", "jobs", LOOK, "how far the Jobs of MultiClusterJobs are"),
+    right(Cluster, "", "services", LOOK, "the addresses of the Services of MultiClusterServices"),
+    right(Cluster, "discovery.k8s.io", "endpointslices", LOOK, "which pods serve those Services"),
     right(OpenNamespaces, "apps", "deployments", KEEP, "the copies of MultiClusterDeployments"),
+    right(OpenNamespaces, "batch", "jobs", KEEP, "the Jobs of MultiClusterJobs"),
+    right(OpenNamespaces, "", "services", KEEP, "the Services of MultiClusterServices"),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
 ];
 

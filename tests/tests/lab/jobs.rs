@@ -1,0 +1,43 @@
+//! Jobs over clusters on real Kubernetes.
+
+use super::fleet::{Fleet, list};
+use super::services::status;
+use anyhow::{Result, ensure};
+use portolan_tests::{NAMESPACE, job};
+use serde_json::json;
+
+/// A job is divided, loses a Job in a member, and still every completion is brought once; a failure goes elsewhere.
+pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
+    let hub = fleet.hub()?;
+    let both = json!({"locations": ["c2", "c3"], "completionsMode": "Total", "ttlSecondsAfterFinished": 5});
+    fleet.apply(job("sum", 7, 2, both)).await?;
+    let halfway = |status: &serde_json::Value| status["placements"][0]["succeeded"].as_i64() >= Some(1);
+    let begun = status(fleet, "mcj/sum", "c2 has finished something", halfway).await?;
+    assert_eq!(begun["locationsSummary"], "c2=4,c3=3");
+    fleet.member("c2")?.kubectl(&["-n", NAMESPACE, "delete", "job/sum"]).await?;
+    let waited =
+        hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", "--timeout=90s"]).await;
+    if waited.is_err() {
+        eprintln!("{}", hub.kubectl(&["-n", NAMESPACE, "get", "mcj/sum", "-o", "yaml"]).await?);
+    }
+    waited?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=delete", "mcj/sum", "--timeout=60s"]).await?;
+    for member in fleet.members() {
+        let left = list(member, "jobs", "portolan.dev/workload").await?;
+        ensure!(left.is_empty(), "{}: {left:?}", member.name());
+    }
+
+    let mut flaky =
+        job("flaky", 2, 1, json!({"locations": ["c2"], "onFailure": "RetryElsewhere", "backoffLimit": 0}));
+    // It works in one cluster only: where the nodes have that name.
+    let script = "case $NODE in c3*) exit 0;; *) exit 1;; esac";
+    let container = &mut flaky["spec"]["template"]["spec"]["containers"][0];
+    container["command"] = json!(["sh", "-c", script]);
+    container["env"] = json!([{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
+    fleet.apply(flaky).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/flaky", "--timeout=90s"]).await?;
+    let done = status(fleet, "mcj/flaky", "it is told", |status| status["succeeded"] == 2).await?;
+    assert_eq!((&done["retries"], &done["locationsSummary"]), (&json!(1), &json!("c3=2")));
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/flaky", "--timeout=60s"]).await?;
+    Ok(())
+}
