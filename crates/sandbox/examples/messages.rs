@@ -4,8 +4,7 @@
 //! Protobuf knows less than the Go types do: which messages are inlined in JSON, and what is left out when it is
 //! zero. Both come from the tags of the Go structs beside the `generated.proto` files.
 //!
-//! `cargo run -p portolan-sandbox --example messages -- API APIMACHINERY > crates/sandbox/src/protobuf/messages.json`,
-//! where the two are what `go list -m -f '{{.Dir}}' k8s.io/api k8s.io/apimachinery` says in
+//! `cargo xtask generate --kubernetes` runs it on two directories, which are what `go list -m -f '{{.Dir}}' k8s.io/api k8s.io/apimachinery` says in
 //! `crates/lab/parts/kubernetes/VERSION`.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,7 @@
 //! Reduces the OpenAPI v3 documents of an API server to the structure the sandbox needs: which fields a
 //! type has, how its lists merge, what is required. Descriptions and paths are left out.
 //!
-//! `cargo run -p portolan-sandbox --example structure -- DIR > crates/sandbox/src/schema/structure.json`,
-//! where DIR holds the documents (`/openapi/v3/...`) one a file.
+//! `cargo xtask generate --kubernetes` runs it on DIR, which holds the documents (`/openapi/v3/...`) one a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -60,6 +59,10 @@ fn node(schema: &Value, found: &mut BTreeSet<String>) -> Value {
         found.insert(reference.to_owned());
         let mut out = Map::from_iter([("ref".to_owned(), json!(reference))]);
         merge_hints(schema, &mut out);
+        // A field that is no pointer in Go: it is always there.
+        if schema.get("default") == Some(&json!({})) {
+            out.insert("always".to_owned(), json!(true));
+        }
         return if out.len() == 1 { json!(format!("#{reference}")) } else { Value::Object(out) };
     }
     if schema.get("x-kubernetes-int-or-string").is_some() || text("format") == Some("int-or-string") {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
+mod fuzzing;
 
 use common::{cluster, eventually};
 use http_body_util::BodyExt;
@@ -203,4 +204,19 @@ async fn nothing_that_is_sent_breaks_it() {
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client("after"), "default");
     eventually("it still works", async || maps.get_opt("kube-root-ca.crt").await.unwrap().is_some()).await;
     assert_eq!(world.check(), []);
+}
+
+/// What `cargo xtask fuzz` found and what it begins with.
+#[test]
+fn the_corpus_is_answered_properly() {
+    fuzzing::listen_for_panics();
+    let mut wrong = Vec::new();
+    let corpus = fuzzing::corpus();
+    assert!(corpus.len() >= 20, "the corpus is gone");
+    for (file, case) in corpus {
+        assert_eq!(fuzzing::Case::parse(&case.to_string()).as_ref(), Ok(&case), "{}", file.display());
+        let outcome = fuzzing::check(&case);
+        wrong.extend(outcome.wrong.iter().map(|told| format!("{}: {told}", file.display())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -14,20 +14,31 @@ pub(crate) struct GenerateArgs {
     /// Changes nothing; fails if a file is not current.
     #[arg(long)]
     check: bool,
+    /// Instead, what the sandbox knows of the types of Kubernetes, from a lab that is started for it (root, Go).
+    #[arg(long)]
+    kubernetes: bool,
 }
 
 impl GenerateArgs {
     /// Only looks whether the files are current.
     pub(crate) fn checking() -> Self {
-        Self { check: true }
+        Self { check: true, kubernetes: false }
     }
 }
 
 pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
-    let files = files()?;
+    if args.check && !args.kubernetes {
+        crate::structure::check_stamp()?;
+    }
+    let (files, surplus) = if args.kubernetes {
+        (crate::structure::make()?, Vec::new())
+    } else {
+        let files = files()?;
+        let surplus = surplus(&files)?;
+        (files, surplus)
+    };
     let stale: Vec<_> =
         files.iter().filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text)).collect();
-    let surplus = surplus(&files)?;
     if args.check {
         let names = stale.iter().map(|(path, _)| *path).chain(&surplus);
         let names: Vec<_> = names.map(|path| format!("  {}", path.display())).collect();

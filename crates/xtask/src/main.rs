@@ -3,10 +3,12 @@
 mod bench;
 mod deny;
 mod docs;
+mod fuzz;
 mod generate;
 mod lab;
 mod reference;
 mod steps;
+mod structure;
 mod table;
 mod test;
 
@@ -30,6 +32,8 @@ enum Task {
     Generate(generate::GenerateArgs),
     /// Measures how fast and how large things are, in a release build.
     Bench(bench::BenchArgs),
+    /// Sends requests that nobody should send to the sandbox, for a while.
+    Fuzz(fuzz::FuzzArgs),
     /// Checks that links in the documentation resolve and that the commands in it exist.
     Docs,
     /// Real Kubernetes clusters on this machine, for tests and for trying things out.
@@ -52,6 +56,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Test(args) => test::run(&args)?,
         Task::Generate(args) => generate::run(&args)?,
         Task::Bench(args) => bench::run(&args)?,
+        Task::Fuzz(args) => fuzz::run(&args)?,
         Task::Docs => docs::run()?,
         Task::Lab(command) => return tokio::runtime::Runtime::new()?.block_on(lab::run(command)),
     }

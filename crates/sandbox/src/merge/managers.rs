@@ -218,7 +218,11 @@ pub(crate) fn track_update(
         write(new, &owners);
         return;
     }
-    let comparison = typed::compare(&live_bare, &new_bare, node);
+    let complete = |mut value: Value| {
+        node.complete(&mut value);
+        value
+    };
+    let comparison = typed::compare(&complete(live_bare), &complete(new_bare), node);
     let mut touched = comparison.modified.union(&comparison.added);
     strip(&mut touched, reset);
     // Without `force` the only error is a conflict, and updates always force.

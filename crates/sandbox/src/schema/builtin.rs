@@ -81,11 +81,12 @@ fn node(value: &Value, positions: &BTreeMap<&str, usize>) -> Node {
                 let atomic = object.contains_key("atomic");
                 Node::Map(Arc::new(MapOf { values: node(values, positions), atomic }))
             } else if let Some(fields) = object.get("fields").and_then(Value::as_object) {
-                Node::Struct(Arc::new(Struct {
-                    fields: fields.iter().map(|(name, v)| (name.clone(), field(v, positions))).collect(),
-                    required: strings(object.get("required")),
-                    atomic: object.contains_key("atomic"),
-                }))
+                let required = strings(object.get("required"));
+                let field = |(name, value): (&String, &Value)| {
+                    (name.clone(), field(value, positions, required.contains(name)))
+                };
+                let fields = fields.iter().map(field).collect();
+                Node::Struct(Arc::new(Struct { fields, required, atomic: object.contains_key("atomic") }))
             } else {
                 Node::Any
             }
@@ -94,9 +95,11 @@ fn node(value: &Value, positions: &BTreeMap<&str, usize>) -> Node {
     }
 }
 
-fn field(value: &Value, positions: &BTreeMap<&str, usize>) -> Field {
+fn field(value: &Value, positions: &BTreeMap<&str, usize>, required: bool) -> Field {
     let hint = |key: &str| value.get(key).and_then(Value::as_str);
+    let holds_others = value.get("items").is_some() || value.get("values").is_some();
     Field {
+        always: value.get("always").is_some() || required && holds_others,
         node: node(value, positions),
         merge_key: hint("mergeKey").map(str::to_owned),
         strategy: hint("strategy").into_iter().flat_map(|s| s.split(',')).map(str::to_owned).collect(),

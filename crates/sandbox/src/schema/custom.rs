@@ -14,7 +14,8 @@ pub(crate) fn custom(schema: &Value) -> Node {
     };
     let string = Node::Scalar { kind: Scalar::String, default: None };
     for (name, node) in [("apiVersion", string.clone()), ("kind", string), ("metadata", metadata())] {
-        root.fields.insert(name.to_owned(), Field { node, merge_key: None, strategy: Vec::new() });
+        root.fields
+            .insert(name.to_owned(), Field { node, merge_key: None, strategy: Vec::new(), always: false });
     }
     Node::Struct(Arc::new(root))
 }
@@ -57,7 +58,12 @@ fn object(schema: &Value) -> Node {
     let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
     match (schema.get("properties").and_then(Value::as_object), schema.get("additionalProperties")) {
         (Some(properties), _) => {
-            let field = |schema: &Value| Field { node: node(schema), merge_key: None, strategy: Vec::new() };
+            let field = |schema: &Value| Field {
+                node: node(schema),
+                merge_key: None,
+                strategy: Vec::new(),
+                always: false,
+            };
             let required = schema.get("required").and_then(Value::as_array);
             Node::Struct(Arc::new(Struct {
                 fields: properties.iter().map(|(name, schema)| (name.clone(), field(schema))).collect(),

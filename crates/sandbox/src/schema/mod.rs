@@ -60,6 +60,8 @@ pub(crate) struct Field {
     pub(crate) node: Node,
     pub(crate) merge_key: Option<String>,
     pub(crate) strategy: Vec<String>,
+    /// In Go it is no pointer and never left out: an object that does not have it has it empty.
+    pub(crate) always: bool,
 }
 
 /// A list and how it merges.
@@ -110,6 +112,32 @@ impl Node {
         match self.resolve() {
             Node::Struct(fields) => fields.fields.get(name),
             _ => None,
+        }
+    }
+
+    /// An object of this structure in which all is empty, as Go makes it.
+    pub(crate) fn empty(&self) -> Value {
+        match self.resolve() {
+            Node::Struct(_) => {
+                let mut out = Value::Object(serde_json::Map::new());
+                self.complete(&mut out);
+                out
+            }
+            Node::List(_) => Value::Array(Vec::new()),
+            _ => Value::Object(serde_json::Map::new()),
+        }
+    }
+
+    /// Adds what is always there.
+    pub(crate) fn complete(&self, value: &mut Value) {
+        let (Node::Struct(declared), Some(fields)) = (self.resolve(), value.as_object_mut()) else { return };
+        for (name, field) in declared.fields.iter().filter(|(_, field)| field.always) {
+            match fields.get_mut(name) {
+                Some(present) if !present.is_null() => field.node.complete(present),
+                _ => {
+                    fields.insert(name.clone(), field.node.empty());
+                }
+            }
         }
     }
 

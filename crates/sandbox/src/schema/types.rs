@@ -1,5 +1,7 @@
 //! Whether the values of an object are of the declared types, as the API server's decoder would say.
 
+use base64::prelude::BASE64_STANDARD as BASE64;
+use base64::{DecodeError, Engine};
 use serde_json::Value;
 
 use super::{Node, Scalar};
@@ -37,7 +39,10 @@ fn walk(value: &Value, node: &Node, owner: &str, path: &str) -> Option<String> {
             _ => wrong("[]string"),
         },
         (Node::Scalar { kind, .. }, value) => match (kind, value) {
-            (Scalar::String | Scalar::DateTime | Scalar::Bytes, Value::String(_))
+            (Scalar::Bytes, Value::String(text)) => {
+                bad_base64(text).map(|at| format!("illegal base64 data at input byte {at}"))
+            }
+            (Scalar::String | Scalar::DateTime, Value::String(_))
             | (Scalar::IntOrString, Value::String(_) | Value::Number(_))
             | (Scalar::Number, Value::Number(_))
             | (Scalar::Boolean, Value::Bool(_)) => None,
@@ -56,6 +61,16 @@ fn walk(value: &Value, node: &Node, owner: &str, path: &str) -> Option<String> {
             (Scalar::IntOrString, _) => wrong("intstr.IntOrString"),
             (Scalar::String, _) => wrong("string"),
         },
+    }
+}
+
+/// Where bytes stop being base64, line breaks aside.
+fn bad_base64(text: &str) -> Option<usize> {
+    let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    match BASE64.decode(&bytes) {
+        Ok(_) => None,
+        Err(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => Some(at),
+        Err(_) => Some(bytes.len()),
     }
 }
 
