@@ -98,6 +98,10 @@ pub(crate) struct SandboxUpArgs {
     /// Where the kubeconfig is written; without it, into a directory of its own that goes with the clusters.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Says at the end which verbs on which resources were called, and how often.
+    #[arg(long)]
+    pub(crate) calls: bool,
 }
 
 /// Which cluster, in the words of kubectl.

@@ -9,10 +9,13 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use crate::auth::User;
 use crate::crd::Validator;
 use crate::error::ApiError;
+use crate::pki::{Authority, CertificateError};
 use crate::profile::Profile;
 use crate::registry::{Registry, Resource};
+use crate::server::Calls;
 use crate::store::{Event, ObjectKey, Store, Stored};
 use crate::world::EventLog;
 
@@ -34,8 +37,11 @@ pub(crate) struct Api {
     pub(crate) rules: Validator,
     /// What the present request is warned of.
     pub(crate) warnings: Vec<String>,
+    /// What was called, and how often.
+    pub(crate) calls: Calls,
     /// Signs the tokens of service accounts.
     pub(crate) token_key: [u8; 32],
+    authority: Result<Arc<Authority>, CertificateError>,
     random: ChaCha8Rng,
 }
 
@@ -47,6 +53,8 @@ pub(crate) struct Writer {
     /// Everything is checked and answered, nothing is kept.
     pub(crate) dry_run: bool,
     pub(crate) unknown_fields: UnknownFields,
+    /// On whose behalf; nobody's, if the sandbox itself writes.
+    pub(crate) user: Option<Arc<User>>,
 }
 
 /// What becomes of fields that no schema names: they are dropped, and that is said or not, or refused.
@@ -59,7 +67,12 @@ pub(crate) enum UnknownFields {
 
 impl Writer {
     pub(crate) fn named(manager: &str) -> Self {
-        Self { manager: manager.to_owned(), dry_run: false, unknown_fields: UnknownFields::Ignore }
+        Self {
+            manager: manager.to_owned(),
+            dry_run: false,
+            unknown_fields: UnknownFields::Ignore,
+            user: None,
+        }
     }
 }
 
@@ -93,7 +106,9 @@ impl Api {
             profile: Arc::default(),
             rules: Validator::new(),
             warnings: Vec::new(),
+            calls: Calls::default(),
             token_key,
+            authority: Authority::new(&seed.child("authority")).map(Arc::new),
             random: seed.child("identifiers").rng(),
         }
     }
@@ -105,6 +120,18 @@ impl Api {
     /// Now, as metadata and conditions show it.
     pub(crate) fn time(&self) -> Value {
         json!(self.clock.time())
+    }
+
+    /// The authority for this cluster's certificates.
+    pub(crate) fn authority(&self) -> Result<&Arc<Authority>, ApiError> {
+        self.authority.as_ref().map_err(ApiError::internal)
+    }
+
+    /// The serial number of a certificate.
+    pub(crate) fn new_serial(&mut self) -> [u8; 16] {
+        let mut serial = [0; 16];
+        self.random.fill_bytes(&mut serial);
+        serial
     }
 
     pub(crate) fn new_uid(&mut self) -> String {

@@ -32,6 +32,22 @@ impl Cause {
         Self { reason: "FieldValueInvalid", field: field.into(), message }
     }
 
+    pub(crate) fn unsupported(field: impl Into<String>, value: &Value, known: &[&str]) -> Self {
+        let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+        let message = format!("Unsupported value: {}: supported values: {}", shown(value), known.join(", "));
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        let message = format!("Too long: may not be more than {limit} bytes");
+        Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        let message = format!("Duplicate value: {}", shown(value));
+        Self { reason: "FieldValueDuplicate", field: field.into(), message }
+    }
+
     pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {detail}") }
     }
@@ -241,6 +257,11 @@ impl ApiError {
         out
     }
 
+    /// True if there is nothing that could carry out such a request.
+    pub(crate) fn is_unserved(&self) -> bool {
+        self.code == 405 || self.code == 404 && self.details == Some(json!({}))
+    }
+
     /// The Status object.
     pub(crate) fn status(&self) -> Value {
         let mut out = json!({
@@ -258,5 +279,11 @@ impl ApiError {
             out["details"] = details.clone();
         }
         out
+    }
+}
+
+impl From<crate::pki::CertificateError> for ApiError {
+    fn from(error: crate::pki::CertificateError) -> Self {
+        Self::internal(error)
     }
 }

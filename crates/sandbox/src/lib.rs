@@ -11,6 +11,7 @@ mod crd;
 mod error;
 mod kinds;
 mod merge;
+mod pki;
 mod profile;
 mod protobuf;
 mod quantity;
@@ -25,8 +26,10 @@ mod verbs;
 mod world;
 
 pub use auth::User;
+pub use pki::{CertificateError, ClientCertificate};
 pub use profile::{Behaviour, Curve, CurveError, Pattern, Profile, Rule};
-pub use serve::{ServeError, Served, kubeconfig};
+pub use serve::{ServeError, Served, kubeconfig, kubeconfig_with};
+pub use server::Called;
 pub use usage::{Flow, Histogram, PodUsage, ServedTraffic, Source};
 pub use world::{
     Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,

@@ -8,7 +8,9 @@ mod common;
 use std::path::PathBuf;
 use std::process::Output;
 
-use portolan_sandbox::{ClusterConfig, NodeConfig, Served, World, WorldConfig, kubeconfig};
+use portolan_sandbox::{
+    ClientCertificate, ClusterConfig, NodeConfig, Served, World, WorldConfig, kubeconfig, kubeconfig_with,
+};
 use tokio::process::Command;
 
 struct Kubectl {
@@ -259,4 +261,71 @@ async fn what_typed_clients_send_is_read() {
     kubectl.ok(&["uncordon", "c1-1"]).await;
     kubectl.ok(&["delete", "pod", "single", "--grace-period=0", "--force"]).await;
     kubectl.ok(&["delete", "deployment", "web", "--cascade=foreground", "--timeout=30s"]).await;
+}
+
+/// From a request to a user that roles know, all by kubectl.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_kubectl_approved_lets_kubectl_in() {
+    let Some((kubectl, served)) = small_cluster().await else { return };
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::OrganizationName, "team");
+    params.distinguished_name.push(rcgen::DnType::CommonName, "jane");
+    let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+    let request = |name: &str| {
+        serde_json::json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
+            "spec": {
+                "request": k8s_openapi::ByteString(pem.clone().into_bytes()), "expirationSeconds": 3600,
+                "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
+            },
+        })
+        .to_string()
+    };
+    kubectl.ok_with(&["apply", "-f", "-"], &request("jane")).await;
+    kubectl.ok_with(&["create", "-f", "-"], &request("other")).await;
+    let pending = kubectl.ok(&["get", "csr", "jane"]).await;
+    assert!(
+        pending.contains("kubernetes-admin") && pending.contains("60m") && pending.contains("Pending"),
+        "{pending}"
+    );
+    assert!(kubectl.ok(&["certificate", "deny", "other"]).await.contains("denied"));
+    assert!(kubectl.ok(&["certificate", "approve", "jane"]).await.contains("approved"));
+    kubectl.ok(&["wait", "--for=jsonpath={.status.certificate}", "csr/jane", "--timeout=30s"]).await;
+    let listed = kubectl.ok(&["get", "csr"]).await;
+    assert!(listed.contains("Approved,Issued") && listed.contains("Denied"), "{listed}");
+    let described = kubectl.ok(&["describe", "csr", "jane"]).await;
+    assert!(
+        described.contains("Common Name:    jane") && described.contains("Organization:   team"),
+        "{described}"
+    );
+    let given =
+        kubectl.ok(&["get", "csr", "jane", "-o", "go-template={{base64decode .status.certificate}}"]).await;
+
+    let shown = ClientCertificate { certificate: given, key: key.serialize_pem() };
+    let config = kubectl.config.with_file_name("jane");
+    std::fs::write(&config, kubeconfig_with(&served, "jane", &shown).to_string()).unwrap();
+    let jane = format!("--kubeconfig={}", config.display());
+    let who = kubectl.ok(&["auth", "whoami", &jane]).await;
+    assert!(who.contains("jane") && who.contains("[team system:authenticated]"), "{who}");
+    let refused = kubectl.refused(&["get", "pods", &jane]).await;
+    assert!(refused.contains("User \"jane\" cannot list resource \"pods\""), "{refused}");
+    kubectl.ok(&["create", "role", "reader", "--verb=list", "--resource=pods"]).await;
+    kubectl.ok(&["create", "rolebinding", "team", "--role=reader", "--group=team"]).await;
+    kubectl.ok(&["get", "pods", &jane]).await;
+
+    kubectl.ok(&["get", "pods", "--as=ann", "--as-group=team"]).await;
+    let refused = kubectl.refused(&["get", "pods", "--as=ann"]).await;
+    assert!(refused.contains("User \"ann\" cannot list"), "{refused}");
+    let refused = kubectl.refused(&["get", "pods", "--as=ann", "--as-group=team", &jane]).await;
+    assert!(refused.contains("cannot impersonate"), "{refused}");
+    let stranger = kubectl.config.with_file_name("stranger");
+    let own = rcgen::generate_simple_self_signed(["jane".to_owned()]).unwrap();
+    let shown = ClientCertificate { certificate: own.cert.pem(), key: own.signing_key.serialize_pem() };
+    std::fs::write(&stranger, kubeconfig_with(&served, "stranger", &shown).to_string()).unwrap();
+    let refused = kubectl.refused(&["get", "pods", &format!("--kubeconfig={}", stranger.display())]).await;
+    let nobody =
+        refused.contains("User \"system:anonymous\" cannot list") || refused.contains("Unauthorized");
+    assert!(nobody, "a certificate of another authority makes nobody of its owner: {refused}");
 }

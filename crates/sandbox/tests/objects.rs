@@ -267,3 +267,35 @@ async fn the_server_fills_in_what_it_alone_knows() {
     assert_eq!(made.spec.unwrap().containers[0].image_pull_policy.as_deref(), Some("Always"));
     assert_eq!(made.status.unwrap().qos_class.as_deref(), Some("BestEffort"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_called_is_counted() {
+    let (world, cluster) = cluster();
+    let client = cluster.client("me");
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
+    maps.list(&ListParams::default()).await.unwrap();
+    maps.list(&ListParams::default()).await.unwrap();
+    for path in
+        ["/apis/nonsense.io/v1/things/x", "/version", "/apis/apps/v1/namespaces/default/deployments/x/scale"]
+    {
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let _ = client.request_text(request).await;
+    }
+    let count = |called: &[portolan_sandbox::Called], verb: &str, resource: &str| {
+        let found = called.iter().find(|each| each.verb == verb && each.resource == resource);
+        found.map(|each| (each.count, each.unserved))
+    };
+    let called = world.calls();
+    assert_eq!(called, cluster.calls());
+    assert_eq!(count(&called, "create", "configmaps"), Some((1, 0)));
+    assert_eq!(count(&called, "list", "configmaps"), Some((2, 0)));
+    assert_eq!(count(&called, "get", "things.nonsense.io"), Some((1, 1)), "asked for, and not there");
+    assert_eq!(
+        count(&called, "get", "deployments.apps/scale"),
+        Some((1, 0)),
+        "there, though this one is not"
+    );
+    assert_eq!(count(&called, "get", "/version"), Some((1, 0)));
+    assert_eq!(count(&called, "list", "secrets"), None);
+}

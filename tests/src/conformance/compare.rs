@@ -47,6 +47,20 @@ pub struct Verdict {
     pub gone: Vec<String>,
 }
 
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} calls answered the same, {} known differences, {} others",
+            self.same,
+            self.known,
+            self.unknown.len()
+        )?;
+        self.unknown.iter().try_for_each(|difference| writeln!(f, "{difference}"))?;
+        self.gone.iter().try_for_each(|gone| writeln!(f, "no longer so: {gone}"))
+    }
+}
+
 /// Holds the sandbox's answers against those of a real API server.
 #[must_use]
 pub fn compare(real: &Answers, sandbox: &Answers, divergences: &[Divergence]) -> Verdict {

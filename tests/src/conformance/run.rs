@@ -8,6 +8,8 @@ use http::{Request, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use portolan_sandbox::{ClusterConfig, NodeConfig, World, WorldConfig};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,11 +22,28 @@ const LIMIT: Duration = Duration::from_secs(20);
 const OFTEN: Duration = Duration::from_millis(50);
 
 /// An answer without what differs from run to run.
-#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer(pub Value);
 
 /// Answers by `scenario/step`.
 pub type Answers = BTreeMap<String, Answer>;
+
+/// Longer than a run lasts.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// Runs all scenarios on a sandbox cluster whose node never starts anything.
+pub async fn run_on_sandbox(scenarios: &[Scenario]) -> Result<Answers> {
+    let world = World::new(WorldConfig::default());
+    let config = ClusterConfig::named("c1").nodes(1, NodeConfig::new("4", "16Gi"));
+    let sandbox = world.add_cluster(config.start_up(NEVER).shut_down(NEVER));
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    while sandbox.count("", "configmaps") == 0 && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(OFTEN).await;
+    }
+    // A real API server remembers nothing from before its start either.
+    sandbox.compact();
+    run(&sandbox.client("conformance"), scenarios).await
+}
 
 /// Runs all scenarios side by side.
 pub async fn run(client: &Client, scenarios: &[Scenario]) -> Result<Answers> {
@@ -87,6 +106,9 @@ async fn send(client: &Client, step: &Step, path: &str, body: &str) -> Result<Ra
         .header(header::ACCEPT, step.accept);
     if let Some(content_type) = step.content_type {
         request = request.header(header::CONTENT_TYPE, content_type);
+    }
+    for (name, value) in &step.headers {
+        request = request.header(*name, *value);
     }
     let response = client.send(request.body(Body::from(body.as_bytes().to_vec()))?).await?;
     let (parts, body) = response.into_parts();

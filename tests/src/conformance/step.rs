@@ -27,6 +27,8 @@ pub struct Step {
     pub accept: &'static str,
     /// The body.
     pub body: String,
+    /// Headers beyond those.
+    pub headers: Vec<(&'static str, &'static str)>,
     /// How it is carried out.
     pub kind: Kind,
     /// What of the answer's body is compared; all of it if not said.
@@ -68,6 +70,7 @@ impl Step {
             content_type: None,
             accept: "application/json",
             body: String::new(),
+            headers: Vec::new(),
             kind: Kind::Call,
             part: None,
         }
@@ -89,6 +92,13 @@ impl Step {
     #[must_use]
     pub fn accepts(mut self, accept: &'static str) -> Self {
         self.accept = accept;
+        self
+    }
+
+    /// A header more.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
         self
     }
 

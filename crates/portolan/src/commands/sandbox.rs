@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::{output, signals};
 use jiff::Timestamp;
-use portolan_sandbox::{ClusterConfig, NodeConfig, Profile, World, WorldConfig};
+use portolan_sandbox::{Called, ClusterConfig, NodeConfig, Profile, World, WorldConfig};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -45,7 +45,19 @@ async fn serve(args: &SandboxUpArgs) -> Result<(), Failure> {
     eprint!("{} clusters are up, {} nodes each:\n{names}\n", args.clusters, args.nodes);
     output::data(&format!("export KUBECONFIG={}\n", place.file().display()))?;
     eprintln!("\nTry `kubectl --context c1 get nodes`. Ctrl-C ends it; nothing is kept.");
-    signals::stopped().await
+    signals::stopped().await?;
+    if args.calls { output::data(&calls(&world.calls())) } else { Ok(()) }
+}
+
+/// What was called, as a table; what nothing served is marked.
+fn calls(called: &[Called]) -> String {
+    let mut out = format!("\n{:>8}  {:<16}  RESOURCE\n", "CALLS", "VERB");
+    for each in called {
+        let unserved =
+            if each.unserved > 0 { format!("  ({} not served)", each.unserved) } else { String::new() };
+        out.push_str(&format!("{:>8}  {:<16}  {}{unserved}\n", each.count, each.verb, each.resource));
+    }
+    out
 }
 
 fn read_profile(file: &Path) -> Result<Profile, Failure> {

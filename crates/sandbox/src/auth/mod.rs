@@ -2,12 +2,20 @@
 
 mod attributes;
 mod bootstrap;
+mod impersonation;
 mod rbac;
 mod review;
 mod token;
 
 pub(crate) use attributes::Attributes;
 pub(crate) use bootstrap::bootstrap_roles;
+pub(crate) use impersonation::impersonated;
+
+use std::collections::BTreeMap;
+
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ANONYMOUS: &str = "system:anonymous";
 
 /// A caller, as authentication tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +24,17 @@ pub struct User {
     pub name: String,
     /// The groups, such as `system:authenticated`.
     pub groups: Vec<String>,
+    /// What tells the user from others of the same name; often empty.
+    pub uid: String,
+    /// What else authentication tells.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
     /// A user of that name, in `system:authenticated` only.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), groups: vec!["system:authenticated".to_owned()] }
+        let groups = vec![AUTHENTICATED.to_owned()];
+        Self { name: name.into(), groups, uid: String::new(), extra: BTreeMap::new() }
     }
 
     /// The user who may do everything.
@@ -38,16 +51,18 @@ impl User {
             .group(format!("system:serviceaccounts:{namespace}"))
     }
 
-    /// Adds a group.
+    /// Adds a group; `system:authenticated` stays the last.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
-        self.groups.push(group.into());
+        let end =
+            self.groups.len() - usize::from(self.groups.last().is_some_and(|last| last == AUTHENTICATED));
+        self.groups.insert(end, group.into());
         self
     }
 
     /// Somebody who has not said who they are.
     pub(crate) fn anonymous() -> Self {
-        Self { name: "system:anonymous".to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+        Self { groups: vec![UNAUTHENTICATED.to_owned()], ..Self::named(ANONYMOUS) }
     }
 
     /// True for those whom no rule binds.

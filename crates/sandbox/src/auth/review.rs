@@ -25,7 +25,10 @@ impl Api {
             body["metadata"] = json!({});
         }
         let status = match row.kind.as_str() {
-            "SelfSubjectReview" => json!({"userInfo": user_info(user)}),
+            "SelfSubjectReview" => {
+                body["metadata"]["creationTimestamp"] = self.time();
+                json!({"userInfo": user_info(user)})
+            }
             "TokenReview" => {
                 let token = body.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
                 match self.user_of_token(token) {
@@ -87,7 +90,14 @@ impl Api {
 }
 
 fn user_info(user: &User) -> Value {
-    json!({"username": user.name, "groups": user.groups})
+    let mut out = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        out["uid"] = json!(user.uid);
+    }
+    if !user.extra.is_empty() {
+        out["extra"] = json!(user.extra);
+    }
+    out
 }
 
 fn subject(spec: &Value) -> User {
@@ -95,5 +105,6 @@ fn subject(spec: &Value) -> User {
     User {
         name: spec.get("user").and_then(Value::as_str).unwrap_or_default().to_owned(),
         groups: groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+        ..User::named("")
     }
 }

@@ -17,6 +17,7 @@ mod queue;
 mod replicaset;
 mod rollout;
 mod scheduler;
+mod signing;
 mod view;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -105,6 +106,7 @@ impl Manager {
                 Box::new(kubelet::Kubelet::new(config)),
                 Box::new(endpoints::Endpoints::default()),
                 Box::new(disruption::Disruption::default()),
+                Box::new(signing::Signing),
             ],
             view: View::default(),
             queue: Queue::default(),

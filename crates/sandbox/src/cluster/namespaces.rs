@@ -62,7 +62,7 @@ impl Namespaces {
         let roots = json!({
             "metadata": {"name": "kube-root-ca.crt", "annotations": {
                 "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver."}},
-            "data": {"ca.crt": ""},
+            "data": {"ca.crt": api.authority()?.pem()},
         });
         for (plural, name, object) in
             [("serviceaccounts", "default", account), ("configmaps", "kube-root-ca.crt", roots)]

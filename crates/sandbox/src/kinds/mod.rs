@@ -1,5 +1,6 @@
 //! What is particular to built-in kinds: defaults, preparation, validation.
 
+mod csr;
 mod defaults;
 mod names;
 mod prepare;
@@ -7,8 +8,8 @@ mod validate;
 
 use serde_json::Value;
 
+pub(crate) use csr::{is_csr, prepare_csr_update, request_of, set_requester, strings, validate_csr_update};
 pub(crate) use defaults::apply_defaults;
-pub(crate) use names::{is_dns_label, is_dns_subdomain};
 pub(crate) use prepare::{prepare_create, prepare_update, release_address};
 pub(crate) use validate::{validate_create, validate_update};
 

@@ -32,6 +32,7 @@ pub(crate) fn prepare_create(
         ("", "Service") => return service_address(api, object, dry_run),
         ("batch", "Job") => job(object),
         ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
+        ("certificates.k8s.io", "CertificateSigningRequest") => object["status"] = json!({}),
         ("apps", "StatefulSet") => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
         _ => {}
     }

@@ -2,39 +2,32 @@
 
 use serde_json::{Value, json};
 
-use super::{is_dns_label, is_dns_subdomain};
+use super::names;
 use crate::crd::validate_definition;
 use crate::error::Cause;
 use crate::registry::Resource;
 use crate::store::LabelSelector;
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
-    must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
-    and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
 /// What is wrong with a new object.
 pub(crate) fn validate_create(row: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    // Roles may be called almost anything (system:node); services and namespaces are DNS labels.
-    if row.group != "rbac.authorization.k8s.io" {
-        let label = row.is("", "namespaces") || row.is("", "services");
-        if label && !is_dns_label(name) {
-            causes.push(Cause::invalid("metadata.name", &json!(name), LABEL));
-        } else if !label && !is_dns_subdomain(name) {
-            causes.push(Cause::invalid("metadata.name", &json!(name), SUBDOMAIN));
-        }
-    }
+    // Roles and requests for certificates may be called almost anything (system:node); services and namespaces are DNS labels.
+    let wrong = match () {
+        () if row.group == "rbac.authorization.k8s.io" || super::is_csr(row) => names::path_segment(name),
+        () if row.is("", "namespaces") || row.is("", "services") => names::label(name),
+        () => names::subdomain(name),
+    };
+    causes.extend(wrong.iter().map(|told| Cause::invalid("metadata.name", &json!(name), told)));
+    causes.extend(metadata(object));
     causes.extend(validate(row, object));
     causes
 }
 
 /// What is wrong with a change of an object.
 pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    let mut causes = validate(row, new);
+    let mut causes = metadata(new);
+    causes.extend(validate(row, new));
     let mut immutable = |field: &str| {
         let pointer = format!("/{}", field.replace('.', "/"));
         let (before, after) = (old.pointer(&pointer), new.pointer(&pointer));
@@ -79,6 +72,47 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
     causes
 }
 
+/// The most that annotations may take together.
+const ANNOTATIONS: usize = 256 << 10;
+
+/// The rules of labels, annotations and finalizers.
+fn metadata(object: &Value) -> Vec<Cause> {
+    let pairs = |field: &str| {
+        let found = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
+        found.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+    };
+    let bad = |field: &str, shown: &str, told: &str| {
+        Cause::invalid(format!("metadata.{field}"), &json!(shown), told)
+    };
+    let mut causes = Vec::new();
+    for (key, value) in pairs("labels") {
+        causes.extend(names::qualified(key).iter().map(|told| bad("labels", key, told)));
+        causes.extend(names::label_value(value).iter().map(|told| bad("labels", value, told)));
+    }
+    for (key, _) in pairs("annotations") {
+        causes.extend(names::qualified(&key.to_lowercase()).iter().map(|told| bad("annotations", key, told)));
+    }
+    if pairs("annotations").map(|(key, value)| key.len() + value.len()).sum::<usize>() > ANNOTATIONS {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
+    }
+    for finalizer in super::strings(object, "/metadata/finalizers") {
+        causes.extend(names::qualified(finalizer).iter().map(|told| bad("finalizers", finalizer, told)));
+    }
+    causes
+}
+
+/// The keys of a config map or a secret.
+fn keys(object: &Value, fields: &[&str], causes: &mut Vec<Cause>) {
+    for field in fields {
+        for key in object.get(*field).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key) {
+            let wrong = names::config_key(key);
+            causes.extend(
+                wrong.iter().map(|told| Cause::invalid(format!("{field}[{key}]"), &json!(key), told)),
+            );
+        }
+    }
+}
+
 fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if row.custom {
@@ -86,6 +120,8 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
     }
     match (row.group.as_str(), row.kind.as_str()) {
         ("", "Pod") => pod_spec(object.get("spec"), "spec", &mut causes),
+        ("", "ConfigMap") => keys(object, &["data", "binaryData"], &mut causes),
+        ("", "Secret") => keys(object, &["data"], &mut causes),
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => workload(object, &mut causes),
         ("batch", "Job") => {
             pod_spec(object.pointer("/spec/template/spec"), "spec.template.spec", &mut causes);
@@ -99,6 +135,7 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
                 });
             }
         }
+        ("certificates.k8s.io", "CertificateSigningRequest") => causes.extend(super::csr::validate(object)),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => causes.extend(validate_definition(object)),
         ("", "Service") => {
             let kind = object.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
@@ -164,8 +201,8 @@ fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default();
         if text("name").is_empty() {
             causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if !is_dns_label(text("name")) {
-            causes.push(Cause::invalid(format!("{field}.name"), &json!(text("name")), LABEL));
+        } else if let [first, ..] = names::label(text("name")).as_slice() {
+            causes.push(Cause::invalid(format!("{field}.name"), &json!(text("name")), first));
         } else if names.contains(&text("name")) {
             causes.push(Cause {
                 reason: "FieldValueDuplicate",

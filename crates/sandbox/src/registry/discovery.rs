@@ -132,6 +132,12 @@ fn entries(row: &Resource) -> Vec<Value> {
             "name": "pods/log", "singularName": "", "namespaced": true, "kind": "Pod", "verbs": ["get"],
         }));
     }
+    if row.is("certificates.k8s.io", "certificatesigningrequests") {
+        out.push(json!({
+            "name": "certificatesigningrequests/approval", "singularName": "", "namespaced": false,
+            "kind": row.kind, "verbs": ["get", "patch", "update"],
+        }));
+    }
     if row.status {
         out.push(json!({
             "name": format!("{}/status", row.plural), "singularName": "", "namespaced": row.namespaced,

@@ -5,6 +5,7 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use super::Served;
+use crate::pki::ClientCertificate;
 
 /// One kubeconfig with a context for every cluster; the first is the current one.
 pub fn kubeconfig<'a>(clusters: impl IntoIterator<Item = &'a Served>) -> Value {
@@ -27,4 +28,16 @@ pub fn kubeconfig<'a>(clusters: impl IntoIterator<Item = &'a Served>) -> Value {
         "users": clusters.iter().map(user).collect::<Vec<_>>(),
         "contexts": clusters.iter().map(context).collect::<Vec<_>>(),
     })
+}
+
+/// A kubeconfig for one cluster, whose only user shows a certificate.
+#[must_use]
+pub fn kubeconfig_with(served: &Served, user: &str, shown: &ClientCertificate) -> Value {
+    let mut out = kubeconfig([served]);
+    out["users"] = json!([{"name": user, "user": {
+        "client-certificate-data": BASE64.encode(&shown.certificate),
+        "client-key-data": BASE64.encode(&shown.key),
+    }}]);
+    out["contexts"][0]["context"]["user"] = json!(user);
+    out
 }

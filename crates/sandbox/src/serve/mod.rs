@@ -9,17 +9,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, Request};
 use axum::response::{IntoResponse, Response};
+use axum::serve::IncomingStream;
 use http_body_util::BodyExt;
 use kube::client::Body as ClientBody;
-use portolan_runtime::Seed;
+use portolan_runtime::{Clock, Seed};
+use rustls::pki_types::CertificateDer;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::pki::{Authority, CertificateError};
 use crate::world::ApiService;
+use listener::TlsListener;
 
-pub use kubeconfig::kubeconfig;
+pub use kubeconfig::{kubeconfig, kubeconfig_with};
 
 /// Why a cluster could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -33,12 +38,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
-    /// The certificate could not be made.
-    #[error("cannot make the serving certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
-    /// The certificate could not be used.
-    #[error("cannot use the serving certificate: {0}")]
-    Tls(#[from] rustls::Error),
+    /// The serving certificate could not be made or used.
+    #[error("serving certificate: {0}")]
+    Certificate(#[from] CertificateError),
 }
 
 /// A cluster that answers on a socket, until this is dropped.
@@ -83,26 +85,48 @@ impl Drop for Served {
     }
 }
 
+/// Who a server is.
+pub(crate) struct Identity {
+    pub(crate) cluster: String,
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) clock: Clock,
+    pub(crate) seed: Seed,
+    pub(crate) token: String,
+}
+
+/// The chain of certificates that a connection showed.
+#[derive(Clone)]
+struct Shown(Arc<[CertificateDer<'static>]>);
+
+impl Connected<IncomingStream<'_, TlsListener>> for Shown {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Self {
+        Self(stream.io().get_ref().1.peer_certificates().unwrap_or_default().into())
+    }
+}
+
 /// Serves `service` on `address`.
 pub(crate) async fn serve(
-    cluster: &str,
     address: SocketAddr,
     service: ApiService,
-    token: String,
-    seed: &Seed,
+    identity: Identity,
 ) -> Result<Served, ServeError> {
     let listen = |source| ServeError::Listen { address, source };
     let socket = TcpListener::bind(address).await.map_err(listen)?;
     let address = socket.local_addr().map_err(listen)?;
-    let identity = certificates::Identity::new(seed, address.ip())?;
-    let listener = listener::TlsListener::new(socket, Arc::new(identity.server_config()?), address);
-    let router = Router::new().fallback(move |request: Request| answer(service.clone(), request));
+    let Identity { cluster, authority, clock, seed, token } = identity;
+    let config = certificates::server_config(&authority, clock, &seed, address.ip())?;
+    let listener = TlsListener::new(socket, Arc::new(config), address);
+    let router =
+        Router::new().fallback(move |ConnectInfo(Shown(chain)): ConnectInfo<Shown>, request: Request| {
+            answer(service.clone().shown(chain), request)
+        });
     let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
+        if let Err(error) = axum::serve(listener, router.into_make_service_with_connect_info::<Shown>()).await
+        {
             tracing::error!("serving {address} ended: {error}");
         }
     });
-    Ok(Served { cluster: cluster.to_owned(), address, authority: identity.authority, token, task })
+    Ok(Served { cluster, address, authority: authority.pem(), token, task })
 }
 
 async fn answer(service: ApiService, request: Request) -> Response {

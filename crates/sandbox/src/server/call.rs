@@ -56,6 +56,9 @@ impl Call<'_> {
             None => self.main(),
             Some("status") if self.row.status => self.part(Part::Status),
             Some("finalize") if self.row.is("", "namespaces") => self.part(Part::Finalize),
+            Some("approval") if self.row.is("certificates.k8s.io", "certificatesigningrequests") => {
+                self.part(Part::Approval)
+            }
             Some("scale") if self.row.scale.is_some() => self.scale(),
             Some("binding") if self.row.is("", "pods") => self.bind(),
             Some("log") if self.row.is("", "pods") => match self.request.method {
@@ -344,7 +347,12 @@ impl Call<'_> {
                 )));
             }
         };
-        Ok(Writer { manager: self.manager(), dry_run: self.query.dry_run()?, unknown_fields })
+        Ok(Writer {
+            manager: self.manager(),
+            dry_run: self.query.dry_run()?,
+            unknown_fields,
+            user: Some(Arc::new(self.user.clone())),
+        })
     }
 
     /// The field manager: named, or the program that calls, or the party.

@@ -1,6 +1,7 @@
 //! From an HTTP request to a verb, and from its outcome to an HTTP answer.
 
 mod call;
+mod calls;
 mod computed;
 mod fixed;
 mod form;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
+use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
 use crate::api::Api;
@@ -22,6 +24,8 @@ use crate::error::ApiError;
 use crate::usage::Traffic;
 use crate::verbs::WatchBody;
 
+pub use calls::Called;
+pub(crate) use calls::Calls;
 pub(crate) use form::Form;
 
 /// A request, received whole.
@@ -34,6 +38,8 @@ pub(crate) struct Request {
     pub(crate) party: Arc<str>,
     /// Who calls, if the connection tells; a token in the request goes before it.
     pub(crate) user: Option<User>,
+    /// The chain of certificates that the connection showed; the caller's own is the first.
+    pub(crate) certificates: Arc<[CertificateDer<'static>]>,
 }
 
 /// An answer.
@@ -84,8 +90,15 @@ pub(crate) struct Server {
 impl Server {
     /// Answers a request. Never fails: what is wrong is said in a Status.
     pub(crate) fn handle(&self, request: &Request) -> Reply {
-        let mut reply = route::route(self, request).unwrap_or_else(|error| Reply::error(&error));
-        reply.warnings = std::mem::take(&mut self.api().warnings);
+        let outcome = route::route(self, request);
+        let served = match &outcome {
+            Ok(reply) => reply.code != 404,
+            Err(error) => !error.is_unserved(),
+        };
+        let mut reply = outcome.unwrap_or_else(|error| Reply::error(&error));
+        let mut api = self.api();
+        api.calls.add(request, served);
+        reply.warnings = std::mem::take(&mut api.warnings);
         reply
     }
 

@@ -7,7 +7,7 @@ use super::fixed::fixed;
 use super::path::{self, Path, ResourcePath};
 use super::query::Query;
 use super::{Reply, Request, Server, protobuf};
-use crate::auth::{Attributes, User};
+use crate::auth::{Attributes, User, impersonated};
 use crate::error::ApiError;
 
 pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiError> {
@@ -15,18 +15,14 @@ pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiErro
     let target = match path::parse(request.uri.path())? {
         Path::Resource(target) => target,
         other => {
-            if !user.is_master() {
-                let verb = request.method.as_str().to_lowercase();
-                let path = Some(request.uri.path().to_owned());
-                server.api().authorise(&user, &Attributes { verb, path, ..Attributes::default() })?;
-            }
+            let verb = request.method.as_str().to_lowercase();
+            let path = Some(request.uri.path().to_owned());
+            permit(server, request, user, || Ok(Attributes { verb, path, ..Attributes::default() }))?;
             return fixed(server, request, other);
         }
     };
     let query = Query::parse(request.uri.query());
-    if !user.is_master() {
-        server.api().authorise(&user, &attributes(request, &target, &query)?)?;
-    }
+    let user = permit(server, request, user, || attributes(request, &target, &query))?;
     let row = server.api().registry.find(&target.group, &target.version, &target.resource);
     let row = row.ok_or_else(ApiError::no_such_path)?;
     if row.namespaced && target.name.is_some() && target.namespace.is_none() {
@@ -36,9 +32,42 @@ pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiErro
     Call { server, request, row, target, query, user }.run()
 }
 
-/// Who calls: by token, or as the connection says, or nobody.
+/// Refuses what the caller, or whom it acts as, may not do; says as whom the request is carried out.
+fn permit(
+    server: &Server,
+    request: &Request,
+    caller: User,
+    wanted: impl FnOnce() -> Result<Attributes, ApiError>,
+) -> Result<User, ApiError> {
+    let acting = impersonated(&request.headers)?;
+    if acting.is_none() && caller.is_master() {
+        return Ok(caller);
+    }
+    let wanted = wanted()?;
+    let api = server.api();
+    let user = match acting {
+        Some(acting) => api.impersonate(&caller, acting, &wanted)?,
+        None => caller,
+    };
+    api.authorise(&user, &wanted)?;
+    Ok(user)
+}
+
+/// Who calls: by certificate, by token, or as the connection says, or nobody.
 fn authenticate(server: &Server, request: &Request) -> Result<User, ApiError> {
     let header = request.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if !request.certificates.is_empty() {
+        let api = server.api();
+        match api.authority().and_then(|authority| Ok(authority.user_of(&request.certificates, api.now())?)) {
+            Ok(user) => return Ok(user),
+            Err(error) if header.is_none() => {
+                tracing::debug!(cluster = %api.cluster, "certificate refused: {error}");
+                return Err(ApiError::unauthorized());
+            }
+            // A token may still tell who it is.
+            Err(_) => {}
+        }
+    }
     match header.and_then(|header| header.strip_prefix("Bearer ")) {
         Some(token) => server.api().user_of_token(token.trim()).ok_or_else(ApiError::unauthorized),
         None if header.is_some() => Err(ApiError::unauthorized()),
@@ -46,9 +75,14 @@ fn authenticate(server: &Server, request: &Request) -> Result<User, ApiError> {
     }
 }
 
-fn attributes(request: &Request, target: &ResourcePath, query: &Query) -> Result<Attributes, ApiError> {
+/// The verb of a request, as roles name it.
+pub(super) fn verb(
+    request: &Request,
+    target: &ResourcePath,
+    query: &Query,
+) -> Result<&'static str, ApiError> {
     let named = target.name.is_some();
-    let verb = match request.method {
+    Ok(match request.method {
         Method::GET | Method::HEAD if named => "get",
         Method::GET | Method::HEAD if query.flag("watch")? => "watch",
         Method::GET | Method::HEAD => "list",
@@ -58,7 +92,11 @@ fn attributes(request: &Request, target: &ResourcePath, query: &Query) -> Result
         Method::DELETE if named => "delete",
         Method::DELETE => "deletecollection",
         _ => return Err(ApiError::method_not_allowed()),
-    };
+    })
+}
+
+fn attributes(request: &Request, target: &ResourcePath, query: &Query) -> Result<Attributes, ApiError> {
+    let verb = verb(request, target, query)?;
     // A namespace is looked at from inside of itself, as far as roles go.
     let own =
         (target.group.is_empty() && target.resource == "namespaces").then(|| target.name.clone()).flatten();

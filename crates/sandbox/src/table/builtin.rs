@@ -1,6 +1,6 @@
 //! The columns of built-in kinds.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Column, age, human, items, number, or_none, pods, text};
@@ -102,6 +102,14 @@ fn layout(row: &Resource) -> &'static [(&'static str, &'static str)] {
             ("Age", "string"),
         ],
         ("coordination.k8s.io", "Lease") => &[("Name", "string"), ("Holder", "string"), ("Age", "string")],
+        ("certificates.k8s.io", "CertificateSigningRequest") => &[
+            ("Name", "string"),
+            ("Age", "string"),
+            ("SignerName", "string"),
+            ("Requestor", "string"),
+            ("RequestedDuration", "string"),
+            ("Condition", "string"),
+        ],
         ("apiextensions.k8s.io" | "rbac.authorization.k8s.io", _) => {
             &[("Name", "string"), ("Created At", "date")]
         }
@@ -195,6 +203,18 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
             ]
         }
         ("coordination.k8s.io", "Lease") => vec![name, json!(text(object, "/spec/holderIdentity")), since],
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            let asked = object.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+            let asked = asked.map(|seconds| human::duration(SignedDuration::from_secs(seconds)));
+            vec![
+                name,
+                since,
+                json!(or_none(text(object, "/spec/signerName"))),
+                json!(text(object, "/spec/username")),
+                json!(asked.unwrap_or_else(|| "<none>".to_owned())),
+                json!(request_state(object)),
+            ]
+        }
         ("apiextensions.k8s.io" | "rbac.authorization.k8s.io", _) => {
             vec![name, json!(text(object, "/metadata/creationTimestamp"))]
         }
@@ -342,4 +362,21 @@ fn job(object: &Value, name: Value, since: Value, now: Timestamp) -> Vec<Value> 
     let mut out = vec![name, json!(status), json!(completions), json!(duration), since];
     out.extend(template(object));
     out
+}
+
+fn request_state(object: &Value) -> String {
+    let has = |kind: &str| items(object, "/status/conditions").any(|found| text(found, "/type") == kind);
+    let mut state = match () {
+        () if has("Denied") => "Denied",
+        () if has("Approved") => "Approved",
+        () => "Pending",
+    }
+    .to_owned();
+    if has("Failed") {
+        state.push_str(",Failed");
+    }
+    if !text(object, "/status/certificate").is_empty() {
+        state.push_str(",Issued");
+    }
+    state
 }

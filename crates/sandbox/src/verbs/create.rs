@@ -35,6 +35,9 @@ impl Api {
         let name = self.choose_name(row, namespace, &object)?;
         object["metadata"]["name"] = json!(name);
         self.check_namespace(row, namespace, &name)?;
+        if kinds::is_csr(row) {
+            kinds::set_requester(&mut object, writer.user.as_deref());
+        }
         self.fill_in(row, &mut object, writer)?;
         // Owned is what was sent and what was filled in by default, not what the server itself adds then.
         let reset = Part::Main.reset(row);
@@ -73,7 +76,8 @@ impl Api {
         self.fill_in_defaults(row, object);
         let name = metadata::text(object, "name").to_owned();
         let causes = self.causes(row, None, object);
-        self.refuse(row, &name, &causes)
+        self.refuse(row, &name, &causes)?;
+        self.check_signer(row, Part::Main, None, object, writer)
     }
 
     pub(super) fn refuse(&self, row: &Resource, name: &str, causes: &[Cause]) -> Result<(), ApiError> {

@@ -153,6 +153,9 @@ impl Api {
                 }
                 self.check_namespace(row, namespace, name)?;
                 let mut object = merged;
+                if crate::kinds::is_csr(row) {
+                    crate::kinds::set_requester(&mut object, writer.user.as_deref());
+                }
                 self.fill_in(row, &mut object, writer)?;
                 crate::kinds::prepare_create(self, row, &mut object, writer.dry_run)?;
                 Ok((self.insert(row, namespace, name, object, writer)?, true))

@@ -20,6 +20,8 @@ pub(crate) enum Part {
     Status,
     /// The finalizers of a namespace's spec.
     Finalize,
+    /// The conditions of a request for a certificate.
+    Approval,
 }
 
 impl Part {
@@ -28,12 +30,16 @@ impl Part {
             Part::Main => "",
             Part::Status => "status",
             Part::Finalize => "finalize",
+            Part::Approval => "approval",
         }
     }
 
     /// Fields which an endpoint does not write, and so nobody comes to own through it.
     pub(super) fn reset(self, row: &Resource) -> &'static [&'static [&'static str]] {
         match self {
+            Part::Main if kinds::is_csr(row) => &[&["spec"], &["status"]],
+            Part::Status if kinds::is_csr(row) => &[&["spec"], &["status", "conditions"]],
+            Part::Approval => &[&["spec"], &["status", "certificate"]],
             Part::Main if row.status => &[&["status"]],
             Part::Main => &[],
             Part::Status if row.custom => &[&["spec"], &["metadata"]],
@@ -130,6 +136,9 @@ impl Api {
             carry(&old, &mut new, field);
         }
         kinds::prepare_update(row, &old, &mut new);
+        if kinds::is_csr(row) {
+            kinds::prepare_csr_update(part, &old, &mut new, &self.time());
+        }
         self.fill_in_defaults(row, &mut new);
         if let Some(generation) = metadata::next_generation(row, &old, &new) {
             new["metadata"]["generation"] = json!(generation);
@@ -137,10 +146,14 @@ impl Api {
         let mut causes = match part {
             Part::Main => self.causes(row, Some(&old), &new),
             Part::Status if row.custom => self.causes(row, Some(&old), &new),
-            Part::Status | Part::Finalize => Vec::new(),
+            Part::Status | Part::Approval if kinds::is_csr(row) => {
+                kinds::validate_csr_update(part, &old, &new)
+            }
+            Part::Status | Part::Approval | Part::Finalize => Vec::new(),
         };
         causes.extend(new_finalizers_while_deleting(&old, &new));
         self.refuse(row, &name, &causes)?;
+        self.check_signer(row, part, Some(&old), &new, writer)?;
         Ok(Prepared { row, live: live.clone(), old, new })
     }
 
@@ -206,12 +219,12 @@ fn isolate(row: &Resource, part: Part, old: &Value, new: &mut Value) {
             if row.status {
                 copy(old, new, "status");
             }
-            // Only `finalize` takes a namespace's finalizers away.
-            if row.is("", "namespaces") {
+            // Only `finalize` takes a namespace's finalizers away; a request for a certificate never changes.
+            if row.is("", "namespaces") || kinds::is_csr(row) {
                 copy(old, new, "spec");
             }
         }
-        Part::Status => {
+        Part::Status | Part::Approval => {
             let status = new.get("status").cloned();
             let sent = new["metadata"].clone();
             *new = old.clone();

@@ -17,8 +17,9 @@ use tokio::task::JoinHandle;
 use crate::api::Api;
 use crate::auth::User;
 use crate::cluster;
+use crate::pki::{self, CertificateError, ClientCertificate};
 use crate::serve::{self, ServeError, Served};
-use crate::server::Server;
+use crate::server::{Called, Calls, Server};
 use crate::store::ObjectKey;
 use crate::usage::{self, Flow, PodUsage, ServedTraffic, Source, Traffic};
 
@@ -225,6 +226,15 @@ impl World {
         self.0.links.stop_faults();
     }
 
+    /// Which verbs on which resources were called in all clusters together, and how often.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Called> {
+        let clusters = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Calls::default();
+        clusters.values().for_each(|(server, _)| all.merge(&server.api().calls));
+        all.list()
+    }
+
     /// What no store may ever show: every violation found, none if all is well.
     #[must_use]
     pub fn check(&self) -> Vec<Violation> {
@@ -260,11 +270,45 @@ impl Cluster {
         kube::Client::new(self.service(party, Some(user)), "default")
     }
 
-    /// Serves this cluster with TLS on `address`; callers there belong to `party` and show a token.
+    /// A client for `party` that shows a certificate (in PEM) and has the key to it, as over TLS: it may do what the
+    /// cluster's roles allow the certificate's user, as long as the certificate holds.
+    pub fn client_with(
+        &self,
+        party: &str,
+        shown: &ClientCertificate,
+    ) -> Result<kube::Client, CertificateError> {
+        let chain = pki::chain(shown)?;
+        Ok(kube::Client::new(self.service(party, None).shown(chain), "default"))
+    }
+
+    /// A certificate for a user and its groups, as an administrator has it from the authority's own hand.
+    pub fn certificate(
+        &self,
+        user: &str,
+        groups: &[&str],
+        life: Duration,
+    ) -> Result<ClientCertificate, CertificateError> {
+        let mut api = self.server.api();
+        let serial = api.new_serial();
+        let authority = api.authority().map_err(|error| CertificateError::Text(error.to_string()))?;
+        let key = self.world.seed.child("certificate").child(&self.name).child(&format!("{serial:?}"));
+        pki::issue(authority, user, groups, (api.now(), life), serial, &key)
+    }
+
+    /// Serves this cluster with TLS on `address`; callers there belong to `party` and show a token or a certificate.
     pub async fn serve(&self, party: &str, address: std::net::SocketAddr) -> Result<Served, ServeError> {
-        let seed = self.world.seed.child("serve").child(&self.name);
-        let token = self.server.api().admin_token();
-        serve::serve(&self.name, address, self.service(party, None), token, &seed).await
+        let identity = {
+            let api = self.server.api();
+            let authority = api.authority().map_err(|error| CertificateError::Text(error.to_string()))?;
+            serve::Identity {
+                cluster: self.name.to_string(),
+                authority: authority.clone(),
+                clock: api.clock.clone(),
+                seed: self.world.seed.child("serve").child(&self.name),
+                token: api.admin_token(),
+            }
+        };
+        serve::serve(address, self.service(party, None), identity).await
     }
 
     fn service(&self, party: &str, user: Option<User>) -> ApiService {
@@ -299,6 +343,12 @@ impl Cluster {
     /// Forgets past events: watches from earlier revisions are told 410 and must list again.
     pub fn compact(&self) {
         self.server.api().store.compact();
+    }
+
+    /// Which verbs on which resources were called here, and how often.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Called> {
+        self.server.api().calls.list()
     }
 
     /// The revision of the last change.

@@ -13,6 +13,7 @@ use http::{HeaderValue, Method, Response, header};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use kube::client::Body as ClientBody;
+use rustls::pki_types::CertificateDer;
 
 use super::Inner;
 use super::fault::{CrashPoint, Fault};
@@ -31,6 +32,8 @@ pub(crate) struct ApiService {
     incarnation: u64,
     /// Who calls if the request does not say; nobody, on a socket.
     user: Option<User>,
+    /// The chain of certificates that the connection showed.
+    certificates: Arc<[CertificateDer<'static>]>,
 }
 
 impl ApiService {
@@ -42,7 +45,12 @@ impl ApiService {
         user: Option<User>,
     ) -> Self {
         let incarnation = world.links.incarnation(party);
-        Self { server, world, cluster, party: party.into(), incarnation, user }
+        Self { server, world, cluster, party: party.into(), incarnation, user, certificates: Arc::default() }
+    }
+
+    /// The same service for a connection that showed a chain of certificates.
+    pub(crate) fn shown(self, certificates: Arc<[CertificateDer<'static>]>) -> Self {
+        Self { certificates, ..self }
     }
 
     fn links(&self) -> &Links {
@@ -64,6 +72,7 @@ impl ApiService {
             body,
             party: self.party.clone(),
             user: self.user.clone(),
+            certificates: self.certificates.clone(),
         };
         let (number, crash) = self.links().count(&self.party);
         let line = format!("{} #{number} {} {}", self.party, request.method, request.uri);

@@ -2,6 +2,7 @@
 
 mod apply;
 mod bad_input;
+mod certificates;
 mod custom;
 mod deletes;
 mod discovery;
@@ -27,6 +28,7 @@ pub fn script() -> Vec<Scenario> {
         subresources::scenarios(),
         custom::scenarios(),
         discovery::scenarios(),
+        certificates::scenarios(),
         bad_input::scenarios(),
     ]
     .into_iter()

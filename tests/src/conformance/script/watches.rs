@@ -5,7 +5,7 @@ use crate::conformance::step::{Scenario, delete, get, merge_patch, post, put, wa
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![history(), initial(), refused(), forms()]
+    vec![history(), initial(), gone(), refused(), forms()]
 }
 
 fn history() -> Scenario {
@@ -38,6 +38,29 @@ fn history() -> Scenario {
             watch(
                 "old form of the path",
                 format!("/api/v1/watch/namespaces/{{ns}}/configmaps?labelSelector=tier&{from}"),
+            ),
+        ],
+    )
+}
+
+/// Versions that are no longer remembered: a client has to list again.
+fn gone() -> Scenario {
+    Scenario::new(
+        "watch-gone",
+        vec![
+            watch("from long ago", maps("?watch=1&timeoutSeconds=1&resourceVersion=1")),
+            watch(
+                "from long ago, by name",
+                secrets("?watch=1&timeoutSeconds=1&resourceVersion=1&fieldSelector=metadata.name%3Dx"),
+            ),
+            watch("from long ago, as a table", maps("?watch=1&timeoutSeconds=1&resourceVersion=1"))
+                .accepts("application/json;as=Table;v=v1;g=meta.k8s.io"),
+            get("list again", maps("?labelSelector=tier")),
+            watch(
+                "and go on",
+                maps(
+                    "?watch=1&timeoutSeconds=1&labelSelector=tier&resourceVersion={list again|/metadata/resourceVersion}",
+                ),
             ),
         ],
     )
