@@ -97,7 +97,7 @@ fn wanted(index: usize, clusters: usize, draw: &mut Draw) -> Wanted {
     placement.locations.dedup();
     let replicas = 1 + u32::try_from(draw.below(4)).unwrap();
     let (mode, weights) = (ReplicasMode::PerLocation, BTreeMap::new());
-    Wanted { shape: shape(index), replicas, mode, weights, placement, bursting: index % 2 == 0 }
+    Wanted { shape: shape(index), replicas, mode, weights, placement, bursting: index.is_multiple_of(2) }
 }
 
 struct Fleet {

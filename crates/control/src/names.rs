@@ -38,3 +38,12 @@ pub const FINISHED_BEFORE_ANNOTATION: &str = "portolan.dev/finished-before";
 
 /// On Jobs in members: a digest of the pod template as it was written in the hub.
 pub const TEMPLATE_ANNOTATION: &str = "portolan.dev/template";
+
+/// On Services in members: whoever measures their traffic tells it in the annotations below.
+pub const TRAFFIC_LABEL: &str = "portolan.dev/traffic";
+
+/// On Services in members: how many requests a second clients of that cluster send to the service, such as `12.5`.
+pub const TRAFFIC_ANNOTATION: &str = "portolan.dev/requests-per-second";
+
+/// On Services in members: when the traffic was measured, as RFC 3339 writes it.
+pub const TRAFFIC_TIME_ANNOTATION: &str = "portolan.dev/traffic-measured-at";

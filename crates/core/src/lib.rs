@@ -5,4 +5,5 @@
 
 pub mod capacity;
 pub mod jobs;
+pub mod latency;
 pub mod placement;

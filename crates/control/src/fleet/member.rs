@@ -2,9 +2,10 @@
 
 use super::facts::is_open;
 use super::reach::probe;
-use super::{DeploymentFacts, JobFacts, Mark, Reach, ServiceFacts, SliceFacts};
+use super::traffic::Told;
+use super::{DeploymentFacts, JobFacts, Mark, Reach, ServiceFacts, SliceFacts, Traffic};
 use crate::capacity::{ClusterFeed, Ledger, Listed};
-use crate::names::{HUB_LABEL, WORKLOAD_LABEL};
+use crate::names::{HUB_LABEL, TRAFFIC_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
@@ -30,6 +31,8 @@ pub enum Touched {
     Room,
     /// It fell silent, or answers again.
     Reach,
+    /// The traffic of services in this namespace.
+    Traffic(String),
 }
 
 /// A cluster of the fleet, watched for as long as this is kept.
@@ -48,6 +51,8 @@ pub struct Member {
     pub jobs: Index<JobFacts>,
     /// Its namespaces, and whether each lets workloads in.
     pub namespaces: Index<bool>,
+    /// The traffic of its services.
+    pub traffic: Traffic,
     /// Whether it answers.
     pub reach: Reach,
     listed: Listed,
@@ -69,7 +74,7 @@ impl Member {
     ) -> Self {
         let (deployments, namespaces) = (Index::<DeploymentFacts>::default(), Index::default());
         let room = ledger.open(name);
-        let reach = Reach::default();
+        let (reach, traffic) = (Reach::default(), Traffic::default());
         let mut tasks = JoinSet::new();
         let opened = {
             let touched = touched.clone();
@@ -98,6 +103,16 @@ impl Member {
             namespaces.clone(),
             opened,
             seed.child("namespaces"),
+        ));
+        let (heard, busy) = (traffic.clone(), touched.clone());
+        tasks.spawn(follow(
+            Api::<Service>::all(client.clone()),
+            all().labels(TRAFFIC_LABEL),
+            |service| Told::of(&service),
+            move |change| {
+                heard.take(change).into_iter().for_each(|namespace| busy(Touched::Traffic(namespace)))
+            },
+            seed.child("traffic"),
         ));
         let owners = Owners::new(deployments.clone(), touched.clone());
         tasks.spawn(feed(
@@ -148,6 +163,7 @@ impl Member {
             slices,
             jobs,
             namespaces,
+            traffic,
             reach,
             listed,
             _room: room,

@@ -1,5 +1,7 @@
 //! From ForeignClusters to members, and back into their status.
 
+use super::observed::Observed;
+use super::sights::{Sight, hub_name, matters, sights};
 use super::{Connect, Hub, Member, Touched};
 use crate::capacity::Ledger;
 use crate::names::FIELD_MANAGER;
@@ -8,10 +10,14 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
-use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, call, feed, work};
+use portolan_runtime::{CallError, Change, Clock, Index, Key, Next, Queue, Seed, call, follow, work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// How often the numbers of a cluster are looked at; they are written if they say anything new.
+const NUMBERS_EVERY: Duration = Duration::from_secs(10);
 
 /// The fleet as it is known: ForeignClusters and the members they stand for.
 #[derive(Clone, Default)]
@@ -20,6 +26,7 @@ pub struct Fleet {
     pub clusters: Index<ForeignCluster>,
     /// The room in its members, and what workloads hold there.
     pub ledger: Ledger,
+    sights: Arc<RwLock<BTreeMap<String, Sight>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
 }
@@ -39,6 +46,21 @@ impl Fleet {
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
             .map(|each| Arc::clone(&each.member))
+    }
+
+    /// What placement sees of a ForeignCluster.
+    #[must_use]
+    pub fn sight(&self, cluster: &ForeignCluster) -> Sight {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let seen = self.sights.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        // One that came this moment is looked at by itself.
+        seen.or_else(|| sights(std::iter::once(cluster)).remove(name)).unwrap_or_default()
+    }
+
+    fn look(&self) {
+        let all = self.clusters.all();
+        let seen = sights(all.iter().map(|(_, cluster)| cluster.as_ref()));
+        *self.sights.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
     /// Whether a connection to this cluster was tried and could not be made.
@@ -80,15 +102,27 @@ pub async fn keep(
 ) {
     let queue = Queue::<String>::new(seed.child("clusters"));
     let mut tasks = JoinSet::new();
-    let (changed, told) = (queue.clone(), touched.clone());
-    tasks.spawn(feed(
+    let (changed, told, known) = (queue.clone(), touched.clone(), fleet.clone());
+    tasks.spawn(follow(
         Api::<ForeignCluster>::all(hub.client.clone()),
         watcher::Config::default(),
         |cluster| cluster,
-        fleet.clusters.clone(),
-        move |key| {
-            changed.add(key.name.clone());
-            told(&key.name, Touched::Reach);
+        move |change| {
+            // Numbers in the status of a ForeignCluster change all the time; they are no news to workloads.
+            let news = match &change {
+                Change::Set(key, cluster) => matters(known.clusters.get(key).as_deref(), cluster),
+                Change::Gone(_) | Change::Listed(_) => true,
+            };
+            let keys = known.clusters.take(change);
+            if news {
+                known.look();
+            }
+            for key in keys {
+                changed.add(key.name.clone());
+                if news {
+                    told(&key.name, Touched::Reach);
+                }
+            }
         },
         seed.child("foreignclusters"),
     ));
@@ -126,14 +160,14 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
                     self.fleet.cannot_join(&name);
                     (self.touched)(&name, Touched::Reach);
                     let message = portolan_runtime::chain(&error);
-                    self.report(&cluster, &[refused(message)], None).await?;
+                    self.report(&cluster, &[refused(message)], &Observed::default()).await?;
                     // What is wrong may be mended without the ForeignCluster changing: a Secret that appears, say.
-                    return Ok(Next::After(std::time::Duration::from_secs(10)));
+                    return Ok(Next::After(Duration::from_secs(10)));
                 }
             },
         };
-        self.report(&cluster, &findings(&member), member.reach.version()).await?;
-        Ok(Next::Done)
+        self.report(&cluster, &findings(&member), &self.observed(&member)).await?;
+        Ok(Next::After(NUMBERS_EVERY))
     }
 
     fn watch(&self, name: &str, client: Client) -> Member {
@@ -155,18 +189,24 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         )
     }
 
+    fn observed(&self, member: &Member) -> Observed {
+        let hub = hub_name(self.fleet.clusters.all().iter().map(|(_, cluster)| cluster.as_ref()));
+        let known = member.reach.answers() && member.known();
+        let summary = self.fleet.ledger.transact(|book| book.summary(&member.name)).filter(|_| known);
+        let round_trip = (member.name != hub).then(|| (hub, member.reach.round_trip()));
+        Observed { version: member.reach.version(), summary, round_trip }
+    }
+
     async fn report(
         &self,
         cluster: &ForeignCluster,
         findings: &[Finding],
-        version: Option<String>,
+        observed: &Observed,
     ) -> Result<(), CallError> {
         let before = cluster.status.clone().unwrap_or_default();
-        let mut status = ForeignClusterStatus {
-            observed_generation: cluster.metadata.generation,
-            kubernetes_version: version.or(before.kubernetes_version.clone()),
-            ..before.clone()
-        };
+        let mut status =
+            ForeignClusterStatus { observed_generation: cluster.metadata.generation, ..before.clone() };
+        observed.tell(&mut status, &self.clock.time());
         let now = self.clock.time().0;
         for finding in findings {
             conditions::set(&mut status.conditions, finding.clone(), cluster.metadata.generation, now);

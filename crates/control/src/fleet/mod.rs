@@ -11,8 +11,11 @@ mod job;
 mod mark;
 mod member;
 mod membership;
+mod observed;
 mod reach;
 mod service;
+mod sights;
+mod traffic;
 
 pub use connect::{Connect, ConnectError, Credentials};
 pub use facts::DeploymentFacts;
@@ -23,3 +26,5 @@ pub use member::{Member, Touched};
 pub use membership::{Fleet, keep};
 pub use reach::{Reach, SILENT_AFTER};
 pub use service::{ServiceFacts, SliceFacts};
+pub use sights::{HUB, Sight};
+pub use traffic::Traffic;

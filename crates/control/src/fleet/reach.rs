@@ -2,6 +2,7 @@
 
 use crate::fleet::Touched;
 use kube::Client;
+use portolan_core::latency::RoundTrip;
 use portolan_runtime::Clock;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub struct Reach(Arc<RwLock<State>>);
 struct State {
     version: Option<String>,
     silent: Option<String>,
+    round_trip: RoundTrip,
 }
 
 impl Reach {
@@ -43,8 +45,18 @@ impl Reach {
         self.read().silent
     }
 
+    /// How long a request takes to the member and back, once that was measured.
+    #[must_use]
+    pub fn round_trip(&self) -> RoundTrip {
+        self.read().round_trip
+    }
+
     fn read(&self) -> State {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn measure(&self, time: Duration) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).round_trip.measure(time);
     }
 
     /// Takes what was found; answers whether that is news.
@@ -52,18 +64,25 @@ impl Reach {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let news =
             state.silent.is_some() != silent.is_some() || (state.version.is_none() && version.is_some());
-        *state = State { version: version.or(state.version.take()), silent };
+        state.version = version.or(state.version.take());
+        state.silent = silent;
         news
     }
 }
 
-/// Asks the member for its version for ever, and tells when it falls silent or answers again.
+/// Asks the member for its version for ever, and tells when it falls silent or answers again. The answers measure the
+/// round-trip time; the first one after a failure does not, since a connection is made for it.
 pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched), clock: Clock) {
     let mut heard = Instant::now();
+    let mut warm = false;
     loop {
+        let asked = Instant::now();
         let problem = match tokio::time::timeout(PROBE_LIMIT, client.apiserver_version()).await {
             Ok(Ok(info)) => {
                 heard = Instant::now();
+                if std::mem::replace(&mut warm, true) {
+                    reach.measure(heard - asked);
+                }
                 if reach.set(Some(info.git_version), None) {
                     touched(Touched::Reach);
                 }
@@ -72,6 +91,7 @@ pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched
             Ok(Err(error)) => Some(portolan_runtime::chain(&error)),
             Err(_) => Some(format!("no answer within {} s", PROBE_LIMIT.as_secs())),
         };
+        warm = problem.is_none();
         if let Some(problem) = problem.filter(|_| heard.elapsed() >= SILENT_AFTER)
             && reach.set(None, Some(problem.clone()))
         {

@@ -173,7 +173,7 @@ impl Wake {
                     self.queue.add(key.clone());
                 }
             }),
-            Touched::Workload(_) | Touched::Service(_) | Touched::Room => {}
+            Touched::Workload(_) | Touched::Service(_) | Touched::Room | Touched::Traffic(_) => {}
         }
     }
 }

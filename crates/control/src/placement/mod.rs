@@ -44,10 +44,11 @@ use claim::Claims;
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterDeployment;
-use portolan_api::placement::PlacementState;
+use portolan_api::placement::{PlacementPolicy, PlacementState};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
 use reconcile::Memory;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -133,18 +134,19 @@ struct Controller {
 pub(crate) struct Workload {
     pub(crate) object: MultiClusterDeployment,
     shape: Result<Shape, String>,
+    /// The labels of its pods.
+    labels: BTreeMap<String, String>,
 }
 
 impl Workload {
     fn of(object: MultiClusterDeployment) -> Self {
-        let shape = match object.spec.template.to_typed() {
-            Ok(template) => {
-                let shape = PodShape::of_template(&template).map(Shape::from);
-                shape.map_err(|error: ShapeError| error.to_string())
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        Self { object, shape }
+        let template = object.spec.template.to_typed().map_err(|error| error.to_string());
+        let labels = template.as_ref().ok().and_then(|template| template.metadata.as_ref()?.labels.clone());
+        let shape = template.and_then(|template| {
+            let shape = PodShape::of_template(&template).map(Shape::from);
+            shape.map_err(|error: ShapeError| error.to_string())
+        });
+        Self { object, shape, labels: labels.unwrap_or_default() }
     }
 
     fn uid(&self) -> &str {
@@ -208,6 +210,12 @@ impl Wake {
                 }
             }),
             Touched::Service(_) | Touched::Job(_) => {}
+            Touched::Traffic(namespace) => self.workloads.for_each(|key, workload| {
+                let policy = workload.object.spec.placement.effective_policy();
+                if policy == PlacementPolicy::TrafficAware && key.namespace == *namespace {
+                    self.queue.add_after(key.clone(), ROOM_SETTLES);
+                }
+            }),
             Touched::Reach => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() || workload.held().any(|(name, _)| name == cluster) {
                     self.queue.add(key.clone());

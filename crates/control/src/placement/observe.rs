@@ -2,15 +2,15 @@
 
 use super::{Controller, Workload};
 use crate::capacity::Book;
-use crate::fleet::{DeploymentFacts, Fleet, Member};
+use crate::fleet::{DeploymentFacts, Fleet, Member, Sight};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
+use portolan_api::placement::PlacementPolicy;
 use portolan_core::capacity::View;
 use portolan_core::placement::{Candidate, Refusal, Wanted};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A cluster, as one workload sees it.
 pub(super) struct Seen {
@@ -59,8 +59,17 @@ impl Controller {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
         };
-        let candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
+        let mut candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
+        candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
         Some(Seen { candidate, member, copy, answers })
+    }
+
+    /// The traffic that the workload's part of its services receives in a member, if the policy asks for it.
+    fn traffic(&self, key: &Key, workload: &Workload, member: &Member) -> Option<u64> {
+        if workload.object.spec.placement.effective_policy() != PlacementPolicy::TrafficAware {
+            return None;
+        }
+        member.traffic.of(&key.namespace, &workload.labels, self.clock.now())
     }
 }
 
@@ -73,30 +82,21 @@ pub(crate) fn candidate(
     namespace: &str,
     view: View,
 ) -> Candidate {
-    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let Sight { name, labels, taints, rtt, from_hub } = fleet.sight(cluster);
     Candidate {
+        name,
         closed: closed(cluster, member, silence, namespace),
-        labels: cluster.metadata.labels.clone().unwrap_or_default().into(),
-        taints: cluster.spec.taints.clone().into(),
-        rtt: latencies(fleet, &name, cluster).into(),
+        labels,
+        taints,
+        rtt,
+        from_hub,
+        traffic: None,
         cloud: cluster.spec.cloud,
         room: view.room,
         settled: view.settled,
         held: view.held,
         lost: false,
-        name: name.into(),
     }
-}
-
-/// The round-trip times from a cluster to the others, as either side of each pair gives them.
-fn latencies(fleet: &Fleet, name: &str, cluster: &ForeignCluster) -> BTreeMap<String, Duration> {
-    let mut latencies = BTreeMap::new();
-    fleet.clusters.for_each(|other, foreign| {
-        let back = foreign.spec.latencies.iter().find(|each| each.to == name);
-        latencies.extend(back.map(|each| (other.name.clone(), each.rtt.0)));
-    });
-    latencies.extend(cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0)));
-    latencies
 }
 
 /// Why nothing new may go to the cluster, whatever room it has.

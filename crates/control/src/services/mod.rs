@@ -107,7 +107,7 @@ impl Wake {
                     self.queue.add(key.clone());
                 }
             }),
-            Touched::Workload(_) | Touched::Job(_) | Touched::Room => {}
+            Touched::Workload(_) | Touched::Job(_) | Touched::Room | Touched::Traffic(_) => {}
         }
     }
 

@@ -29,8 +29,13 @@ pub struct Candidate {
     pub lost: bool,
     /// Round-trip times to other clusters, where they are known.
     pub rtt: Arc<BTreeMap<String, Duration>>,
+    /// The round-trip time to the hub, where it is known. Two clusters whose distance is not known are no farther apart
+    /// than both ways through the hub.
+    pub from_hub: Option<Duration>,
     /// Whether it was made in a cloud and is used last.
     pub cloud: bool,
+    /// The traffic that the application receives there, in thousandths of a request per second; nothing if nobody tells.
+    pub traffic: Option<u64>,
 }
 
 /// The reason of a cluster that workloads are moved away from.
@@ -62,13 +67,13 @@ pub enum Standing {
 }
 
 impl Candidate {
-    /// Filters: can this cluster take the workload, and how much of it?
+    /// Filters: can this cluster take the workload, and how much of it? The other clusters tell how far away they are.
     #[must_use]
-    pub fn stands(&self, wanted: &Wanted) -> Standing {
+    pub fn stands(&self, wanted: &Wanted, all: &[Candidate]) -> Standing {
         if let Some(closed) = &self.closed {
             return Standing::Closed(closed.clone());
         }
-        if let Some(refusal) = self.refuses(wanted) {
+        if let Some(refusal) = self.refuses(wanted, all) {
             return match refusal.reason {
                 EVICTED => Standing::Leaving(refusal),
                 _ => Standing::Closed(refusal),
@@ -77,7 +82,14 @@ impl Candidate {
         Standing::Open { fits: self.settled.saturating_add(self.room.fits), room: self.room }
     }
 
-    fn refuses(&self, wanted: &Wanted) -> Option<Refusal> {
+    /// The round-trip time to another cluster: as one of them knows it, or both ways through the hub.
+    #[must_use]
+    pub fn round_trip(&self, other: &Candidate) -> Option<Duration> {
+        let known = self.rtt.get(&*other.name).or_else(|| other.rtt.get(&*self.name));
+        known.copied().or_else(|| Some(self.from_hub? + other.from_hub?))
+    }
+
+    fn refuses(&self, wanted: &Wanted, all: &[Candidate]) -> Option<Refusal> {
         let placement = &wanted.placement;
         if !wanted.selects(&self.labels) {
             return Some(Refusal {
@@ -89,8 +101,10 @@ impl Candidate {
             && *bound.from != *self.name
         {
             let (from, most) = (&bound.from, bound.rtt.0);
-            match self.rtt.get(from) {
-                Some(rtt) if *rtt <= most => {}
+            let other = all.iter().find(|each| *each.name == **from);
+            let known = self.rtt.get(from).copied();
+            match known.or_else(|| other.and_then(|other| self.round_trip(other))) {
+                Some(rtt) if rtt <= most => {}
                 Some(rtt) => {
                     let message =
                         format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");

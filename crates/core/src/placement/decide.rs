@@ -84,7 +84,7 @@ pub(super) struct Field<'a>(Vec<(&'a Candidate, Standing)>);
 
 impl<'a> Field<'a> {
     fn of(wanted: &Wanted, candidates: &'a [Candidate]) -> Self {
-        let mut all: Vec<_> = candidates.iter().map(|each| (each, each.stands(wanted))).collect();
+        let mut all: Vec<_> = candidates.iter().map(|each| (each, each.stands(wanted, candidates))).collect();
         all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         Self(all)
     }
@@ -109,11 +109,10 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The round-trip time between two clusters, by whichever of them knows it.
+    /// The round-trip time between two clusters, as far as it is known.
     pub(super) fn rtt(&self, one: &str, other: &str) -> Option<Duration> {
-        let known =
-            |from: &str, to: &str| self.get(from).and_then(|(candidate, _)| candidate.rtt.get(to).copied());
-        known(one, other).or_else(|| known(other, one))
+        let ((one, _), (other, _)) = (self.get(one)?, self.get(other)?);
+        one.round_trip(other)
     }
 }
 

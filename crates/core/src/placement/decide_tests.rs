@@ -268,10 +268,50 @@ fn chosen_clusters_are_spread_over_regions() {
     assert_eq!(decide(&spread, &fleet).unwrap().pending, 0);
 }
 
+fn busy(name: &str, traffic: u64) -> Candidate {
+    Candidate { traffic: Some(traffic * 1000), ..cluster(name, 9) }
+}
+
+#[test]
+fn replicas_go_where_most_traffic_is_received() {
+    let by_traffic = |locations| by_policy(2, PlacementPolicy::TrafficAware, locations);
+    let fleet = [busy("a", 5), busy("b", 50), busy("c", 20), cluster("d", 90)];
+    assert_eq!(counts(&decide(&by_traffic(1), &fleet).unwrap()), [("b", 2)]);
+    assert_eq!(counts(&decide(&by_traffic(2), &fleet).unwrap()), [("b", 2), ("c", 2)]);
+    let full = [busy("a", 5), Candidate { room: Room::default(), ..busy("b", 50) }, busy("c", 20)];
+    assert_eq!(counts(&decide(&by_traffic(1), &full).unwrap()), [("c", 2)], "no room comes before traffic");
+    let silent_ones = [cluster("a", 9), cluster("b", 9)];
+    let refused = decide(&by_traffic(1), &silent_ones).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("placement policy traffic-aware is not available: no cluster tells"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn traffic_that_moves_is_followed_but_not_back_and_forth() {
+    let by_traffic = by_policy(2, PlacementPolicy::TrafficAware, 1);
+    let at = |held: u64, other: u64| {
+        let fleet = [Candidate { held: 2, settled: 2, ..busy("a", held) }, busy("b", other)];
+        counts(&decide(&by_traffic, &fleet).unwrap())[0].0.to_owned()
+    };
+    assert_eq!(at(10, 10), "a");
+    assert_eq!(at(10, 15), "a", "half as much again is not enough");
+    assert_eq!(at(10, 16), "b");
+    assert_eq!(at(0, 0), "a");
+    assert_eq!(at(0, 1), "b");
+    let gone = [silent(busy("a", 0), 2), busy("b", 50)];
+    assert_eq!(
+        counts(&decide(&by_traffic, &gone).unwrap()),
+        [("a", 2)],
+        "what a silent cluster holds is not moved"
+    );
+}
+
 prop_compose! {
-    fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2)), 0..8)) -> Vec<Candidate> {
-        let candidate = |(index, (size, held, gone)): (usize, (i64, u32, bool))| {
-            let candidate = Candidate { held, ..cluster(&format!("c{index}"), size) };
+    fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2), 0u64..50), 0..8)) -> Vec<Candidate> {
+        let candidate = |(index, (size, held, gone, traffic)): (usize, (i64, u32, bool, u64))| {
+            let candidate = Candidate { held, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
             if gone { silent(candidate, held) } else { candidate }
         };
         sizes.into_iter().enumerate().map(candidate).collect()
@@ -279,10 +319,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..3, locations in 1i32..5, overflow in 0..3) -> Wanted {
+    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..4, locations in 1i32..5, overflow in 0..3) -> Wanted {
         let mut wanted = match policy {
             0 => wanted(replicas, &(0..locations).map(|i| ["c0", "c1", "c2", "c3", "c9"][i as usize]).collect::<Vec<_>>()),
             1 => by_policy(replicas, PlacementPolicy::WorstFit, locations),
+            2 => by_policy(replicas, PlacementPolicy::TrafficAware, locations),
             _ => by_policy(replicas, PlacementPolicy::BestFit, locations),
         };
         wanted.mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
@@ -322,7 +363,7 @@ proptest! {
         prop_assert_eq!(placed + decision.pending, asked);
         for candidate in &fleet {
             let replicas = decision.placed.get(&*candidate.name).map_or(0, |placed| placed.replicas);
-            match candidate.stands(&wanted) {
+            match candidate.stands(&wanted, &fleet) {
                 Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
                 Standing::Closed(_) | Standing::Leaving(_) => prop_assert!(replicas <= candidate.held),
             }

@@ -7,10 +7,13 @@ use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable}
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// A tenth of a request per second moves nothing.
+const LITTLE_TRAFFIC: u64 = 100;
+
 /// The clusters in the order of the policy, as many as there are locations.
 ///
-/// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere.
-/// Clusters of the cloud come last. Between, those that can hold all replicas of a location come first.
+/// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
+/// traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all replicas of a location come first.
 pub(super) fn prioritise(
     policy: PlacementPolicy,
     wanted: &Wanted,
@@ -39,13 +42,41 @@ pub(super) fn prioritise(
                 (class(candidate, *fits), rooms(room), &*candidate.name)
             });
         }
-        PlacementPolicy::TrafficAware | PlacementPolicy::ClusterAffinity => {
-            let missing = "no traffic is measured yet; use worst-fit, best-fit or locations";
-            return Err(Undecided::PolicyUnavailable { policy, missing });
+        PlacementPolicy::TrafficAware => {
+            let told = field.iter().any(|(candidate, _)| candidate.traffic.is_some());
+            if !told && field.iter().next().is_some() {
+                let missing = "no cluster tells the traffic of a service that selects its pods; measure it there, or \
+                               use worst-fit, best-fit or locations";
+                return Err(Undecided::PolicyUnavailable { policy, missing });
+            }
+            ranked.sort_by_key(|(candidate, fits, room)| {
+                let kept = candidate.held > 0
+                    && matches!(field.get(&candidate.name), Some((_, Standing::Closed(_))));
+                let enough = (candidate.cloud, Reverse(*fits >= wanted.replicas));
+                (
+                    Reverse(kept),
+                    enough,
+                    Reverse(attraction(candidate)),
+                    Reverse(rooms(room)),
+                    &*candidate.name,
+                )
+            });
         }
+        PlacementPolicy::ClusterAffinity => {}
     }
     let ranked: Vec<&Candidate> = ranked.into_iter().map(|(candidate, ..)| candidate).collect();
     Ok(choose(&ranked, &wanted.placement.spread, wanted.placement.effective_locations()))
+}
+
+/// How strongly traffic draws replicas to a cluster. One that holds replicas keeps them until another one receives half as
+/// much again, so that nothing moves back and forth; who does not tell counts as without traffic.
+fn attraction(candidate: &Candidate) -> u64 {
+    let traffic = candidate.traffic.unwrap_or(0);
+    if candidate.held > 0 {
+        traffic.saturating_add(traffic / 2).saturating_add(LITTLE_TRAFFIC)
+    } else {
+        traffic
+    }
 }
 
 /// Takes clusters in order, keeping the spread: first so that every constraint holds, then, if there are not enough, so

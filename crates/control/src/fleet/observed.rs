@@ -1,0 +1,86 @@
+//! The numbers of a member, as its ForeignCluster's status tells them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use portolan_api::foreigncluster::{ForeignClusterStatus, Latency, LatencySource, NodeCount};
+use portolan_core::capacity::ClusterSummary;
+use portolan_core::latency::RoundTrip;
+use std::time::Duration;
+
+/// What was observed of a member.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observed {
+    /// Its version of Kubernetes.
+    pub(super) version: Option<String>,
+    /// Its room, once all of it is known.
+    pub(super) summary: Option<ClusterSummary>,
+    /// What the hub is called, and how far away it is.
+    pub(super) round_trip: Option<(String, RoundTrip)>,
+}
+
+impl Observed {
+    /// Writes what is known into a status; what is not known stays as it was last told.
+    pub(super) fn tell(&self, status: &mut ForeignClusterStatus, now: &Time) {
+        if let Some(version) = &self.version {
+            status.kubernetes_version = Some(version.clone());
+        }
+        if let Some(summary) = &self.summary {
+            let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+            status.nodes = Some(NodeCount { total: count(summary.nodes), ready: count(summary.ready) });
+            status.capacity = summary.capacity.quantities();
+            status.allocated = summary.allocated.quantities();
+            status.available = summary.available.quantities();
+            status.pending_pods = Some(count(summary.pending_pods));
+        }
+        let Some((hub, round_trip)) = &self.round_trip else { return };
+        let Some(time) = round_trip.time() else { return };
+        let told = status.latencies.iter().find(|each| each.to == *hub).map(|each| each.rtt.0);
+        if !RoundTrip::is_news(told, time) {
+            return;
+        }
+        status.latencies.retain(|each| each.to != *hub);
+        status.latencies.push(Latency {
+            to: hub.clone(),
+            rtt: whole(time),
+            deviation: Some(whole(round_trip.deviation())),
+            source: LatencySource::Measured,
+            measured_at: Some(now.clone()),
+        });
+        status.latencies.sort_by(|one, other| one.to.cmp(&other.to));
+    }
+}
+
+/// Whole hundredths of a millisecond: more is noise.
+fn whole(time: Duration) -> portolan_api::Duration {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    portolan_api::Duration::from_micros((micros + 5) / 10 * 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Observed {
+        let mut round_trip = RoundTrip::default();
+        round_trip.measure(Duration::from_millis(milliseconds));
+        Observed { round_trip: Some(("hub".into(), round_trip)), ..Observed::default() }
+    }
+
+    #[test]
+    fn a_round_trip_time_is_told_again_only_when_it_has_changed_noticeably() {
+        let time = |seconds| Time(jiff_time(seconds));
+        let mut status = ForeignClusterStatus::default();
+        at(20).tell(&mut status, &time(1));
+        let told = status.clone();
+        assert_eq!(told.latencies[0].rtt, portolan_api::Duration::from_millis(20));
+        at(22).tell(&mut status, &time(2));
+        assert_eq!(status, told, "a tenth more is no news");
+        at(40).tell(&mut status, &time(3));
+        assert_eq!(status.latencies.len(), 1);
+        assert_eq!(status.latencies[0].rtt, portolan_api::Duration::from_millis(40));
+        assert_eq!(status.latencies[0].measured_at, Some(time(3)));
+    }
+
+    fn jiff_time(seconds: i64) -> k8s_openapi::jiff::Timestamp {
+        k8s_openapi::jiff::Timestamp::from_second(seconds).unwrap()
+    }
+}

@@ -1,0 +1,85 @@
+//! What placement sees of each ForeignCluster, made once for all decisions.
+
+use portolan_api::ForeignCluster;
+use portolan_api::placement::ClusterTaint;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name by which the hub is told in round-trip times, unless it is a member of its own fleet.
+pub const HUB: &str = "hub";
+
+/// What does not depend on the workload that is placed.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The name of the ForeignCluster.
+    pub name: Arc<str>,
+    /// Its labels.
+    pub labels: Arc<BTreeMap<String, String>>,
+    /// Its taints.
+    pub taints: Arc<[ClusterTaint]>,
+    /// Round-trip times to other clusters, as either side of each pair gives them. What a spec says goes before what was
+    /// measured.
+    pub rtt: Arc<BTreeMap<String, Duration>>,
+    /// The round-trip time to the hub, if it is known.
+    pub from_hub: Option<Duration>,
+}
+
+/// Whether something has changed that a decision could depend on.
+pub(super) fn matters(before: Option<&ForeignCluster>, after: &ForeignCluster) -> bool {
+    let latencies = |cluster: &ForeignCluster| {
+        let measured = cluster.status.iter().flat_map(|status| &status.latencies);
+        measured.map(|each| (each.to.clone(), each.rtt)).collect::<Vec<_>>()
+    };
+    before.is_none_or(|before| {
+        before.spec != after.spec
+            || before.metadata.labels != after.metadata.labels
+            || before.metadata.uid != after.metadata.uid
+            || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
+            || latencies(before) != latencies(after)
+    })
+}
+
+/// Looks at all ForeignClusters.
+pub(super) fn sights<'a>(
+    clusters: impl Iterator<Item = &'a ForeignCluster> + Clone,
+) -> BTreeMap<String, Sight> {
+    let name = |cluster: &ForeignCluster| cluster.metadata.name.clone().unwrap_or_default();
+    let mut rtt: BTreeMap<String, BTreeMap<String, Duration>> = BTreeMap::new();
+    let mut tell = |from: &str, to: &str, time: Duration| {
+        rtt.entry(from.to_owned()).or_default().insert(to.to_owned(), time);
+        rtt.entry(to.to_owned()).or_default().insert(from.to_owned(), time);
+    };
+    for cluster in clusters.clone() {
+        for measured in cluster.status.iter().flat_map(|status| &status.latencies) {
+            tell(&name(cluster), &measured.to, measured.rtt.0);
+        }
+    }
+    for cluster in clusters.clone() {
+        for given in &cluster.spec.latencies {
+            tell(&name(cluster), &given.to, given.rtt.0);
+        }
+    }
+    let hub = hub_name(clusters.clone());
+    let sight = |cluster: &ForeignCluster| {
+        let name = name(cluster);
+        let rtt = rtt.get(&name).cloned().unwrap_or_default();
+        let from_hub = if name == hub { Some(Duration::ZERO) } else { rtt.get(&hub).copied() };
+        let sight = Sight {
+            name: name.as_str().into(),
+            labels: cluster.metadata.labels.clone().unwrap_or_default().into(),
+            taints: cluster.spec.taints.clone().into(),
+            rtt: rtt.into(),
+            from_hub,
+        };
+        (name, sight)
+    };
+    clusters.map(sight).collect()
+}
+
+/// What the hub is called in round-trip times: the name of its own ForeignCluster, if it has one.
+pub(super) fn hub_name<'a>(mut clusters: impl Iterator<Item = &'a ForeignCluster>) -> String {
+    let local =
+        clusters.find(|cluster| cluster.spec.type_ == portolan_api::foreigncluster::ClusterType::Local);
+    local.and_then(|cluster| cluster.metadata.name.clone()).unwrap_or_else(|| HUB.to_owned())
+}
