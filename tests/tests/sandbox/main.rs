@@ -10,6 +10,7 @@ mod peering;
 mod placement;
 mod sequences;
 mod services;
+mod signals;
 mod silence;
 mod stage;
 mod template;

@@ -83,6 +83,7 @@ fn a_cluster_that_is_opened_anew_forgets_its_nodes_and_keeps_its_reservations() 
     new.nodes(Change::Set(Key::cluster("n"), node("n", 5)));
     drop(old);
     assert_eq!(fits(&ledger, "ub"), 2);
+    new.nodes(Change::Listed(BTreeMap::from([(Key::cluster("n"), node("n", 5))])));
     assert!(!new.listed().all());
     new.pods(Change::<PodFacts>::Listed(BTreeMap::new()));
     assert!(new.listed().all());

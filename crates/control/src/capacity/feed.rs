@@ -57,21 +57,29 @@ impl ClusterFeed {
 
     /// Takes a change of nodes.
     pub fn nodes(&self, change: Change<NodeFacts>) {
+        let listed = matches!(change, Change::Listed(_));
         self.tell(|index| match change {
             Change::Set(_, node) => index.set_node(node),
             Change::Gone(key) => index.remove_node(&key.name),
             Change::Listed(all) => {
                 let known = index.node_names().filter(|name| !all.contains_key(&Key::cluster(name)));
                 let gone: Vec<String> = known.map(str::to_owned).collect();
-                gone.iter().for_each(|name| _ = index.remove_node(name));
-                all.into_values().fold(false, |freed, node| index.set_node(node) || freed)
+                let mut freed = false;
+                for name in &gone {
+                    freed |= index.remove_node(name);
+                }
+                for node in all.into_values() {
+                    freed |= index.set_node(node);
+                }
+                freed
             }
         });
-        self.listed.0[0].fetch_or(true, Ordering::AcqRel);
+        self.listed.0[0].fetch_or(listed, Ordering::AcqRel);
     }
 
     /// Takes a change of pods.
     pub fn pods(&self, change: Change<PodFacts>) {
+        let listed = matches!(change, Change::Listed(_));
         self.tell(|index| match change {
             Change::Set(key, pod) => index.set_pod(&key.to_string(), pod),
             Change::Gone(key) => index.remove_pod(&key.to_string()),
@@ -79,11 +87,17 @@ impl ClusterFeed {
                 let listed: BTreeSet<String> = all.keys().map(ToString::to_string).collect();
                 let known = index.pod_keys().filter(|key| !listed.contains(*key));
                 let gone: Vec<String> = known.map(str::to_owned).collect();
-                let freed = gone.iter().fold(false, |freed, key| index.remove_pod(key) || freed);
-                all.into_iter().fold(freed, |freed, (key, pod)| index.set_pod(&key.to_string(), pod) || freed)
+                let mut freed = false;
+                for key in &gone {
+                    freed |= index.remove_pod(key);
+                }
+                for (key, pod) in all {
+                    freed |= index.set_pod(&key.to_string(), pod);
+                }
+                freed
             }
         });
-        self.listed.0[1].fetch_or(true, Ordering::AcqRel);
+        self.listed.0[1].fetch_or(listed, Ordering::AcqRel);
     }
 
     fn tell(&self, change: impl FnOnce(&mut ClusterIndex) -> bool) {

@@ -13,7 +13,8 @@ const LITTLE_TRAFFIC: u64 = 100;
 /// The clusters in the order of the policy, as many as there are locations.
 ///
 /// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
-/// traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all replicas of a location come first.
+/// only traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all
+/// replicas of a location come first.
 pub(super) fn prioritise(
     policy: PlacementPolicy,
     wanted: &Wanted,
