@@ -152,10 +152,11 @@ async fn a_profile_decides_how_pods_start_and_what_they_use() {
     assert_eq!(state("first").await, ("Pending".to_owned(), false), "the image is fetched");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(state("first").await, ("Running".to_owned(), false), "it is not ready yet");
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(state("first").await, ("Running".to_owned(), true));
     pods.create(&PostParams::default(), &pod("second", "big:1", "web")).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    // Until a whole second: that is how exactly a pod's start is told.
+    tokio::time::sleep(Duration::from_millis(6500)).await;
     assert_eq!(state("second").await.0, "Running", "the image is there already");
 
     pods.create(&PostParams::default(), &pod("worker", "x:1", "worker")).await.unwrap();
