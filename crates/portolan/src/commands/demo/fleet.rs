@@ -4,6 +4,7 @@ use super::live;
 use crate::failure::Failure;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
@@ -75,6 +76,11 @@ impl Fleet {
         &self.served
     }
 
+    /// The world that the clusters are in.
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
     /// Cuts the controllers off from a member.
     pub(super) fn cut(&self, member: &str) {
         self.world.partition(CONTROLLER, member);
@@ -87,14 +93,23 @@ impl Fleet {
 
     /// How many Deployments of this name are in the members.
     pub(super) async fn copies(&self, name: &str) -> Result<usize, Failure> {
-        let mut copies = 0;
+        Ok(self.deployments(name).await?.len())
+    }
+
+    /// How many replicas of the Deployments of this name are ready, in all members together.
+    pub(super) async fn ready(&self, name: &str) -> Result<i32, Failure> {
+        let ready = |each: Deployment| each.status.and_then(|status| status.ready_replicas).unwrap_or(0);
+        Ok(self.deployments(name).await?.into_iter().map(ready).sum())
+    }
+
+    async fn deployments(&self, name: &str) -> Result<Vec<Deployment>, Failure> {
+        let mut found = Vec::new();
         for (cluster, ..) in SITES {
             let Some(member) = self.world.cluster(cluster) else { continue };
-            let api: Api<k8s_openapi::api::apps::v1::Deployment> =
-                Api::namespaced(member.client("user"), NAMESPACE);
-            copies += usize::from(api.get_opt(name).await.map_err(Failure::other)?.is_some());
+            let api: Api<Deployment> = Api::namespaced(member.client("user"), NAMESPACE);
+            found.extend(api.get_opt(name).await.map_err(Failure::other)?);
         }
-        Ok(copies)
+        Ok(found)
     }
 }
 

@@ -4,6 +4,7 @@ mod fleet;
 mod live;
 mod show;
 mod story;
+mod users;
 
 use crate::cli::DemoArgs;
 use crate::failure::Failure;

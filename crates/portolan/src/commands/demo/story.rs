@@ -1,13 +1,14 @@
 //! What happens in the demo, and what must come true.
 
 use super::fleet::{Fleet, NAMESPACE, apply, sites};
-use super::show;
+use super::{show, users};
 use crate::failure::Failure;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{ForeignCluster, MultiClusterDeployment};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The paper's second listing, as its users wrote it.
@@ -33,7 +34,7 @@ spec:
           requests: {memory: 512Mi, cpu: 500m}
 ";
 
-const APPS: [&str; 4] = ["mcd-app-2", "roomy", "greedy", "neighbourly"];
+const APPS: [&str; 5] = ["mcd-app-2", "roomy", "greedy", "neighbourly", "shop"];
 
 /// Tells the story; an error is what did not come true.
 pub(super) async fn tell(fleet: &Fleet) -> Result<(), Failure> {
@@ -48,9 +49,15 @@ pub(super) async fn tell(fleet: &Fleet) -> Result<(), Failure> {
     story.partial().await?;
     show::chapter(5, "With substitution, the nearest cluster stands in for a full one");
     story.substitution().await?;
-    show::chapter(6, "A cluster falls silent: nothing is lost, nothing is counted as gone");
+    show::chapter(6, "Traffic-aware: replicas go where the users are, and follow them");
+    tokio::select! {
+        biased;
+        told = story.traffic() => told?,
+        failure = users::measure(fleet.world().clone()) => return Err(failure),
+    }
+    show::chapter(7, "A cluster falls silent: nothing is lost, nothing is counted as gone");
     story.silence().await?;
-    show::chapter(7, "Deleted in the hub, gone everywhere");
+    show::chapter(8, "Deleted in the hub, gone everywhere");
     story.deletion().await?;
     show::say(
         "\n   All of it came true. Next: portolan controller --help, and docs/src/start/first-placement.md",
@@ -125,6 +132,36 @@ impl Story<'_> {
         Ok(())
     }
 
+    async fn traffic(&self) -> Result<(), Failure> {
+        users::send(self.fleet, "cluster3", 60);
+        users::send(self.fleet, "cluster4", 5);
+        show::say("60 requests a second come from Lille, 5 from Grenoble");
+        let placement = json!({"placementPolicy": "traffic-aware"});
+        apply(&self.fleet.hub, &workload("shop", 2, "100m", placement)).await?;
+        let (workload, after) = self.until_ready("shop", "cluster3=2").await?;
+        show::placements(&workload);
+        show::came_true("the shop runs in Lille, where its users are", after);
+        users::send(self.fleet, "cluster3", 0);
+        users::send(self.fleet, "cluster4", 600);
+        show::say("the users move: 600 requests a second now come from Grenoble");
+        let least = Cell::new(i32::MAX);
+        let watched = async || {
+            least.set(least.get().min(self.fleet.ready("shop").await?));
+            self.workloads().get("shop").await.map_err(Failure::other)
+        };
+        let moved = |workload: &MultiClusterDeployment| is_ready_in(workload, "cluster4=2");
+        let (workload, after) = until("the shop is ready in cluster4", watched, moved).await?;
+        show::placements(&workload);
+        if least.get() < 2 {
+            return Err(Failure::other(format!(
+                "while the shop moved, only {} replicas were ready",
+                least.get()
+            )));
+        }
+        show::came_true("the shop has followed them, and never had fewer than 2 ready replicas", after);
+        Ok(())
+    }
+
     async fn silence(&self) -> Result<(), Failure> {
         self.fleet.cut("cluster5");
         let unknown = |workload: &MultiClusterDeployment| {
@@ -166,12 +203,7 @@ impl Story<'_> {
         name: &str,
         places: &str,
     ) -> Result<(MultiClusterDeployment, Duration), Failure> {
-        let ready = |workload: &MultiClusterDeployment| {
-            let status = workload.status.clone().unwrap_or_default();
-            status.observed_generation == workload.metadata.generation
-                && conditions::is_true(&status.conditions, ConditionType::Ready)
-                && status.locations_summary.as_deref() == Some(places)
-        };
+        let ready = |workload: &MultiClusterDeployment| is_ready_in(workload, places);
         self.until(name, &format!("{name} is ready in {places}"), ready).await
     }
 
@@ -194,6 +226,14 @@ impl Story<'_> {
     fn workloads(&self) -> Api<MultiClusterDeployment> {
         Api::namespaced(self.fleet.hub.clone(), NAMESPACE)
     }
+}
+
+/// Whether a workload is as it was asked to be last, in these places.
+fn is_ready_in(workload: &MultiClusterDeployment, places: &str) -> bool {
+    let status = workload.status.clone().unwrap_or_default();
+    status.observed_generation == workload.metadata.generation
+        && conditions::is_true(&status.conditions, ConditionType::Ready)
+        && status.locations_summary.as_deref() == Some(places)
 }
 
 /// Looks until something holds; the demo's own time limit ends a wait in vain.
