@@ -136,6 +136,7 @@ impl Story<'_> {
         users::send(self.fleet, "cluster3", 60);
         users::send(self.fleet, "cluster4", 5);
         show::say("60 requests a second come from Lille, 5 from Grenoble");
+        users::tell_once(self.fleet.world()).await?;
         let placement = json!({"placementPolicy": "traffic-aware"});
         apply(&self.fleet.hub, &workload("shop", 2, "100m", placement)).await?;
         let (workload, after) = self.until_ready("shop", "cluster3=2").await?;

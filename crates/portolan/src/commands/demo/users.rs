@@ -23,13 +23,19 @@ pub(super) fn send(fleet: &Fleet, cluster: &str, per_second: u64) {
 /// Tells for ever, on the Service in each cluster, what the users there send: the part of an agent in the member.
 pub(super) async fn measure(world: World) -> Failure {
     loop {
-        for (cluster, ..) in sites() {
-            if let Err(failure) = tell(&world, cluster).await {
-                return failure;
-            }
+        if let Err(failure) = tell_once(&world).await {
+            return failure;
         }
         tokio::time::sleep(TELL_EVERY).await;
     }
+}
+
+/// Tells what the users of all clusters send now.
+pub(super) async fn tell_once(world: &World) -> Result<(), Failure> {
+    for (cluster, ..) in sites() {
+        tell(world, cluster).await?;
+    }
+    Ok(())
 }
 
 async fn tell(world: &World, cluster: &str) -> Result<(), Failure> {
