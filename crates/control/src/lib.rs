@@ -12,4 +12,5 @@ mod placement;
 mod run;
 mod services;
 
+pub use placement::{Outlook, Preview};
 pub use run::run;

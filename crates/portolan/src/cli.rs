@@ -1,11 +1,13 @@
 //! The command line.
 
+mod explain;
 mod get;
 mod peering;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+pub(crate) use explain::{ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
 
@@ -39,6 +41,10 @@ pub(crate) enum Command {
     Get(GetArgs),
     /// Tells how the fleet fares, or one workload: its clusters, what waits and why, and what happened.
     Status(StatusArgs),
+    /// Shows what applying manifests would do: replicas of each cluster before and after, and why. Changes nothing.
+    Plan(PlanArgs),
+    /// Tells why a workload is where it is: what was asked of each cluster, with numbers, and what was decided.
+    Explain(ExplainArgs),
     /// Prints the custom resource definitions, to be applied to a hub by `kubectl apply --server-side -f -`.
     Crds(CrdsArgs),
     /// Converts manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.

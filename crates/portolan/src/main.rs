@@ -6,6 +6,7 @@ mod connection;
 mod failure;
 mod human;
 mod kind;
+mod manifest;
 mod output;
 mod place;
 mod progress;

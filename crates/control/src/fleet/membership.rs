@@ -100,6 +100,23 @@ pub async fn keep(
     seed: Seed,
     touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
 ) {
+    follow_clusters(hub, fleet, connect, clock, seed, touched, true).await;
+}
+
+/// Keeps the fleet connected, for ever, and writes nothing.
+pub async fn look(hub: Hub, fleet: Fleet, connect: Arc<dyn Connect>, clock: Clock, seed: Seed) {
+    follow_clusters(hub, fleet, connect, clock, seed, |_, _| (), false).await;
+}
+
+async fn follow_clusters(
+    hub: Hub,
+    fleet: Fleet,
+    connect: Arc<dyn Connect>,
+    clock: Clock,
+    seed: Seed,
+    touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
+    reports: bool,
+) {
     let queue = Queue::<String>::new(seed.child("clusters"));
     let mut tasks = JoinSet::new();
     let (changed, told, known) = (queue.clone(), touched.clone(), fleet.clone());
@@ -126,7 +143,8 @@ pub async fn keep(
         },
         seed.child("foreignclusters"),
     ));
-    let context = Context { hub, fleet, connect, clock: clock.clone(), seed, queue: queue.clone(), touched };
+    let context =
+        Context { hub, fleet, connect, clock: clock.clone(), seed, queue: queue.clone(), touched, reports };
     work(&queue, 4, &clock, |name| context.reconcile(name)).await;
 }
 
@@ -138,6 +156,8 @@ struct Context<F> {
     seed: Seed,
     queue: Queue<String>,
     touched: F,
+    /// Whether what is found goes into the status of ForeignClusters.
+    reports: bool,
 }
 
 impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
@@ -203,6 +223,9 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         findings: &[Finding],
         observed: &Observed,
     ) -> Result<(), CallError> {
+        if !self.reports {
+            return Ok(());
+        }
         let before = cluster.status.clone().unwrap_or_default();
         let mut status =
             ForeignClusterStatus { observed_generation: cluster.metadata.generation, ..before.clone() };

@@ -23,7 +23,7 @@ pub use hub::Hub;
 pub use job::JobFacts;
 pub use mark::Mark;
 pub use member::{Member, Touched};
-pub use membership::{Fleet, keep};
+pub use membership::{Fleet, keep, look};
 pub use reach::{Reach, SILENT_AFTER};
 pub use service::{ServiceFacts, SliceFacts};
 pub use sights::{HUB, Sight};

@@ -30,6 +30,7 @@ mod desired;
 mod drift;
 mod dry_run;
 mod observe;
+mod preview;
 mod reconcile;
 mod remove;
 mod replace;
@@ -47,6 +48,7 @@ use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::{PlacementPolicy, PlacementState};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
+pub use preview::{Outlook, Preview};
 use reconcile::Memory;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -96,10 +98,16 @@ impl Placement {
 
     /// Places workloads for ever, and tells which of them change.
     pub(crate) async fn run(self, told: impl Fn(&Key) + Send + 'static) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.watch(told));
+        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+    }
+
+    /// Keeps the workloads and what they hold known, for ever, and tells which of them change.
+    fn watch(&self, told: impl Fn(&Key) + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
         let (queue, workloads) = (self.queue.clone(), self.controller.workloads.clone());
         let ledger = self.controller.fleet.ledger.clone();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(follow(
+        follow(
             Api::<MultiClusterDeployment>::all(self.controller.hub.client.clone()),
             watcher::Config::default(),
             Workload::of,
@@ -112,8 +120,11 @@ impl Placement {
                 }
             },
             self.seed.child("multiclusterdeployments"),
-        ));
-        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+        )
+    }
+
+    fn into_controller(self) -> Controller {
+        self.controller
     }
 }
 

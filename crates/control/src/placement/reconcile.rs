@@ -7,12 +7,13 @@ use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
 use super::surge::for_now;
 use super::{Controller, Workload};
+use crate::capacity::Book;
 use crate::copy;
 use crate::names::FINALIZER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
-use portolan_core::placement::{Decision, Placed, decide};
+use portolan_core::placement::{Decision, Placed, Wanted, decide};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,6 +63,16 @@ enum Decided {
     OnWhatWas,
     /// What was seen, the decision on it, and when it is due to be taken anew.
     So(BTreeMap<String, Seen>, Decision, Option<Duration>),
+    /// Nothing can be decided: the reason, in a word and in a sentence.
+    Not(&'static str, String),
+}
+
+/// What came of looking.
+pub(super) enum Considered {
+    /// Not enough is known yet.
+    NotYet,
+    /// What was seen and wanted, the decision on it, and when it is due to be taken anew.
+    So { seen: BTreeMap<String, Seen>, wanted: Wanted, decision: Decision, due: Option<Duration> },
     /// Nothing can be decided: the reason, in a word and in a sentence.
     Not(&'static str, String),
 }
@@ -141,28 +152,38 @@ impl Controller {
     /// Observes, decides and holds what was decided, in one step: no other decision counts the same room.
     fn decide(&self, key: &Key, workload: &Workload) -> Decided {
         self.fleet.ledger.transact(|book| {
-            let Some(mut seen) = self.observe(book, key, workload) else { return Decided::NotYet };
-            let due = self.mark_lost(workload, &mut seen);
-            let wanted = match wanted(workload) {
-                Ok(wanted) => wanted,
-                Err(problem) => return Decided::Not("InvalidTemplate", problem),
-            };
-            let uid = workload.uid();
-            let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
-                book.shortage(cluster, uid, &wanted.shape, more)
-            });
-            let decision = match decided {
-                Ok(decision) if workload.object.spec.paused => held(workload, decision),
-                Ok(decision) => decision,
-                Err(why) => return Decided::Not("PolicyUnavailable", why.to_string()),
+            let (seen, wanted, decision, due) = match self.consider(book, key, workload) {
+                Considered::NotYet => return Decided::NotYet,
+                Considered::Not(reason, message) => return Decided::Not(reason, message),
+                Considered::So { seen, wanted, decision, due } => (seen, wanted, decision, due),
             };
             let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
             let version = workload.object.metadata.resource_version.as_deref();
-            match book.assume(uid, version, &wanted.shape, placed.collect()) {
+            match book.assume(workload.uid(), version, &wanted.shape, placed.collect()) {
                 true => Decided::So(seen, decision, due),
                 false => Decided::OnWhatWas,
             }
         })
+    }
+
+    /// Observes and decides; nothing is held.
+    pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Considered {
+        let Some(mut seen) = self.observe(book, key, workload) else { return Considered::NotYet };
+        let due = self.mark_lost(workload, &mut seen);
+        let wanted = match wanted(workload) {
+            Ok(wanted) => wanted,
+            Err(problem) => return Considered::Not("InvalidTemplate", problem),
+        };
+        let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
+            book.shortage(cluster, workload.uid(), &wanted.shape, more)
+        });
+        match decided {
+            Ok(decision) => {
+                let decision = if workload.object.spec.paused { held(workload, decision) } else { decision };
+                Considered::So { seen, wanted, decision, due }
+            }
+            Err(why) => Considered::Not("PolicyUnavailable", why.to_string()),
+        }
     }
 
     /// The failures that still hold: those of exactly what would be applied now.

@@ -83,7 +83,7 @@ impl Wanted {
 pub(super) struct Field<'a>(Vec<(&'a Candidate, Standing)>);
 
 impl<'a> Field<'a> {
-    fn of(wanted: &Wanted, candidates: &'a [Candidate]) -> Self {
+    pub(super) fn of(wanted: &Wanted, candidates: &'a [Candidate]) -> Self {
         let mut all: Vec<_> = candidates.iter().map(|each| (each, each.stands(wanted, candidates))).collect();
         all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         Self(all)

@@ -8,6 +8,7 @@
 mod candidate;
 mod decide;
 mod divide;
+mod explain;
 mod leaving;
 mod overflow;
 mod prioritise;
@@ -16,3 +17,4 @@ mod refusals;
 pub use candidate::{Candidate, Refusal, Standing};
 pub use decide::{Decision, Placed, Undecided, Wanted, decide};
 pub use divide::divide;
+pub use explain::{Account, Filter, explain};

@@ -11,15 +11,25 @@ use std::collections::BTreeMap;
 const LITTLE_TRAFFIC: u64 = 100;
 
 /// The clusters in the order of the policy, as many as there are locations.
-///
-/// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
-/// only traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all
-/// replicas of a location come first.
 pub(super) fn prioritise(
     policy: PlacementPolicy,
     wanted: &Wanted,
     field: &Field<'_>,
 ) -> Result<Vec<String>, Undecided> {
+    let ranked = rank(policy, wanted, field)?;
+    Ok(choose(&ranked, &wanted.placement.spread, wanted.placement.effective_locations()))
+}
+
+/// All clusters that can hold replicas, in the order of the policy.
+///
+/// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
+/// only traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all
+/// replicas of a location come first.
+pub(super) fn rank<'a>(
+    policy: PlacementPolicy,
+    wanted: &Wanted,
+    field: &Field<'a>,
+) -> Result<Vec<&'a Candidate>, Undecided> {
     let mut ranked: Vec<(&Candidate, u32, Room)> = field
         .iter()
         .filter_map(|(candidate, standing)| match standing {
@@ -65,8 +75,7 @@ pub(super) fn prioritise(
         }
         PlacementPolicy::ClusterAffinity => {}
     }
-    let ranked: Vec<&Candidate> = ranked.into_iter().map(|(candidate, ..)| candidate).collect();
-    Ok(choose(&ranked, &wanted.placement.spread, wanted.placement.effective_locations()))
+    Ok(ranked.into_iter().map(|(candidate, ..)| candidate).collect())
 }
 
 /// How strongly traffic draws replicas to a cluster. One that holds replicas keeps them until another one receives half as

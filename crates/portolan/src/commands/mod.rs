@@ -5,8 +5,11 @@ mod controller;
 mod convert;
 mod crds;
 mod demo;
+mod explain;
 mod get;
+mod outlook;
 mod peer;
+mod plan;
 mod sandbox;
 mod status;
 mod unpeer;
@@ -23,6 +26,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Unpeer(args) => unpeer::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Status(args) => return status::run(&args),
+        Command::Plan(args) => return plan::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Sandbox(SandboxCommand::Up(args)) => sandbox::up(&args),

@@ -1,0 +1,245 @@
+//! What a decision saw, cluster by cluster, and what came of it: for people who ask why.
+
+use super::decide::Field;
+use super::prioritise::rank;
+use super::{Candidate, Decision, Placed, Standing, Wanted};
+use crate::capacity::Room;
+use portolan_api::placement::{PlacementCause, PlacementPolicy};
+use std::time::Duration;
+
+/// One cluster's part in a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// The cluster.
+    pub cluster: String,
+    /// What was asked of it, in order; the first that it did not pass is the last.
+    pub filters: Vec<Filter>,
+    /// The most replicas that it can hold, those it has included; none if it takes nothing new.
+    pub fits: Option<u32>,
+    /// What is free there for the workload.
+    pub room: Room,
+    /// How many replicas it held by the last decision.
+    pub held: u32,
+    /// How many pods of the workload, as they are wanted now, have a node there.
+    pub settled: u32,
+    /// Its place in the order of the policy, from 1 on; none where no policy orders clusters, or it is not in it.
+    pub rank: Option<usize>,
+    /// How far it is from the location that it would stand in for.
+    pub distance: Option<(String, Duration)>,
+    /// What it gets.
+    pub placed: Option<Placed>,
+    /// Why, in a sentence.
+    pub verdict: String,
+}
+
+/// Something that was asked of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// What: open, selector, latency, taints or room.
+    pub name: &'static str,
+    /// Whether it passed.
+    pub passed: bool,
+    /// With which numbers.
+    pub told: String,
+}
+
+/// Tells what `decision`, which was taken on these candidates, saw in each of them.
+#[must_use]
+pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
+    let field = Field::of(wanted, candidates);
+    let ranked = rank(wanted.placement.effective_policy(), wanted, &field).unwrap_or_default();
+    let away = wanted.placement.locations.iter().find(|name| {
+        let placed = decision.placed.get(*name).map_or(0, |placed| placed.replicas);
+        placed < wanted.replicas
+    });
+    let account = |(candidate, standing): &(&Candidate, Standing)| {
+        let name = &*candidate.name;
+        let placed = decision.placed.get(name).cloned();
+        let distance = away.filter(|away| *away != name).and_then(|away| {
+            let rtt = field.rtt(away, name)?;
+            Some((away.clone(), rtt))
+        });
+        Account {
+            cluster: name.to_owned(),
+            filters: filters(wanted, candidate, standing),
+            fits: match standing {
+                Standing::Open { fits, .. } => Some(*fits),
+                Standing::Closed(_) | Standing::Leaving(_) => None,
+            },
+            room: candidate.room,
+            held: candidate.held,
+            settled: candidate.settled,
+            rank: ranked.iter().position(|each| each.name == candidate.name).map(|index| index + 1),
+            distance,
+            verdict: verdict(wanted, candidate, standing, placed.as_ref(), decision),
+            placed,
+        }
+    };
+    field.iter().map(account).collect()
+}
+
+/// The filters up to the one that it did not pass.
+fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
+    let refusal = match standing {
+        Standing::Closed(refusal) | Standing::Leaving(refusal) => Some(refusal),
+        Standing::Open { .. } => None,
+    };
+    let failed_at = refusal.map(|refusal| match refusal.reason {
+        _ if candidate.closed.is_some() => "open",
+        "NotSelected" => "selector",
+        "TooFar" | "LatencyUnknown" => "latency",
+        _ => "taints",
+    });
+    let passes = [
+        ("open", "it answers, takes new work and has its namespace open".to_owned()),
+        (
+            "selector",
+            match &wanted.placement.cluster_selector {
+                Some(selector) => {
+                    format!("its labels match {}", portolan_api::selector::to_text(selector))
+                }
+                None => "no spec.clusterSelector".to_owned(),
+            },
+        ),
+        (
+            "latency",
+            match &wanted.placement.max_latency {
+                Some(bound) => match candidate.rtt.get(&bound.from) {
+                    Some(rtt) => format!("{rtt:?} to {}, {:?} allowed", bound.from, bound.rtt.0),
+                    None => format!("it is {} itself", bound.from),
+                },
+                None => "no spec.maxLatency".to_owned(),
+            },
+        ),
+        (
+            "taints",
+            match candidate.taints.len() {
+                0 => "it has none".to_owned(),
+                count => format!("its {count} are tolerated or only discourage"),
+            },
+        ),
+    ];
+    let mut filters = Vec::new();
+    for (name, told) in passes {
+        if let Some(refusal) = refusal.filter(|_| failed_at == Some(name)) {
+            filters.push(Filter { name, passed: false, told: refusal.message.clone() });
+            return filters;
+        }
+        filters.push(Filter { name, passed: true, told });
+    }
+    let told = match candidate.settled {
+        0 => format!("{} replicas fit", candidate.room.fits),
+        settled => format!("{} more replicas fit beside {settled} that have a node", candidate.room.fits),
+    };
+    filters.push(Filter { name: "room", passed: candidate.room.fits > 0 || candidate.settled > 0, told });
+    filters
+}
+
+fn verdict(
+    wanted: &Wanted,
+    candidate: &Candidate,
+    standing: &Standing,
+    placed: Option<&Placed>,
+    decision: &Decision,
+) -> String {
+    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let location = wanted.placement.locations.iter().any(|name| **name == *candidate.name);
+    match (placed, standing) {
+        (Some(placed), _) => {
+            let why = match placed.cause {
+                PlacementCause::Preferred => "it is one of the locations".to_owned(),
+                PlacementCause::Policy => "the policy chose it".to_owned(),
+                PlacementCause::Substitution => {
+                    format!("it stands in for {}, which has no room", placed.stands_in_for.join(" and "))
+                }
+                PlacementCause::Bursting => "it takes what does not fit in the chosen clusters".to_owned(),
+                PlacementCause::Cloud => "it is a cloud cluster, and no other has room".to_owned(),
+                PlacementCause::Replacement => {
+                    format!("it replaces {}, which is silent", placed.stands_in_for.join(" and "))
+                }
+            };
+            let kept = match standing {
+                Standing::Closed(_) => "; it takes nothing new and keeps what it has",
+                Standing::Leaving(_) => "; it is to be left, and nowhere else is room",
+                Standing::Open { .. } => "",
+            };
+            format!("{} replicas: {why}{kept}", placed.replicas)
+        }
+        (None, Standing::Closed(refusal)) => format!("nothing: {}", refusal.message),
+        (None, Standing::Leaving(refusal)) if candidate.held > 0 => {
+            format!("nothing, what it holds goes elsewhere: {}", refusal.message)
+        }
+        (None, Standing::Leaving(refusal)) => format!("nothing: {}", refusal.message),
+        (None, Standing::Open { fits, .. }) => {
+            let refused = decision.refusals.get(&*candidate.name);
+            match refused {
+                Some(refusal) => format!("nothing: {}", refusal.message),
+                None if affine && !location && !wanted.may_overflow() => {
+                    "nothing: it is not one of spec.locations, and neither enableSubstitution nor enableBursting lets \
+                     replicas go elsewhere"
+                        .to_owned()
+                }
+                None if *fits == 0 => "nothing: no replica fits".to_owned(),
+                None => "nothing: all replicas have their place in clusters before it".to_owned(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::{PodShape, Shortage};
+    use crate::placement::{Refusal, decide};
+    use portolan_api::placement::{Placement, ReplicasMode};
+    use std::collections::BTreeMap;
+
+    fn cluster(name: &str, fits: u32) -> Candidate {
+        let room = Room { fits, cpu: i64::from(fits) * 1000, memory: 0 };
+        Candidate { name: name.into(), room, ..Candidate::default() }
+    }
+
+    fn wanted(replicas: u32, placement: Placement) -> Wanted {
+        Wanted {
+            shape: PodShape::default().into(),
+            replicas,
+            mode: ReplicasMode::PerLocation,
+            weights: BTreeMap::new(),
+            placement,
+            bursting: false,
+        }
+    }
+
+    fn told(wanted: &Wanted, fleet: &[Candidate]) -> Vec<Account> {
+        let decision = decide(wanted, fleet, |_, _| Shortage::default()).unwrap();
+        explain(wanted, fleet, &decision)
+    }
+
+    #[test]
+    fn every_cluster_is_told_with_its_rank_and_verdict() {
+        let mut policy = Placement { number_of_locations: Some(1), ..Placement::default() };
+        policy.placement_policy = Some(PlacementPolicy::WorstFit);
+        let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+        let silent = Candidate { closed, ..cluster("c", 9) };
+        let accounts = told(&wanted(2, policy), &[cluster("a", 3), cluster("b", 9), silent]);
+        let ranks: Vec<_> = accounts.iter().map(|each| (each.cluster.as_str(), each.rank)).collect();
+        assert_eq!(ranks, [("a", Some(2)), ("b", Some(1)), ("c", None)]);
+        assert_eq!(accounts[1].verdict, "2 replicas: the policy chose it");
+        assert_eq!(accounts[0].verdict, "nothing: all replicas have their place in clusters before it");
+        assert_eq!(accounts[2].verdict, "nothing: no answer");
+        assert_eq!(accounts[2].filters.len(), 1, "what comes after the first refusal is not asked");
+        assert!(!accounts[2].filters[0].passed && accounts[0].filters.iter().all(|each| each.passed));
+    }
+
+    #[test]
+    fn a_stand_in_is_told_with_its_distance() {
+        let mut placement = Placement { locations: vec!["a".into()], ..Placement::default() };
+        placement.enable_substitution = true;
+        let rtt = BTreeMap::from([("a".to_owned(), Duration::from_millis(7))]);
+        let near = Candidate { rtt: rtt.into(), ..cluster("b", 9) };
+        let accounts = told(&wanted(2, placement), &[cluster("a", 1), near]);
+        assert_eq!(accounts[1].distance, Some(("a".to_owned(), Duration::from_millis(7))));
+        assert_eq!(accounts[1].verdict, "1 replicas: it stands in for a, which has no room");
+        assert_eq!(accounts[0].verdict, "1 replicas: it is one of the locations");
+    }
+}
