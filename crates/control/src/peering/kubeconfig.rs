@@ -26,7 +26,7 @@ impl Address {
             ("certificate-authority-data", self.authority.clone().map(Value::from)),
             ("tls-server-name", self.tls_server_name.clone().map(Value::from)),
             ("proxy-url", self.proxy.clone().map(Value::from)),
-            ("insecure-skip-tls-verify", self.insecure.then(|| json!(true))),
+            ("insecure-skip-tls-verify", self.insecure.then_some(json!(true))),
         ];
         for (field, value) in optional {
             if let Some(value) = value {

@@ -8,6 +8,7 @@ use kube::Client;
 use portolan_api::MultiClusterDeployment;
 use portolan_core::placement::{Account, Decision, explain};
 use portolan_runtime::{Change, Clock, Key, Seed, Term};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,9 +144,10 @@ impl Preview {
                 for (cluster, sight) in seen.iter().filter(|(cluster, _)| placed(cluster)) {
                     // Somebody without pods there has no room: what the new pods need, the old ones hold.
                     let others = book.view(cluster, "", &wanted.shape).room.fits;
-                    let note = sight.copy.as_ref().and_then(|copy| {
-                        waits(copy.replicas, copy.updated, others, sight.candidate.room.fits)
-                    });
+                    let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
+                    let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
+                    let stands = updating.filter(|copy| others == 0 && spared(strategy, copy.replicas) == 0);
+                    let note = stands.map(|_| WAITS.to_owned());
                     outlook.notes.extend(note.map(|note| (cluster.clone(), note)));
                 }
                 outlook.decision = Ok(decision);
@@ -156,15 +158,27 @@ impl Preview {
 }
 
 /// What is to be said of a rolling update whose new pods wait for the room that its old ones hold.
-fn waits(replicas: i32, updated: i32, room_for_others: u32, room_for_itself: u32) -> Option<String> {
-    let old = replicas - updated;
-    (old > 0 && room_for_others == 0 && room_for_itself > 0).then(|| {
-        format!(
-            "its rolling update waits: {old} pods of the former template hold the room that new ones need, and go only \
-             when new ones are ready. Allow spec.strategy.rollingUpdate.maxUnavailable of 1 or more, or make room for \
-             one more pod"
-        )
-    })
+const WAITS: &str = "its rolling update waits: pods of the former template hold the room that new ones need, and go only \
+                     when new ones are ready. Allow spec.strategy.rollingUpdate.maxUnavailable of 1 or more, or make room \
+                     for one more pod";
+
+/// How many pods a Deployment does without while it is updated, as Kubernetes counts: a quarter, rounded down, unless the
+/// strategy says otherwise.
+fn spared(strategy: Option<&Value>, replicas: i32) -> i32 {
+    if strategy.is_some_and(|strategy| strategy["type"] == "Recreate") {
+        return replicas;
+    }
+    let given = strategy.map(|strategy| &strategy["rollingUpdate"]["maxUnavailable"]);
+    let percent = |text: &str| text.strip_suffix('%').and_then(|number| number.parse::<i32>().ok());
+    match given {
+        Some(Value::Number(number)) => {
+            number.as_i64().and_then(|number| i32::try_from(number).ok()).unwrap_or(0)
+        }
+        Some(Value::String(text)) => {
+            percent(text).map_or(0, |percent| replicas.saturating_mul(percent) / 100)
+        }
+        _ => replicas / 4,
+    }
 }
 
 impl Controller {
@@ -179,5 +193,20 @@ impl Controller {
             None => !self.fleet.is_unconnected(name),
         };
         Some(self.fleet.clusters.all().into_iter().map(|(key, _)| key.name).filter(unknown).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_an_update_does_without_is_counted_as_kubernetes_does() {
+        assert_eq!((spared(None, 2), spared(None, 9)), (0, 2));
+        let rolling = |most: Value| json!({"rollingUpdate": {"maxUnavailable": most}});
+        assert_eq!(spared(Some(&rolling(json!(1))), 2), 1);
+        assert_eq!(spared(Some(&rolling(json!("50%"))), 3), 1);
+        assert_eq!(spared(Some(&json!({"type": "Recreate"})), 3), 3);
     }
 }

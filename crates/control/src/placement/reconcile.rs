@@ -72,7 +72,7 @@ pub(super) enum Considered {
     /// Not enough is known yet.
     NotYet,
     /// What was seen and wanted, the decision on it, and when it is due to be taken anew.
-    So { seen: BTreeMap<String, Seen>, wanted: Wanted, decision: Decision, due: Option<Duration> },
+    So { seen: BTreeMap<String, Seen>, wanted: Box<Wanted>, decision: Decision, due: Option<Duration> },
     /// Nothing can be decided: the reason, in a word and in a sentence.
     Not(&'static str, String),
 }
@@ -171,7 +171,7 @@ impl Controller {
         let Some(mut seen) = self.observe(book, key, workload) else { return Considered::NotYet };
         let due = self.mark_lost(workload, &mut seen);
         let wanted = match wanted(workload) {
-            Ok(wanted) => wanted,
+            Ok(wanted) => Box::new(wanted),
             Err(problem) => return Considered::Not("InvalidTemplate", problem),
         };
         let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
