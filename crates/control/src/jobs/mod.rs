@@ -131,10 +131,16 @@ impl Jobs {
 
     /// Runs jobs for ever.
     pub(crate) async fn run(self) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.watch());
+        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+    }
+
+    /// Keeps the jobs and what they hold known, for ever.
+    pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (queue, jobs) = (self.queue.clone(), self.controller.jobs.clone());
         let ledger = self.controller.fleet.ledger.clone();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(follow(
+        follow(
             Api::<MultiClusterJob>::all(self.controller.hub.client.clone()),
             watcher::Config::default(),
             Declared::of,
@@ -144,8 +150,7 @@ impl Jobs {
                 jobs.take(change).into_iter().for_each(|key| queue.add(key));
             },
             self.seed.child("multiclusterjobs"),
-        ));
-        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+        )
     }
 }
 

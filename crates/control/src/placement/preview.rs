@@ -4,6 +4,7 @@ use super::reconcile::Considered;
 use super::{Controller, KIND, Placement, Workload};
 use crate::capacity::Claim;
 use crate::fleet::{Connect, Fleet, Hub, look};
+use crate::jobs::Jobs;
 use kube::Client;
 use portolan_api::MultiClusterDeployment;
 use portolan_core::placement::{Account, Decision, explain};
@@ -60,7 +61,10 @@ impl Preview {
         };
         let fleet = Fleet::default();
         let placement = Placement::new(&hub, &fleet, &clock, seed, &Term::alone("preview"));
+        // Jobs hold room too.
+        let jobs = Jobs::new(&hub, &fleet, &clock, seed.child("jobs"), &Term::alone("preview"));
         let mut tasks = JoinSet::new();
+        tasks.spawn(jobs.watch());
         tasks.spawn(look(hub, fleet, connect, clock, seed.child("fleet")));
         tasks.spawn(placement.watch(|_| ()));
         let preview = Self { controller: placement.into_controller(), _tasks: tasks };

@@ -27,9 +27,9 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     let controllers = |term: Term| {
         let placing = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), seed, term);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
-        async {
+        Box::pin(async {
             tokio::select! { () = placing => {}, () = peering => {} }
-        }
+        })
     };
     if !args.leader_elect {
         return tokio::select! {
