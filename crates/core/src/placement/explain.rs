@@ -24,6 +24,8 @@ pub struct Account {
     pub settled: u32,
     /// Its place in the order of the policy, from 1 on; none where no policy orders clusters, or it is not in it.
     pub rank: Option<usize>,
+    /// The traffic that the workload receives there, in thousandths of requests per second, if the cluster tells.
+    pub traffic: Option<u64>,
     /// How far it is from the location that it would stand in for.
     pub distance: Option<(String, Duration)>,
     /// What it gets.
@@ -47,7 +49,10 @@ pub struct Filter {
 #[must_use]
 pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
     let field = Field::of(wanted, candidates);
-    let ranked = rank(wanted.placement.effective_policy(), wanted, &field).unwrap_or_default();
+    let ranked = match wanted.placement.effective_policy() {
+        PlacementPolicy::ClusterAffinity => Vec::new(),
+        policy => rank(policy, wanted, &field).unwrap_or_default(),
+    };
     let away = wanted.placement.locations.iter().find(|name| {
         let placed = decision.placed.get(*name).map_or(0, |placed| placed.replicas);
         placed < wanted.replicas
@@ -70,6 +75,7 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
             held: candidate.held,
             settled: candidate.settled,
             rank: ranked.iter().position(|each| each.name == candidate.name).map(|index| index + 1),
+            traffic: candidate.traffic,
             distance,
             verdict: verdict(wanted, candidate, standing, placed.as_ref(), decision),
             placed,

@@ -70,6 +70,9 @@ fn tell(account: &Account, outlook: &Outlook) {
         let (cpu, memory) = (amount("cpu", account.room.cpu), amount("memory", account.room.memory));
         facts.push(format!("free for it: cpu {cpu}, memory {memory}"));
     }
+    if let Some(traffic) = account.traffic {
+        facts.push(format!("receives {:.1} requests/s", traffic as f64 / 1000.0));
+    }
     if let Some((location, rtt)) = &account.distance {
         facts.push(format!("{} from {location}", round_trip(*rtt)));
     }
