@@ -23,6 +23,8 @@ pub enum ConditionType {
     Unreachable,
     /// Objects in a member differ from what was placed there.
     Drifted,
+    /// The ConfigMaps and Secrets that the workload refers to are there to follow it.
+    DependenciesReady,
     /// The job has finished successfully.
     Complete,
     /// The job or the migration has failed for good.
@@ -62,6 +64,7 @@ impl ConditionType {
             Self::ToCloud => "ToCloud",
             Self::Unreachable => "Unreachable",
             Self::Drifted => "Drifted",
+            Self::DependenciesReady => "DependenciesReady",
             Self::Complete => "Complete",
             Self::Failed => "Failed",
             Self::AbleToScale => "AbleToScale",

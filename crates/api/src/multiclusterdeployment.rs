@@ -145,7 +145,7 @@ pub struct MultiClusterDeploymentStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Placed, Progressing, Available, ToCloud, Unreachable, Drifted.
+    /// What was found out: Ready, Placed, Progressing, Available, ToCloud, Unreachable, Drifted, DependenciesReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

@@ -110,11 +110,11 @@ pub async fn put<K: Kind>(
                 Err(error) if error.is_final() => return Ok(Put::Refused(told(&error, &key.namespace))),
                 other => other?,
             };
-            let owner =
-                |labels: &std::collections::BTreeMap<String, String>| labels.get(WORKLOAD_LABEL).cloned();
             let theirs = found.is_some_and(|found| {
-                let owner = found.metadata.labels.as_ref().and_then(owner);
-                owner.as_deref() != object["metadata"]["labels"][WORKLOAD_LABEL].as_str()
+                let (labels, ours) =
+                    (found.metadata.labels.unwrap_or_default(), &object["metadata"]["labels"]);
+                let differs = |label: &str| labels.get(label).map(String::as_str) != ours[label].as_str();
+                differs(HUB_LABEL) || differs(WORKLOAD_LABEL)
             });
             if theirs {
                 return Ok(Put::Taken(format!(

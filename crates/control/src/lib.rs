@@ -4,6 +4,7 @@ pub mod capacity;
 mod copies;
 pub mod copy;
 mod declared;
+pub mod dependencies;
 pub mod fleet;
 mod jobs;
 pub mod names;

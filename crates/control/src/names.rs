@@ -18,6 +18,12 @@ pub const DIGEST_ANNOTATION: &str = "portolan.dev/digest";
 /// On objects in members: the epoch of the leader that last applied them.
 pub const EPOCH_ANNOTATION: &str = "portolan.dev/epoch";
 
+/// On ConfigMaps and Secrets in members: uid and version of what they were carried from.
+pub const SOURCE_ANNOTATION: &str = "portolan.dev/source";
+
+/// On ConfigMaps and Secrets in members: the uids of the workloads in the hub that need them there.
+pub const NEEDED_BY_ANNOTATION: &str = "portolan.dev/needed-by";
+
 /// On workloads in the hub: their copies in members are removed before they are.
 pub const FINALIZER: &str = "portolan.dev/placement";
 

@@ -1,6 +1,7 @@
 //! All controllers of a hub on one fleet.
 
 use crate::capacity::tell_of_room;
+use crate::dependencies::Sources;
 use crate::fleet::{Connect, Fleet, Hub, keep};
 use crate::jobs::Jobs;
 use crate::placement::Placement;
@@ -14,13 +15,18 @@ use tokio::task::JoinSet;
 pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: Seed, term: Term) {
     let hub = Hub::identify(hub, seed).await;
     let fleet = Fleet::default();
-    let placement = Placement::new(&hub, &fleet, &clock, seed, &term);
+    let sources = Sources::default();
+    let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &term);
     let services = Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &term);
     let jobs = Jobs::new(&hub, &fleet, &clock, seed.child("jobs"), &term);
     let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
     let (wake_placement, wake_services) = (placement.wake(), services.wake());
     let (followers, room) = (services.wake(), placement.wake());
     let mut tasks = JoinSet::new();
+    let needs = placement.wake();
+    sources.follow(&hub.client, seed.child("dependencies"), &mut tasks, move |namespace, reference| {
+        needs.needs(namespace, reference);
+    });
     tasks.spawn(tell_of_room(fleet.ledger.clone(), move |owner| {
         room.room(owner);
         room_for_jobs.room(owner);

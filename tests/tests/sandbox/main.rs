@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod dependencies;
 mod determinism;
 mod drift;
 mod jobs;

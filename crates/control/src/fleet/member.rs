@@ -6,6 +6,7 @@ use super::traffic::Told;
 use super::{DeploymentFacts, JobFacts, Mark, Reach, ServiceFacts, SliceFacts, Traffic};
 use crate::capacity::{ClusterFeed, Ledger, Listed};
 use crate::names::{HUB_LABEL, TRAFFIC_LABEL, WORKLOAD_LABEL};
+use crate::dependencies::{Carriage, Reference};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
@@ -33,6 +34,8 @@ pub enum Touched {
     Reach,
     /// The traffic of services in this namespace.
     Traffic(String),
+    /// A ConfigMap or Secret that was carried there: its namespace and which.
+    Dependency(String, Reference),
 }
 
 /// A cluster of the fleet, watched for as long as this is kept.
@@ -53,6 +56,8 @@ pub struct Member {
     pub namespaces: Index<bool>,
     /// The traffic of its services.
     pub traffic: Traffic,
+    /// The ConfigMaps and Secrets that this hub has carried there.
+    pub carried: Carriage,
     /// Whether it answers.
     pub reach: Reach,
     listed: Listed,
@@ -153,6 +158,8 @@ impl Member {
             move |key| told(Touched::Job(owner(index.get(key).map(|each| each.mark.clone()), key))),
             seed.child("jobs"),
         ));
+        let carried =
+            Carriage::new(client.clone(), hub, seed.child("dependencies"), Arc::new(touched.clone()));
         tasks.spawn(probe(client.clone(), reach.clone(), touched, clock.clone()));
         let listed = room.listed();
         Self {
@@ -164,6 +171,7 @@ impl Member {
             jobs,
             namespaces,
             traffic,
+            carried,
             reach,
             listed,
             _room: room,

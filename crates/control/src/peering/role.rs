@@ -50,6 +50,9 @@ const LOOK: &[&str] = &["list", "watch"];
 /// An object that is applied on the server's side, which creates it if it is not there, and deleted.
 const KEEP: &[&str] = &["get", "create", "patch", "delete"];
 
+/// An object that is carried there from the hub.
+const CARRY: &[&str] = &["list", "watch", "get", "create", "patch", "delete"];
+
 /// Everything that a hub may do in a member.
 pub const RIGHTS: &[Right] = &[
     right(Cluster, "", "namespaces", LOOK, "which namespaces are open to placement"),
@@ -62,6 +65,8 @@ pub const RIGHTS: &[Right] = &[
     right(OpenNamespaces, "apps", "deployments", KEEP, "the copies of MultiClusterDeployments"),
     right(OpenNamespaces, "batch", "jobs", KEEP, "the Jobs of MultiClusterJobs"),
     right(OpenNamespaces, "", "services", KEEP, "the Services of MultiClusterServices"),
+    right(OpenNamespaces, "", "configmaps", CARRY, "ConfigMaps that workloads placed there refer to"),
+    right(OpenNamespaces, "", "secrets", CARRY, "Secrets that workloads placed there refer to"),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
 ];
 

@@ -5,6 +5,7 @@ use super::observe::Seen;
 use super::reconcile::{Applied, Failure, lock};
 use super::{Controller, Workload};
 use crate::copy::{self, Put};
+use crate::dependencies::{References, carry, release};
 use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::placement::DriftPolicy;
@@ -66,6 +67,16 @@ impl Controller {
                 self.delete_copy(key, seen).await?;
                 next = Next::After(SEEN_WITHIN);
             }
+            let none = References::new();
+            let answering = seen.iter().filter(|(_, seen)| seen.answers && workload.has_dependencies());
+            for (cluster, seen) in answering {
+                let Some(member) = &seen.member else { continue };
+                let used = decision.placed.contains_key(cluster) || seen.copy.is_some();
+                let kept = if used { &workload.references } else { &none };
+                if release(&self.term, member, &key.namespace, workload.uid(), kept).await? {
+                    next = Next::After(SEEN_WITHIN);
+                }
+            }
         }
         Ok(next)
     }
@@ -104,6 +115,15 @@ impl Controller {
             |failure: &Failure| failure.digest == desired.digest && failure.at.elapsed() < REFUSAL_HOLDS;
         if lock(&self.memory.failures).get(&place).is_some_and(holds) {
             return Ok(Outcome::AsDecided);
+        }
+        let (uid, references) = (workload.uid(), &workload.references);
+        let carried =
+            carry(&self.term, &self.hub, &self.sources, member, &key.namespace, uid, references).await?;
+        if let Some((reason, problem)) = carried.problems.into_iter().next() {
+            return Ok(self.refused(place, desired.digest, reason, problem));
+        }
+        if carried.outdated {
+            return Ok(Outcome::NotSeenYet);
         }
         let applied = lock(&self.memory.applied).get(&place).cloned();
         let applied = applied.filter(|applied| applied.digest == desired.digest);

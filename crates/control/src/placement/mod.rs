@@ -40,12 +40,14 @@ mod surge;
 pub(crate) use observe::candidate;
 
 use crate::capacity::{Claim, Owner};
+use crate::dependencies::{Reference, References, Sources, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use claim::Claims;
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::{PlacementPolicy, PlacementState};
+use portolan_api::conditions::{self, ConditionType};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
 pub use preview::{Outlook, Preview};
@@ -71,7 +73,14 @@ pub(crate) struct Placement {
 
 impl Placement {
     /// Placement for the hub on this fleet, for the length of a term.
-    pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed, term: &Term) -> Self {
+    pub(crate) fn new(
+        hub: &Hub,
+        fleet: &Fleet,
+        sources: &Sources,
+        clock: &Clock,
+        seed: Seed,
+        term: &Term,
+    ) -> Self {
         fleet.ledger.expect(KIND);
         let controller = Controller {
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
@@ -80,6 +89,7 @@ impl Placement {
             workloads: Index::default(),
             claims: Claims::default(),
             term: term.clone(),
+            sources: sources.clone(),
             memory: Memory::default(),
             clock: clock.clone(),
         };
@@ -135,6 +145,7 @@ struct Controller {
     workloads: Index<Workload>,
     claims: Claims,
     term: Term,
+    sources: Sources,
     memory: Memory,
     clock: Clock,
     recorder: Recorder,
@@ -147,6 +158,7 @@ pub(crate) struct Workload {
     shape: Result<Shape, String>,
     /// The labels of its pods.
     labels: BTreeMap<String, String>,
+    references: References,
 }
 
 impl Workload {
@@ -157,11 +169,19 @@ impl Workload {
             let shape = PodShape::of_template(&template).map(Shape::from);
             shape.map_err(|error: ShapeError| error.to_string())
         });
-        Self { object, shape, labels: labels.unwrap_or_default() }
+        let references = references(&object.spec.template.0);
+        Self { object, shape, labels: labels.unwrap_or_default(), references }
     }
 
     fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether ConfigMaps or Secrets were carried for it, or are to be: as long as its condition says so, some may be left.
+    fn has_dependencies(&self) -> bool {
+        let conditions = self.object.status.as_ref().map(|status| status.conditions.as_slice());
+        let told = conditions::find(conditions.unwrap_or_default(), ConditionType::DependenciesReady);
+        !self.references.is_empty() || told.is_some()
     }
 
     /// The epoch of the leader that decided its placement, 0 if none did.
@@ -205,6 +225,15 @@ pub(crate) struct Wake {
 }
 
 impl Wake {
+    /// Looks again at the workloads of a namespace that refer to a ConfigMap or Secret.
+    pub(crate) fn needs(&self, namespace: &str, reference: &Reference) {
+        self.workloads.for_each(|key, workload| {
+            if key.namespace == namespace && workload.references.contains_key(reference) {
+                self.queue.add_after(key.clone(), ROOM_SETTLES);
+            }
+        });
+    }
+
     /// Room has changed for a workload.
     pub(crate) fn room(&self, owner: &Owner) {
         if owner.kind == KIND {
@@ -220,6 +249,7 @@ impl Wake {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
+            Touched::Dependency(namespace, reference) => self.needs(namespace, reference),
             Touched::Service(_) | Touched::Job(_) => {}
             Touched::Traffic(namespace) => self.workloads.for_each(|key, workload| {
                 let policy = workload.object.spec.placement.effective_policy();

@@ -9,6 +9,7 @@ use super::surge::for_now;
 use super::{Controller, Workload};
 use crate::capacity::Book;
 use crate::copy;
+use crate::dependencies::References;
 use crate::names::FINALIZER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::conditions::{self, ConditionType};
@@ -86,6 +87,8 @@ pub(super) struct Notes {
     pub(super) drifts: BTreeMap<String, Vec<String>>,
     /// How many replicas it is to run for now.
     pub(super) for_now: BTreeMap<String, u32>,
+    /// What the template refers to and the hub does not have; nothing if that is not known yet.
+    pub(super) missing: Option<References>,
 }
 
 /// Locks a part of the memory.
@@ -134,6 +137,10 @@ impl Controller {
             failures: self.failures(&key, &workload, &decision),
             drifts: self.drifts(&key, &workload, &decision, &seen).await?,
             for_now: for_now(&decision, &seen, last.unwrap_or_default()),
+            missing: self
+                .sources
+                .synced()
+                .then(|| self.sources.missing(&key.namespace, &workload.references)),
         };
         let mut new = status(&workload, &decision, &seen, &notes, &self.clock.time());
         new.reservation = self.reservation(&workload, &new);
@@ -252,7 +259,11 @@ impl Controller {
                 conditions.filter(|each| each.type_ == "Placed").map(|each| each.message.as_str()).next();
             self.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
         }
-        for type_ in [ConditionType::Drifted, ConditionType::Unreachable] {
+        for (type_, bad) in [
+            (ConditionType::Drifted, "True"),
+            (ConditionType::Unreachable, "True"),
+            (ConditionType::DependenciesReady, "False"),
+        ] {
             let find = |object: &MultiClusterDeployment| {
                 let conditions = object.status.as_ref().map(|status| status.conditions.as_slice());
                 conditions::find(conditions.unwrap_or_default(), type_).cloned()
@@ -260,7 +271,7 @@ impl Controller {
             let (old, new) = (find(&before.object), find(now));
             let news =
                 |old: &Condition, new: &Condition| old.status != new.status || old.reason != new.reason;
-            if let Some(new) = new.filter(|new| new.status == "True")
+            if let Some(new) = new.filter(|new| new.status == bad)
                 && old.is_none_or(|old| news(&old, &new))
             {
                 self.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;

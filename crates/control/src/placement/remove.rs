@@ -4,6 +4,7 @@ use super::observe::Seen;
 use super::reconcile::lock;
 use super::{Controller, Workload};
 use crate::copy;
+use crate::dependencies::{References, release};
 use crate::fleet::{DeploymentFacts, Member};
 use crate::names::FINALIZER;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -43,6 +44,8 @@ impl Controller {
             } else if let Some(copy) = copy {
                 left += 1;
                 self.delete(key, &member, &copy).await?;
+            } else if self.release_all(key, workload, &member).await? {
+                left += 1;
             }
         }
         if left > 0 {
@@ -56,6 +59,14 @@ impl Controller {
         let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
         copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &kept).await?;
         Ok(Next::Done)
+    }
+
+    /// Lets go of the ConfigMaps and Secrets that the workload needed in a member; answers whether any are left.
+    async fn release_all(&self, key: &Key, workload: &Workload, member: &Member) -> Result<bool, CallError> {
+        if !workload.has_dependencies() {
+            return Ok(false);
+        }
+        release(&self.term, member, &key.namespace, workload.uid(), &References::new()).await
     }
 
     /// Deletes copies of this name that belong to no workload of the hub any more, such as those of a namesake that was

@@ -1,0 +1,166 @@
+//! ConfigMaps and Secrets follow the workloads that refer to them.
+
+use crate::stage::{condition, events, pass, patch, replicas, start, status, workloads};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, ResourceExt};
+use portolan_api::conditions::ConditionType;
+use portolan_tests::simulation::{CONTROLLER, Fleet, apply};
+use portolan_tests::{NAMESPACE, workload};
+use serde_json::{Value, json};
+
+fn config(name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE},
+        "data": {"key": value},
+    })
+}
+
+fn secret(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE},
+        "stringData": {"password": "geheim"},
+    })
+}
+
+/// A workload that takes its environment from a ConfigMap and mounts a Secret.
+fn needing(name: &str, locations: &[&str]) -> Value {
+    let mut object = workload(name, 1, json!({ "locations": locations }));
+    let spec = &mut object["spec"]["template"]["spec"];
+    spec["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": "settings"}}]);
+    spec["volumes"] = json!([
+        {"name": "s", "projected": {"sources": [{"secret": {"name": "login"}}]}},
+        {"name": "o", "configMap": {"name": "extras", "optional": true}},
+    ]);
+    object
+}
+
+async fn carried(fleet: &Fleet, member: usize, name: &str) -> Option<ConfigMap> {
+    let api: Api<ConfigMap> = Api::namespaced(fleet.members[member].client("user"), NAMESPACE);
+    api.get_opt(name).await.unwrap()
+}
+
+async fn carried_secret(fleet: &Fleet, member: usize, name: &str) -> Option<Secret> {
+    let api: Api<Secret> = Api::namespaced(fleet.members[member].client("user"), NAMESPACE);
+    api.get_opt(name).await.unwrap()
+}
+
+fn value(config: Option<ConfigMap>) -> Option<String> {
+    config?.data?.get("key").cloned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_template_refers_to_follows_it_stays_current_and_goes_with_the_last_that_needs_it() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    for object in [config("settings", "one"), config("unrelated", "x"), secret("login"), secret("private")] {
+        apply(&user, &object).await;
+    }
+    apply(&user, &needing("web", &["c2"])).await;
+    apply(&user, &needing("api", &["c2"])).await;
+    pass(20).await;
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("one"));
+    let login = carried_secret(&fleet, 0, "login").await.unwrap();
+    assert_eq!(login.data.as_ref().unwrap()["password"].0, b"geheim");
+    assert!(carried_secret(&fleet, 0, "private").await.is_none(), "only what is referred to travels");
+    assert!(carried(&fleet, 0, "unrelated").await.is_none());
+    assert!(carried(&fleet, 1, "settings").await.is_none(), "only where it is needed");
+    assert!(!format!("{:?}", login.metadata).contains("geheim"));
+    assert!(!login.annotations().values().any(|text| text.contains("Z2VoZWlt")));
+    let (ready, _, message) = condition(&fleet, "web", ConditionType::DependenciesReady).await;
+    assert_eq!(ready, "True");
+    assert!(message.contains("optional: ConfigMap extras"), "{message}");
+    assert_eq!(condition(&fleet, "web", ConditionType::Ready).await.0, "True");
+
+    apply(&user, &config("settings", "two")).await;
+    pass(5).await;
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("two"), "it is kept current");
+    let member: Api<ConfigMap> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    member.delete("settings", &Default::default()).await.unwrap();
+    pass(5).await;
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("two"), "it is put back");
+
+    // One moves away: the other still needs it. Then that one goes, too.
+    patch(&fleet, "web", json!({"locations": ["c3"]})).await;
+    pass(30).await;
+    assert_eq!(value(carried(&fleet, 1, "settings").await).as_deref(), Some("two"));
+    assert!(carried(&fleet, 0, "settings").await.is_some(), "the other workload needs it");
+    workloads(&fleet).delete("api", &Default::default()).await.unwrap();
+    pass(30).await;
+    assert!(carried(&fleet, 0, "settings").await.is_none(), "nobody needs it there any more");
+    assert!(carried_secret(&fleet, 0, "login").await.is_none());
+    // And a template that refers to it no more lets it go, after the rollout.
+    let plain = json!({"template": {"spec": {"volumes": null}}});
+    patch(&fleet, "web", plain).await;
+    pass(30).await;
+    assert!(carried_secret(&fleet, 1, "login").await.is_none());
+    assert!(carried(&fleet, 1, "settings").await.is_some());
+    let log = fleet.world.log().lines();
+    assert!(!log.iter().any(|line| line.contains("geheim")), "no secret in any log");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_told_and_follows_when_it_is_made() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    pass(20).await;
+    let (ready, reason, message) = condition(&fleet, "web", ConditionType::DependenciesReady).await;
+    assert_eq!((ready.as_str(), reason.as_str()), ("False", "Missing"));
+    assert!(message.contains("ConfigMap settings") && !message.contains("extras"), "{message}");
+    assert!(events(&fleet, "web").await.contains(&"Missing".to_owned()));
+    assert!(carried_secret(&fleet, 0, "login").await.is_some(), "what is there follows");
+    assert_eq!(
+        replicas(&fleet, 0, "web").await,
+        Some(1),
+        "as in Kubernetes, the pods wait, not the Deployment"
+    );
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &config("extras", "two")).await;
+    pass(5).await;
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("one"));
+    assert_eq!(value(carried(&fleet, 0, "extras").await).as_deref(), Some("two"));
+    assert_eq!(condition(&fleet, "web", ConditionType::DependenciesReady).await.0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strangers_object_is_not_taken_over() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "ours")).await;
+    apply(&user, &secret("login")).await;
+    apply(&fleet.members[0].client("user"), &config("settings", "theirs")).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    pass(20).await;
+    let placed = status(&fleet, "web").await.placements.remove(0);
+    assert_eq!(placed.reason.as_deref(), Some("NameTaken"));
+    assert!(placed.message.unwrap().contains("ConfigMap shop/settings exists there already"));
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("theirs"));
+    assert_eq!(replicas(&fleet, 0, "web").await, None, "it would run with settings that are not its own");
+    let member: Api<ConfigMap> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    member.delete("settings", &Default::default()).await.unwrap();
+    pass(60).await;
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("ours"));
+    assert_eq!(condition(&fleet, "web", ConditionType::Ready).await.0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_while_a_member_is_away_nothing_is_left_there() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2", "c3"])).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c3");
+    pass(20).await;
+    workloads(&fleet).delete("web", &Default::default()).await.unwrap();
+    pass(20).await;
+    assert!(carried(&fleet, 0, "settings").await.is_none());
+    fleet.world.heal(CONTROLLER, "c3");
+    pass(90).await;
+    assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none());
+    assert!(
+        carried(&fleet, 1, "settings").await.is_none() && carried_secret(&fleet, 1, "login").await.is_none()
+    );
+}
