@@ -3,6 +3,7 @@
 mod bench;
 mod deny;
 mod docs;
+mod faults;
 mod fuzz;
 mod generate;
 mod lab;
@@ -30,6 +31,8 @@ enum Task {
     Test(test::TestArgs),
     /// Writes the generated files (deploy/crds, the reference pages), or checks that they are current.
     Generate(generate::GenerateArgs),
+    /// Runs seeded fault schedules on all cores, and says how to replay those that fail.
+    Faults(faults::FaultsArgs),
     /// Measures how fast and how large things are, in a release build.
     Bench(bench::BenchArgs),
     /// Sends requests that nobody should send to the sandbox, for a while.
@@ -55,6 +58,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.task {
         Task::Test(args) => test::run(&args)?,
         Task::Generate(args) => generate::run(&args)?,
+        Task::Faults(args) => faults::run(&args)?,
         Task::Bench(args) => bench::run(&args)?,
         Task::Fuzz(args) => fuzz::run(&args)?,
         Task::Docs => docs::run()?,

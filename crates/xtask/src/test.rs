@@ -1,7 +1,7 @@
 //! All checks and all tests, from the cheapest up.
 
 use crate::steps::{Steps, root};
-use crate::{deny, docs, generate};
+use crate::{deny, docs, faults, generate};
 use anyhow::{Result, bail};
 use clap::Args;
 use portolan_lab::parts::{DEFAULT_KUBERNETES, Parts};
@@ -39,6 +39,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         &selecting(&["--quiet", "--lib", "--bins"], &others, |name| name != "sandbox"),
     )?;
     steps.cargo("sandbox tests", &selecting(&[], &others, |name| name == "sandbox"))?;
+    steps.step("seeds, for five minutes", || faults::run(&faults::FaultsArgs::for_minutes(5)))?;
     steps.step("generated files", || generate::run(&generate::GenerateArgs::checking()))?;
     steps.step("documentation", docs::run)?;
     if !with_lab {

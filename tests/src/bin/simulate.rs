@@ -22,17 +22,18 @@ fn main() -> ExitCode {
         if log {
             outcome.log.iter().for_each(|line| println!("{line}"));
         }
-        println!(
-            "seed {seed}: {} {} events, {} crashes planned",
-            outcome.hash, outcome.events, outcome.crashes
-        );
         for problem in &outcome.problems {
-            println!("seed {seed}: PROBLEM: {problem}");
+            println!("seed {seed}: PROBLEM: {}", problem.replace('\n', " "));
         }
         if !outcome.problems.is_empty() {
             println!("seed {seed}: replay by `cargo run -p portolan-tests --bin simulate -- {seed} --log`");
             failed += 1;
         }
+        // The last line of a seed: who reads it knows that the seed is over.
+        println!(
+            "seed {seed}: {} {} events, {} crashes planned",
+            outcome.hash, outcome.events, outcome.crashes
+        );
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

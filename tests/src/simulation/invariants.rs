@@ -4,7 +4,7 @@ use super::Fleet;
 use super::jobs::JobsSeen;
 use crate::NAMESPACE;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::Api;
 use portolan_api::placement::ReplicasMode;
 use portolan_api::{MultiClusterDeployment, conditions};
@@ -17,6 +17,8 @@ pub(super) struct Observer {
     /// Copies that were there at the last look and that their workload wanted there: cluster and workload.
     wanted_copies: BTreeSet<(String, String)>,
     jobs: JobsSeen,
+    /// The greatest epoch that each workload, by uid, was decided in.
+    epochs: BTreeMap<String, i64>,
 }
 
 impl Observer {
@@ -32,6 +34,7 @@ impl Observer {
         let mut wanted = BTreeSet::new();
         for workload in fleet.workloads().await {
             problems.extend(conserved(&workload));
+            problems.extend(self.goes_back(&workload));
             let name = workload.metadata.name.clone().unwrap_or_default();
             for placed in workload.status.iter().flat_map(|status| &status.placements) {
                 if placed.replicas > 0 && workload.metadata.deletion_timestamp.is_none() {
@@ -52,7 +55,18 @@ impl Observer {
     }
 }
 
-/// Replicas placed and pending are those asked for, whatever happens.
+impl Observer {
+    /// A decision of an older leader never follows one of a newer.
+    fn goes_back(&mut self, workload: &MultiClusterDeployment) -> Option<String> {
+        let epoch = workload.status.as_ref()?.reservation.as_ref()?.epoch;
+        let uid = workload.metadata.uid.clone().unwrap_or_default();
+        let last = self.epochs.insert(uid, epoch).unwrap_or(epoch);
+        let name = workload.metadata.name.as_deref().unwrap_or_default();
+        (epoch < last).then(|| format!("{name}: decided in epoch {epoch} after {last}"))
+    }
+}
+
+/// Replicas placed and pending are those asked for, and no more are ready, whatever happens.
 fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
     let status = workload.status.as_ref()?;
     if status.observed_generation != workload.metadata.generation
@@ -66,6 +80,12 @@ fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
         ReplicasMode::Total => workload.spec.replicas,
     };
     let told = status.replicas + status.pending_replicas;
+    if status.ready_replicas > status.replicas {
+        return Some(format!(
+            "{} of {} replicas are said to be ready",
+            status.ready_replicas, status.replicas
+        ));
+    }
     let name = workload.metadata.name.as_deref().unwrap_or_default();
     (told != asked).then(|| format!("{name}: {asked} replicas asked for, {told} placed or pending"))
 }
@@ -102,11 +122,48 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
             }
         }
         problems.extend(room_left_unused(member, &workloads).await);
+        problems.extend(dependencies(fleet, member, &workloads).await);
     }
     problems.extend(super::services::settled(fleet, &workloads).await);
     problems.extend(super::jobs::settled(fleet).await);
     problems
         .extend(wanted.keys().map(|(cluster, name)| format!("{name} is not in {cluster} although decided")));
+    problems
+}
+
+/// What was carried into a member is needed there and as it is in the hub; what is needed and there is, is carried.
+async fn dependencies(
+    fleet: &Fleet,
+    member: &portolan_sandbox::Cluster,
+    workloads: &[MultiClusterDeployment],
+) -> Vec<String> {
+    let list = async |cluster: &portolan_sandbox::Cluster| {
+        let api: Api<ConfigMap> = Api::namespaced(cluster.client("observer"), NAMESPACE);
+        let all = api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+        let named = all.into_iter().map(|each| (each.metadata.name.clone().unwrap_or_default(), each.data));
+        named.filter(|(name, _)| name.starts_with("config")).collect::<BTreeMap<_, _>>()
+    };
+    let (sources, carried) = (list(&fleet.hub).await, list(member).await);
+    let refers = |workload: &&MultiClusterDeployment| {
+        let placed = workload.status.iter().flat_map(|status| &status.placements);
+        placed.clone().any(|placed| placed.cluster == member.name())
+    };
+    let reference = |workload: &MultiClusterDeployment| {
+        let path = "/spec/containers/0/envFrom/0/configMapRef/name";
+        workload.spec.template.0.pointer(path).and_then(|name| name.as_str()).map(str::to_owned)
+    };
+    let needed: BTreeSet<String> = workloads.iter().filter(refers).filter_map(reference).collect();
+    let mut problems = Vec::new();
+    for (name, data) in &carried {
+        if !needed.contains(name) {
+            problems.push(format!("ConfigMap {name} in {} is an orphan", member.name()));
+        } else if sources.get(name).is_some_and(|source| source != data) {
+            problems.push(format!("ConfigMap {name} in {} is not current", member.name()));
+        }
+    }
+    for name in needed.iter().filter(|name| sources.contains_key(*name) && !carried.contains_key(*name)) {
+        problems.push(format!("ConfigMap {name} is needed in {} and not there", member.name()));
+    }
     problems
 }
 
@@ -144,6 +201,8 @@ async fn room_left_unused(
         let held = status.placements.iter().find(|placed| placed.cluster == member.name());
         let lacks = held.map_or(0, |placed| placed.replicas) < spec.replicas;
         let may_come = anywhere || (here && lacks && spec.replicas_mode == ReplicasMode::PerLocation);
+        // Where the distance is bounded, room may be too far away.
+        let may_come = may_come && spec.placement.max_latency.is_none();
         if may_come && status.pending_replicas > 0 && room.fits(&shape) > 0 {
             let name = workload.metadata.name.as_deref().unwrap_or_default();
             problems.push(format!(

@@ -10,6 +10,7 @@ mod invariants;
 mod jobs;
 mod scenario;
 mod services;
+mod wishes;
 
 pub use contender::{CONTROLLER, Contender, LEASE, STANDBY};
 pub use gate::Gate;

@@ -1,14 +1,17 @@
 //! What happens in a simulation, drawn from its seed.
 
 use super::invariants::{Observer, settled};
-use super::{CONTROLLER, Fleet, apply};
-use crate::{NAMESPACE, job, service, workload};
+use super::wishes::{Wishes, config};
+use super::{CONTROLLER, Contender, Fleet, STANDBY, apply};
+use crate::{NAMESPACE, foreign_cluster, job, open_namespace, service};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use portolan_runtime::Seed;
-use portolan_sandbox::{CrashPoint, FaultPlan, FaultRates, NodeConfig, World, WorldConfig};
+use portolan_sandbox::{Cluster, CrashPoint, FaultPlan, FaultRates, NodeConfig, World, WorldConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -21,7 +24,7 @@ pub struct Outcome {
     pub hash: String,
     /// How many lines the history has.
     pub events: u64,
-    /// How often the controller crashed.
+    /// How often a controller crashed.
     pub crashes: usize,
     /// What was not as it must be.
     pub problems: Vec<String>,
@@ -30,9 +33,10 @@ pub struct Outcome {
 }
 
 const NAMES: [&str; 4] = ["m1", "m2", "m3", "m4"];
-const STEPS: usize = 12;
+const PARTIES: [&str; 2] = [CONTROLLER, STANDBY];
+const STEPS: usize = 14;
 const STEP: Duration = Duration::from_secs(7);
-const CALM: Duration = Duration::from_secs(240);
+const CALM: Duration = Duration::from_secs(300);
 
 /// Runs one simulation from beginning to end, on a runtime of its own with virtual time.
 ///
@@ -46,10 +50,9 @@ pub fn simulate(seed: u64) -> Outcome {
 
 async fn run(seed: u64) -> Outcome {
     let mut rng = Seed::new(seed).child("scenario").rng();
-    let plan = faults(&mut rng);
-    let crashes = plan.1;
+    let (faults, crashes) = faults(&mut rng);
     let start = Timestamp::from_second(1_800_000_000).unwrap_or_default();
-    let world = World::new(WorldConfig { seed, start, faults: plan.0, ..WorldConfig::default() });
+    let world = World::new(WorldConfig { seed, start, faults, ..WorldConfig::default() });
     let members: Vec<_> = NAMES[..rng.random_range(2..=NAMES.len())]
         .iter()
         .map(|name| {
@@ -57,85 +60,130 @@ async fn run(seed: u64) -> Outcome {
         })
         .collect();
     let fleet = Fleet::new(world.clone(), &members).await;
-    let controller =
-        tokio::spawn(Fleet::control(world.clone(), fleet.hub.clone(), Seed::new(seed).child("controller")));
-    let mut story = Story { fleet, rng, cut: BTreeSet::new(), observer: Observer::default() };
+    set_distances(&fleet, &mut rng).await;
+    // Half of the worlds have a second controller that stands by.
+    let contenders = rng.random_range(1..=2);
+    let controllers: Vec<_> = PARTIES[..contenders]
+        .iter()
+        .map(|party| {
+            let seed = Seed::new(seed).child(party);
+            tokio::spawn(Contender::named(party).run(world.clone(), fleet.hub.clone(), seed))
+        })
+        .collect();
+    let mut story = Story::new(fleet, rng);
     let mut problems = Vec::new();
     for _ in 0..STEPS {
         story.act().await;
         tokio::time::sleep(STEP).await;
         problems.extend(story.observer.look(&story.fleet).await);
     }
-    for member in std::mem::take(&mut story.cut) {
-        world.heal(CONTROLLER, &member);
-    }
+    story.mend().await;
     world.stop_faults();
     tokio::time::sleep(CALM).await;
     problems.extend(story.observer.look(&story.fleet).await);
     problems.extend(settled(&story.fleet).await);
-    controller.abort();
+    controllers.iter().for_each(tokio::task::JoinHandle::abort);
     let log = world.log();
     Outcome { hash: log.hash(), events: log.count(), crashes, problems, log: log.lines() }
 }
 
-/// Some requests fail in every way there is, and now and then the controller crashes around one.
+/// Some requests fail in every way there is, and now and then a controller crashes around one.
 fn faults(rng: &mut ChaCha8Rng) -> (FaultPlan, usize) {
     let rates = FaultRates::evenly(rng.random_range(0..=120));
-    let mut plan = FaultPlan::none().party(CONTROLLER, rates);
+    let mut plan = FaultPlan::none().party(CONTROLLER, rates).party(STANDBY, rates);
     let crashes = rng.random_range(0..=4);
     for _ in 0..crashes {
         let point = if rng.random_bool(0.5) { CrashPoint::Before } else { CrashPoint::After };
-        plan = plan.crash(CONTROLLER, rng.random_range(5..400), point);
+        let party = PARTIES[rng.random_range(0..PARTIES.len())];
+        plan = plan.crash(party, rng.random_range(5..400), point);
     }
     (plan, crashes)
+}
+
+/// Says how far the members are from each other, in most worlds.
+async fn set_distances(fleet: &Fleet, rng: &mut ChaCha8Rng) {
+    if rng.random_bool(0.3) {
+        return;
+    }
+    let user = fleet.hub.client("user");
+    for (index, member) in fleet.members.iter().enumerate() {
+        let mut foreign = foreign_cluster(member.name());
+        let others = fleet.members[..index].iter();
+        let latencies: Vec<_> = others
+            .map(|other| json!({"to": other.name(), "rtt": format!("{}ms", rng.random_range(1..=60))}))
+            .collect();
+        foreign["spec"]["latencies"] = json!(latencies);
+        apply(&user, &foreign).await;
+    }
 }
 
 struct Story {
     fleet: Fleet,
     rng: ChaCha8Rng,
-    cut: BTreeSet<String>,
+    /// Who is cut off from which cluster.
+    cut: BTreeSet<(&'static str, String)>,
+    /// Members whose namespace is closed.
+    closed: BTreeSet<usize>,
+    /// Nodes that are down: member and node.
+    down: BTreeSet<(usize, String)>,
     observer: Observer,
 }
 
 impl Story {
+    fn new(fleet: Fleet, rng: ChaCha8Rng) -> Self {
+        let (cut, closed, down) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { fleet, rng, cut, closed, down, observer: Observer::default() }
+    }
+
     /// One thing happens.
     async fn act(&mut self) {
         let user = self.fleet.hub.client("user");
         let name = format!("app{}", self.rng.random_range(0..4));
-        match self.rng.random_range(0..16) {
-            0..=5 => {
-                let replicas = self.rng.random_range(0..=4);
-                let more = self.wish();
-                apply(&user, &workload(&name, replicas, more)).await;
+        let member = self.rng.random_range(0..self.fleet.members.len());
+        match self.rng.random_range(0..26) {
+            0..=8 => {
+                let members: Vec<_> = self.fleet.members.iter().map(Cluster::name).collect();
+                let wish = Wishes { members: &members, rng: &mut self.rng }.draw(&name);
+                apply(&user, &wish).await;
             }
-            6 => {
+            9 => {
                 let api: Api<MultiClusterDeployment> = Api::namespaced(user, NAMESPACE);
                 // There may be nothing to delete.
                 let _ = api.delete(&name, &Default::default()).await;
             }
-            7 | 8 => {
-                let member =
-                    self.fleet.members[self.rng.random_range(0..self.fleet.members.len())].name().to_owned();
-                self.fleet.world.partition(CONTROLLER, &member);
-                self.cut.insert(member);
-            }
-            10 => apply(&user, &service("web", json!({"app": "any"}))).await,
-            11 => {
-                let api: Api<MultiClusterService> = Api::namespaced(user, NAMESPACE);
-                // There may be nothing to delete.
-                let _ = api.delete("web", &Default::default()).await;
-            }
-            12..=14 => self.ask_for_work(&user).await,
-            15 => {
-                let api: Api<MultiClusterJob> = Api::namespaced(user, NAMESPACE);
-                // There may be nothing to delete.
-                let _ = api.delete("batch0", &Default::default()).await;
-            }
-            _ => {
-                for member in std::mem::take(&mut self.cut) {
-                    self.fleet.world.heal(CONTROLLER, &member);
+            10..=12 => {
+                let member = self.fleet.members[member].name().to_owned();
+                for party in PARTIES {
+                    self.cut_off(party, member.clone());
                 }
             }
+            13 => {
+                let party = PARTIES[self.rng.random_range(0..PARTIES.len())];
+                self.cut_off(party, "hub".to_owned());
+            }
+            14 => self.heal(),
+            15 => {
+                let object = config(self.rng.random_range(0..3), self.rng.random_range(0..100));
+                apply(&user, &object).await;
+            }
+            16 => {
+                let api: Api<ConfigMap> = Api::namespaced(user, NAMESPACE);
+                let _ =
+                    api.delete(&format!("config{}", self.rng.random_range(0..3)), &Default::default()).await;
+            }
+            17 => self.fail_a_node(member).await,
+            18 => self.close(member, !self.closed.contains(&member)).await,
+            19 => apply(&user, &service("web", json!({"app": "any"}))).await,
+            20 => {
+                let api: Api<MultiClusterService> = Api::namespaced(user, NAMESPACE);
+                let _ = api.delete("web", &Default::default()).await;
+            }
+            21..=23 => self.ask_for_work(&user).await,
+            24 => {
+                let api: Api<MultiClusterJob> = Api::namespaced(user, NAMESPACE);
+                let _ = api.delete("batch0", &Default::default()).await;
+            }
+            _ => self.meddle(member, &name).await,
         }
     }
 
@@ -163,34 +211,68 @@ impl Story {
         apply(user, &job(&name, completions, parallelism, more)).await;
     }
 
-    fn wish(&mut self) -> serde_json::Value {
-        let members: Vec<String> = self.fleet.members.iter().map(|member| member.name().to_owned()).collect();
-        let mode = if self.rng.random_bool(0.3) { "Total" } else { "PerLocation" };
-        let request = format!("{}m", self.rng.random_range(1..=8) * 100);
-        let template = json!({
-            "metadata": {"labels": {"app": "any"}},
-            "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": request}}}]},
-        });
-        let mut wish = match self.rng.random_range(0..3) {
-            0 => {
-                let count = self.rng.random_range(1..=members.len());
-                json!({"locations": members[..count]})
+    fn cut_off(&mut self, party: &'static str, cluster: String) {
+        self.fleet.world.partition(party, &cluster);
+        self.cut.insert((party, cluster));
+    }
+
+    fn heal(&mut self) {
+        for (party, cluster) in std::mem::take(&mut self.cut) {
+            self.fleet.world.heal(party, &cluster);
+        }
+    }
+
+    async fn fail_a_node(&mut self, member: usize) {
+        let api: Api<Node> = Api::all(self.fleet.members[member].client("user"));
+        let nodes = api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+        if nodes.len() > 1 {
+            let node = nodes[self.rng.random_range(0..nodes.len())].metadata.name.clone().unwrap_or_default();
+            self.fleet.members[member].fail_node(&node);
+            self.down.insert((member, node));
+        }
+    }
+
+    async fn close(&mut self, member: usize, closed: bool) {
+        let mut namespace = open_namespace();
+        if closed {
+            namespace["metadata"]["labels"]["portolan.dev/placement"] = json!("closed");
+            self.closed.insert(member);
+        } else {
+            self.closed.remove(&member);
+        }
+        apply(&self.fleet.members[member].client("user"), &namespace).await;
+    }
+
+    /// Somebody changes a copy in a member, or deletes it.
+    async fn meddle(&mut self, member: usize, name: &str) {
+        let api: Api<Deployment> = Api::namespaced(self.fleet.members[member].client("user"), NAMESPACE);
+        let patch = json!({"spec": {"replicas": self.rng.random_range(0..=5)}});
+        // There may be no copy.
+        let _ = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    }
+
+    /// A node that was down comes back without its pods.
+    async fn reboot(&self, member: usize, node: &str) {
+        let api: Api<Pod> = Api::namespaced(self.fleet.members[member].client("user"), NAMESPACE);
+        for pod in api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default() {
+            let here = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            if here && !matches!(phase, Some("Succeeded" | "Failed")) {
+                let name = pod.metadata.name.unwrap_or_default();
+                let _ = api.delete(&name, &DeleteParams::default().grace_period(0)).await;
             }
-            1 => json!({"placementPolicy": "worst-fit", "numberOfLocations": self.rng.random_range(1..=2)}),
-            _ => json!({"placementPolicy": "best-fit", "numberOfLocations": 1}),
-        };
-        if wish.get("locations").is_some() && self.rng.random_bool(0.4) {
-            wish["enableSubstitution"] = json!(true);
         }
-        if self.rng.random_bool(0.3) {
-            wish["enableBursting"] = json!(true);
+        self.fleet.members[member].restore_node(node);
+    }
+
+    /// All that was broken is whole again.
+    async fn mend(&mut self) {
+        self.heal();
+        for member in self.closed.clone() {
+            self.close(member, false).await;
         }
-        wish["replicasMode"] = json!(mode);
-        wish["selector"] = json!({"matchLabels": {"app": "any"}});
-        wish["template"] = template;
-        // In a full cluster a rolling update that also grows may wait for ever for room that its own old pods hold;
-        // so it is in Kubernetes.
-        wish["strategy"] = json!({"type": "Recreate"});
-        wish
+        for (member, node) in std::mem::take(&mut self.down) {
+            self.reboot(member, &node).await;
+        }
     }
 }

@@ -86,9 +86,17 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
     lab.down()
 }
 
-/// Created, scaled, changed by somebody in the member, updated and deleted.
+/// Created, scaled, changed by somebody in the member, updated and deleted; with what it refers to.
 async fn everything_that_is_done_with_a_deployment(hub: &Cluster, member: &Cluster) -> Result<()> {
-    kubectl_apply(hub, &[workload("web", 1, json!({"locations": ["c2"]}))]).await?;
+    let dependency = |kind: &str, name: &str| {
+        let metadata = json!({"name": name, "namespace": NAMESPACE});
+        json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {"key": "dmFsdWU="}})
+    };
+    kubectl_apply(hub, &[dependency("ConfigMap", "settings"), dependency("Secret", "login")]).await?;
+    let mut web = workload("web", 1, json!({"locations": ["c2"]}));
+    web["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        json!([{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "login"}}]);
+    kubectl_apply(hub, &[web]).await?;
     hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", "--timeout=90s"]).await?;
     hub.kubectl(&["-n", NAMESPACE, "scale", "mcd/web", "--replicas=2"]).await?;
     replicas(member, "2").await?;

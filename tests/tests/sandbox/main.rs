@@ -7,6 +7,7 @@ mod determinism;
 mod drift;
 mod jobs;
 mod leaders;
+mod mistakes;
 mod peering;
 mod placement;
 mod sequences;

@@ -22,6 +22,15 @@ pub(crate) async fn fleet(faults: FaultPlan) -> Fleet {
     Fleet::new(world, &[("c2", 1, NodeConfig::new("2", "8Gi")), ("c3", 1, NodeConfig::new("3", "8Gi"))]).await
 }
 
+/// Members of so many nodes of so many CPUs. No controller yet.
+pub(crate) async fn fleet_of(members: &[(&str, usize, &str)], faults: FaultPlan) -> Fleet {
+    let start = Timestamp::from_second(1_800_000_000).unwrap();
+    let world = World::new(WorldConfig { seed: 1, start, faults, ..WorldConfig::default() });
+    let node = |cpu: &str| NodeConfig::new(cpu, "8Gi");
+    let members: Vec<_> = members.iter().map(|(name, nodes, cpu)| (*name, *nodes, node(cpu))).collect();
+    Fleet::new(world, &members).await
+}
+
 /// The fleet, and the only controller at work.
 pub(crate) async fn start() -> (Fleet, JoinHandle<()>) {
     let fleet = fleet(FaultPlan::none()).await;

@@ -178,7 +178,11 @@ impl Wake {
                     self.queue.add(key.clone());
                 }
             }),
-            Touched::Workload(_) | Touched::Service(_) | Touched::Room | Touched::Traffic(_) => {}
+            Touched::Workload(_)
+            | Touched::Service(_)
+            | Touched::Dependency(..)
+            | Touched::Room
+            | Touched::Traffic(_) => {}
         }
     }
 }

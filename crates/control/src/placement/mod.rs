@@ -45,9 +45,9 @@ use crate::fleet::{Fleet, Hub, Touched};
 use claim::Claims;
 use kube::Api;
 use kube::runtime::watcher;
-use portolan_api::MultiClusterDeployment;
-use portolan_api::placement::{PlacementPolicy, PlacementState};
 use portolan_api::conditions::{self, ConditionType};
+use portolan_api::placement::{PlacementCause, PlacementPolicy, PlacementState, PlacementStatus};
+use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
 pub use preview::{Outlook, Preview};
@@ -198,14 +198,14 @@ impl Workload {
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
             held: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
-            waits: self.object.status.as_ref().is_none_or(|status| status.pending_replicas > 0),
+            waits: self.object.status.as_ref().is_none_or(waits_for_room),
         }
     }
 
     /// Whether room makes a difference: replicas wait for a cluster, or for a node in their cluster.
     fn is_unsettled(&self) -> bool {
         self.object.status.as_ref().is_none_or(|status| {
-            status.pending_replicas > 0
+            waits_for_room(status)
                 || status.placements.iter().any(|placed| placed.state != PlacementState::Ready)
         })
     }
@@ -215,6 +215,16 @@ impl Workload {
         let placements = self.object.status.iter().flat_map(|status| &status.placements);
         placements.map(|placed| (placed.cluster.as_str(), u32::try_from(placed.replicas).unwrap_or(0)))
     }
+}
+
+/// Whether room would be used: replicas have no cluster, or one that only stands in until there is room at home.
+fn waits_for_room(status: &MultiClusterDeploymentStatus) -> bool {
+    use PlacementCause::{Bursting, Cloud, Replacement, Substitution};
+    let stands_in = |placed: &PlacementStatus| {
+        let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement));
+        placed.replicas > 0 && (cause || placed.substitute_for.is_some())
+    };
+    status.pending_replicas > 0 || status.placements.iter().any(stands_in)
 }
 
 /// Decides which workloads a change in a member concerns.

@@ -107,7 +107,11 @@ impl Wake {
                     self.queue.add(key.clone());
                 }
             }),
-            Touched::Workload(_) | Touched::Job(_) | Touched::Room | Touched::Traffic(_) => {}
+            Touched::Workload(_)
+            | Touched::Job(_)
+            | Touched::Dependency(..)
+            | Touched::Room
+            | Touched::Traffic(_) => {}
         }
     }
 

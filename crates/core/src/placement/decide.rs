@@ -8,6 +8,7 @@ use super::{Candidate, Refusal, Standing, divide};
 use crate::capacity::{Shape, Shortage};
 use portolan_api::placement::{Placement, PlacementCause, PlacementPolicy, ReplicasMode};
 use portolan_api::selector;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -131,7 +132,12 @@ pub fn decide(
     let field = Field::of(wanted, candidates);
     let (chosen, cause) = match wanted.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => (wanted.placement.locations.clone(), PlacementCause::Preferred),
-        policy => (prioritise(policy, wanted, &field)?, PlacementCause::Policy),
+        policy => {
+            let mut chosen = prioritise(policy, wanted, &field)?;
+            // Who holds most keeps most: were it the freest, each decision would make another one the freest.
+            chosen.sort_by_key(|name| Reverse(field.get(name).map_or(0, |(candidate, _)| candidate.held)));
+            (chosen, PlacementCause::Policy)
+        }
     };
     let caps: Vec<u32> = chosen.iter().map(|name| field.cap(name)).collect();
     let locations = u32::try_from(wanted.placement.effective_locations()).unwrap_or(u32::MAX);

@@ -334,6 +334,18 @@ prop_compose! {
 }
 
 #[test]
+fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
+    let total = Wanted { mode: ReplicasMode::Total, ..by_policy(7, PlacementPolicy::WorstFit, 3) };
+    let mut fleet = [cluster("a", 9), cluster("b", 9), cluster("c", 9)];
+    let first = decide(&total, &fleet).unwrap();
+    for (candidate, cpus) in fleet.iter_mut().zip([6, 7, 7]) {
+        let held = first.placed[&*candidate.name].replicas;
+        *candidate = Candidate { held, settled: held, ..cluster(&candidate.name, cpus) };
+    }
+    assert_eq!(decide(&total, &fleet).unwrap(), first);
+}
+
+#[test]
 fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
     let lost = |candidate: Candidate| Candidate { lost: true, ..silent(candidate, 0) };
     let fleet = [cluster("a", 9), lost(cluster("b", 9)), cluster("c", 1), cluster("d", 9)];

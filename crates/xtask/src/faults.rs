@@ -1,0 +1,170 @@
+//! Seeded fault schedules: Portolan's controllers on sandbox clusters with everything going wrong that can.
+
+use crate::steps::root;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many seeds one process runs.
+const BATCH: u64 = 20;
+
+/// The seeds that CI runs start here: beyond those of the test of determinism.
+const FIRST_IN_CI: u64 = 1000;
+
+#[derive(Args)]
+pub(crate) struct FaultsArgs {
+    /// How many seeds are run at most.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+
+    /// Starts no more seeds after so many minutes.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    minutes: Option<u64>,
+}
+
+impl FaultsArgs {
+    /// What CI runs: as many seeds as so many minutes allow.
+    pub(crate) fn for_minutes(minutes: u64) -> Self {
+        Self { seeds: u64::MAX - FIRST_IN_CI, first: FIRST_IN_CI, minutes: Some(minutes) }
+    }
+}
+
+pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
+    let program = build()?;
+    let workers = thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let start = Instant::now();
+    let shared = Shared {
+        next: AtomicU64::new(args.first),
+        end: args.first.saturating_add(args.seeds),
+        until: args.minutes.map(|minutes| start + Duration::from_secs(60 * minutes)),
+        stopped: AtomicBool::new(false),
+        count: AtomicU64::new(0),
+        problems: Mutex::new(BTreeMap::new()),
+    };
+    println!("seeds from {} on {workers} cores", args.first);
+    let results: Vec<Result<()>> = thread::scope(|scope| {
+        let spawn = |_| scope.spawn(|| shared.work(&program));
+        let started: Vec<_> = (0..workers).map(spawn).collect();
+        let join = |each: thread::ScopedJoinHandle<'_, Result<()>>| {
+            each.join().unwrap_or_else(|_| bail!("a worker panicked"))
+        };
+        started.into_iter().map(join).collect()
+    });
+    results.into_iter().collect::<Result<()>>()?;
+    let count = shared.count.load(Ordering::SeqCst);
+    let problems = shared.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{count} seeds in {seconds:.0} s, {} failed", problems.len());
+    for (seed, lines) in &problems {
+        println!("seed {seed}:");
+        lines.iter().for_each(|line| println!("  {line}"));
+        println!("  replay by `cargo run -p portolan-tests --bin simulate -- {seed} --log`");
+    }
+    if !problems.is_empty() {
+        bail!("{} of {count} seeds failed", problems.len());
+    }
+    if count == 0 {
+        bail!("not one seed was run");
+    }
+    Ok(())
+}
+
+/// Builds the simulation; answers its path.
+fn build() -> Result<String> {
+    let arguments = ["build", "--quiet", "--workspace", "--bin", "simulate"];
+    crate::steps::run(Command::new(env!("CARGO")).args(arguments))?;
+    let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), Into::into);
+    let program = target.join("debug").join("simulate");
+    program.to_str().map(str::to_owned).context("the path of the target directory is not UTF-8")
+}
+
+struct Shared {
+    next: AtomicU64,
+    end: u64,
+    until: Option<Instant>,
+    stopped: AtomicBool,
+    count: AtomicU64,
+    /// By seed: what it printed of its problems.
+    problems: Mutex<BTreeMap<u64, Vec<String>>>,
+}
+
+impl Shared {
+    /// Runs batch after batch until there is no more time or seed.
+    fn work(&self, program: &str) -> Result<()> {
+        loop {
+            let first = self.next.fetch_add(BATCH, Ordering::SeqCst);
+            let late = self.until.is_some_and(|until| Instant::now() >= until);
+            if late || first >= self.end || self.stopped.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let batch = self.batch(program, first, first.saturating_add(BATCH).min(self.end));
+            if batch.is_err() {
+                self.stopped.store(true, Ordering::SeqCst);
+            }
+            batch?;
+        }
+    }
+
+    /// Runs seeds in a process of their own, and goes on after one that ends it.
+    fn batch(&self, program: &str, mut first: u64, end: u64) -> Result<()> {
+        while first < end {
+            first = self.process(program, first, end)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one process; answers the seed that is next. When the time is over, it is ended after the seed it is at.
+    fn process(&self, program: &str, first: u64, end: u64) -> Result<u64> {
+        let mut child = Command::new(program)
+            .args([first.to_string(), (end - first).to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {program}"))?;
+        let output = child.stdout.take().context("it has an output")?;
+        let mut next = first;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            let Some((seed, text)) = line.strip_prefix("seed ").and_then(|rest| rest.split_once(": ")) else {
+                continue;
+            };
+            let seed: u64 = seed.parse().with_context(|| format!("not a seed: {line}"))?;
+            if let Some(problem) = text.strip_prefix("PROBLEM: ") {
+                self.found(seed, problem);
+            } else if text.contains(" events") {
+                // The last that is printed of a seed.
+                next = seed + 1;
+                let done = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+                if done.is_multiple_of(100) {
+                    println!("{done} seeds");
+                }
+                if self.until.is_some_and(|until| Instant::now() >= until) {
+                    child.kill()?;
+                    child.wait()?;
+                    return Ok(end);
+                }
+            }
+        }
+        let status = child.wait()?;
+        if next < end {
+            self.found(next, &format!("it ended the simulation: {status}"));
+            self.count.fetch_add(1, Ordering::SeqCst);
+            next += 1;
+        }
+        Ok(next)
+    }
+
+    fn found(&self, seed: u64, problem: &str) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        problems.entry(seed).or_default().push(problem.to_owned());
+    }
+}
