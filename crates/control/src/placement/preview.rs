@@ -3,6 +3,7 @@
 use super::reconcile::Considered;
 use super::{Controller, KIND, Placement, Workload};
 use crate::capacity::Claim;
+use crate::dependencies::Sources;
 use crate::fleet::{Connect, Fleet, Hub, look};
 use crate::jobs::Jobs;
 use kube::Client;
@@ -60,7 +61,9 @@ impl Preview {
             return Err(vec!["the hub".to_owned()]);
         };
         let fleet = Fleet::default();
-        let placement = Placement::new(&hub, &fleet, &clock, seed, &Term::alone("preview"));
+        // What follows a workload makes no difference to where it goes.
+        let (sources, term) = (Sources::default(), Term::alone("preview"));
+        let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &term);
         // Jobs hold room too.
         let jobs = Jobs::new(&hub, &fleet, &clock, seed.child("jobs"), &Term::alone("preview"));
         let mut tasks = JoinSet::new();
