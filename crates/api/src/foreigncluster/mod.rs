@@ -145,6 +145,10 @@ pub struct ForeignClusterSpec {
     #[schemars(length(max = 1024))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
     pub latencies: Vec<StaticLatency>,
+
+    /// Where the traffic of applications is asked for, besides their Services.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficSource>,
 }
 
 const RULES: &[Rule] = &[
@@ -255,6 +259,37 @@ pub struct StaticLatency {
     pub to: String,
     /// The round-trip time, such as 12ms. It counts in both directions.
     pub rtt: Duration,
+}
+
+/// Where traffic is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrafficSource {
+    /// A Prometheus in the cluster.
+    pub prometheus: PrometheusQuery,
+}
+
+/// A query of a Prometheus that is reached through the API server's proxy of its Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PrometheusQuery {
+    /// The namespace of its Service.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+    /// The name of its Service.
+    #[schemars(length(min = 1, max = 63))]
+    pub service: String,
+    /// The port of its Service.
+    #[serde(default = "prometheus_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// A query for requests per second, by the labels namespace and workload.
+    #[schemars(length(min = 1, max = 4096))]
+    pub query: String,
+}
+
+const fn prometheus_port() -> i32 {
+    9090
 }
 
 kind!(

@@ -103,3 +103,79 @@ pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
         ledger.transact(Book::woken).iter().for_each(&wake);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::{Claim, ClusterFeed};
+    use portolan_core::capacity::{Amounts, CPU, NodeFacts, PODS, PodShape};
+    use portolan_runtime::{Change, Key};
+
+    fn shape(cpus: i64) -> Shape {
+        let mut requests = Amounts::of(CPU, cpus * 1000);
+        requests.set(PODS, 1000);
+        PodShape { requests, ..PodShape::default() }.into()
+    }
+
+    fn grow(feed: &ClusterFeed, cpus: i64) {
+        let mut allocatable = Amounts::of(CPU, cpus * 1000);
+        allocatable.set(PODS, 110_000);
+        let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
+        feed.nodes(Change::Set(Key::cluster("n"), node));
+    }
+
+    fn workload(ledger: &Ledger, name: &str, cpus: i64, held: &[(&str, u32)], waits: bool) {
+        let held = held.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
+        let (uid, shape) = (format!("uid-{name}"), Some(shape(cpus)));
+        let claim = Claim { uid, version: Some("1".into()), shape, held, waits };
+        ledger.transact(|book| book.take("Kind", &Change::Set(Key::new("d", name), claim), Claim::clone));
+    }
+
+    fn woken(ledger: &Ledger) -> Vec<String> {
+        ledger.transact(Book::woken).into_iter().map(|owner| owner.key.name).collect()
+    }
+
+    #[test]
+    fn only_those_are_woken_who_could_use_the_room() {
+        let ledger = Ledger::default();
+        let feed = ledger.open("c");
+        grow(&feed, 1);
+        workload(&ledger, "small", 2, &[], true);
+        workload(&ledger, "large", 8, &[], true);
+        workload(&ledger, "content", 1, &[], false);
+        assert_eq!(woken(&ledger), [] as [&str; 0], "no replica that waits fits in one CPU");
+        grow(&feed, 4);
+        assert_eq!(woken(&ledger), ["small"]);
+        grow(&feed, 3);
+        assert_eq!(woken(&ledger), [] as [&str; 0], "there is less room, not more");
+        workload(&ledger, "small", 2, &[("c", 1)], false);
+        grow(&feed, 9);
+        assert_eq!(
+            woken(&ledger),
+            ["small"],
+            "one that has no node yet looks at every change; 7 CPUs are left"
+        );
+        workload(&ledger, "small", 2, &[], false);
+        assert_eq!(woken(&ledger), ["large"], "a reservation was given up");
+    }
+
+    #[test]
+    fn many_are_woken_in_turn_and_none_is_left_out() {
+        let ledger = Ledger::default();
+        let feed = ledger.open("c");
+        let names: Vec<String> = (0..600).map(|number| format!("w{number:03}")).collect();
+        for name in &names {
+            workload(&ledger, name, 1, &[], true);
+        }
+        grow(&feed, 1);
+        let first = woken(&ledger);
+        assert_eq!(first.len(), AT_ONCE);
+        grow(&feed, 2);
+        let rest = [woken(&ledger), woken(&ledger)].concat();
+        assert_eq!(
+            [&first[..], &rest[..600 - AT_ONCE]].concat(),
+            names,
+            "new room does not put the first before the last"
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! One member: its client, and what is known of it.
 
 use super::facts::is_open;
+use super::prometheus::ask;
 use super::reach::probe;
 use super::traffic::Told;
 use super::{DeploymentFacts, JobFacts, Mark, Reach, ServiceFacts, SliceFacts, Traffic};
@@ -13,6 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use portolan_api::foreigncluster::TrafficSource;
 use portolan_core::capacity::{NodeFacts, PodFacts};
 use portolan_runtime::{Clock, Index, Key, Seed, feed, follow};
 use std::collections::BTreeMap;
@@ -54,10 +56,12 @@ pub struct Member {
     pub jobs: Index<JobFacts>,
     /// Its namespaces, and whether each lets workloads in.
     pub namespaces: Index<bool>,
-    /// The traffic of its services.
+    /// The traffic that its services tell.
     pub traffic: Traffic,
     /// The ConfigMaps and Secrets that this hub has carried there.
     pub carried: Carriage,
+    /// The traffic that its Prometheus tells, if one is asked; it goes before the other.
+    pub asked_traffic: Traffic,
     /// Whether it answers.
     pub reach: Reach,
     listed: Listed,
@@ -68,18 +72,20 @@ pub struct Member {
 impl Member {
     /// Starts watching a member, for the hub of this identity. Its nodes and pods go to the ledger.
     #[must_use]
+    #[allow(clippy::too_many_arguments, reason = "each is something else that only the caller knows")]
     pub fn watch(
         name: &str,
         client: Client,
         hub: &str,
         ledger: &Ledger,
+        source: Option<&TrafficSource>,
         clock: &Clock,
         seed: Seed,
         touched: impl Fn(Touched) + Clone + Send + Sync + 'static,
     ) -> Self {
         let (deployments, namespaces) = (Index::<DeploymentFacts>::default(), Index::default());
         let room = ledger.open(name);
-        let (reach, traffic) = (Reach::default(), Traffic::default());
+        let (reach, traffic, asked_traffic) = (Reach::default(), Traffic::default(), Traffic::default());
         let mut tasks = JoinSet::new();
         let opened = {
             let touched = touched.clone();
@@ -160,6 +166,10 @@ impl Member {
         ));
         let carried =
             Carriage::new(client.clone(), hub, seed.child("dependencies"), Arc::new(touched.clone()));
+        if let Some(source) = source {
+            let (query, told) = (source.prometheus.clone(), touched.clone());
+            tasks.spawn(ask(client.clone(), query, asked_traffic.clone(), told, clock.clone()));
+        }
         tasks.spawn(probe(client.clone(), reach.clone(), touched, clock.clone()));
         let listed = room.listed();
         Self {
@@ -172,6 +182,7 @@ impl Member {
             namespaces,
             traffic,
             carried,
+            asked_traffic,
             reach,
             listed,
             _room: room,

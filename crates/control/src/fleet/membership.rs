@@ -172,7 +172,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             Some(member) => member,
             None => match self.connect.connect(&cluster).await {
                 Ok(client) => {
-                    let member = Arc::new(self.watch(&name, client));
+                    let member = Arc::new(self.watch(&name, client, &cluster));
                     self.fleet.join(Arc::clone(&member), generation);
                     member
                 }
@@ -190,7 +190,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         Ok(Next::After(NUMBERS_EVERY))
     }
 
-    fn watch(&self, name: &str, client: Client) -> Member {
+    fn watch(&self, name: &str, client: Client, foreign: &ForeignCluster) -> Member {
         let (queue, touched, cluster) = (self.queue.clone(), self.touched.clone(), name.to_owned());
         let tell = move |what: Touched| {
             if what == Touched::Reach {
@@ -203,6 +203,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             client,
             &self.hub.id,
             &self.fleet.ledger,
+            foreign.spec.traffic.as_ref(),
             &self.clock,
             self.seed.child(name),
             tell,

@@ -12,6 +12,7 @@ mod mark;
 mod member;
 mod membership;
 mod observed;
+mod prometheus;
 mod reach;
 mod service;
 mod sights;

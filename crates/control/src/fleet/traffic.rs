@@ -18,10 +18,30 @@ const STALE_AFTER_SECONDS: i64 = 300;
 /// A number that is told after this long counts half.
 const SMOOTHED_OVER_SECONDS: i64 = 30;
 
-/// What a Service says of its traffic.
+/// Who receives traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Receiver {
+    /// The pods that a Service selects.
+    Selected(BTreeMap<String, String>),
+    /// The application of this name.
+    Named(String),
+}
+
+impl Receiver {
+    fn is(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        match self {
+            Self::Selected(selector) => {
+                !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+            }
+            Self::Named(named) => named == name,
+        }
+    }
+}
+
+/// What is told of traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    selector: BTreeMap<String, String>,
+    receiver: Receiver,
     /// Thousandths of a request per second; nothing if what is told cannot be read.
     requests: Option<u64>,
     at: Option<Timestamp>,
@@ -31,11 +51,17 @@ impl Told {
     pub(super) fn of(service: &Service) -> Self {
         let annotation = |name: &str| service.metadata.annotations.as_ref().and_then(|all| all.get(name));
         let requests = annotation(TRAFFIC_ANNOTATION).and_then(|text| milli(text).ok());
+        let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
         Self {
-            selector: service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default(),
+            receiver: Receiver::Selected(selector.unwrap_or_default()),
             requests: requests.and_then(|requests| u64::try_from(requests).ok()),
             at: annotation(TRAFFIC_TIME_ANNOTATION).and_then(|text| text.parse().ok()),
         }
+    }
+
+    /// What a query says of an application.
+    pub(super) fn by_query(workload: String, requests: u64, at: Timestamp) -> Self {
+        Self { receiver: Receiver::Named(workload), requests: Some(requests), at: Some(at) }
     }
 }
 
@@ -45,24 +71,23 @@ pub struct Traffic(Arc<RwLock<BTreeMap<Key, Smoothed>>>);
 
 #[derive(Debug)]
 struct Smoothed {
-    selector: BTreeMap<String, String>,
+    receiver: Receiver,
     requests: u64,
     at: Timestamp,
 }
 
 impl Traffic {
-    /// Thousandths of requests per second to the services that select pods with these labels; nothing if none tells.
+    /// Thousandths of requests per second that an application with pods of these labels receives; nothing if nobody
+    /// tells.
     #[must_use]
-    pub fn of(&self, namespace: &str, labels: &BTreeMap<String, String>, now: Timestamp) -> Option<u64> {
+    pub fn of(&self, workload: &Key, labels: &BTreeMap<String, String>, now: Timestamp) -> Option<u64> {
         let services = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let selects = |each: &Smoothed| {
-            !each.selector.is_empty()
-                && each.selector.iter().all(|(key, value)| labels.get(key) == Some(value))
-        };
+        let namespace = &workload.namespace;
+        let receives = |each: &Smoothed| each.receiver.is(&workload.name, labels);
         let fresh = |each: &Smoothed| now.as_second() - each.at.as_second() < STALE_AFTER_SECONDS;
         let first = Key::new(namespace, "");
-        let own = services.range(first..).take_while(|(key, _)| key.namespace == namespace);
-        let told = own.filter(|(_, each)| selects(each) && fresh(each)).map(|(_, each)| each.requests);
+        let own = services.range(first..).take_while(|(key, _)| key.namespace == *namespace);
+        let told = own.filter(|(_, each)| receives(each) && fresh(each)).map(|(_, each)| each.requests);
         told.fold(None, |sum: Option<u64>, requests| Some(sum.unwrap_or(0).saturating_add(requests)))
     }
 
@@ -106,7 +131,7 @@ fn smooth(before: Option<&Smoothed>, told: Told) -> Option<Smoothed> {
         None => requests,
     };
     let at = before.map_or(at, |before| before.at.max(at));
-    Some(Smoothed { selector: told.selector, requests: smoothed, at })
+    Some(Smoothed { receiver: told.receiver, requests: smoothed, at })
 }
 
 #[cfg(test)]
@@ -137,7 +162,7 @@ mod tests {
         let traffic = Traffic::default();
         let labels =
             BTreeMap::from([("app".to_owned(), "web".to_owned()), ("tier".to_owned(), "a".to_owned())]);
-        let of = |at| traffic.of("shop", &labels, second(at));
+        let of = |at| traffic.of(&Key::new("shop", "app"), &labels, second(at));
         assert_eq!(of(0), None);
         assert!(set(&traffic, "10", 0));
         assert_eq!(of(1), Some(10_000));
@@ -145,8 +170,12 @@ mod tests {
         assert_eq!(of(31), Some(25_000), "half way after the time it is smoothed over");
         assert!(!set(&traffic, "25", 60), "the same again is no news");
         assert_eq!(of(60 + STALE_AFTER_SECONDS), None);
-        assert_eq!(traffic.of("other", &labels, second(60)), None);
-        assert_eq!(traffic.of("shop", &BTreeMap::new(), second(60)), None, "it does not select those pods");
+        assert_eq!(traffic.of(&Key::new("other", "app"), &labels, second(60)), None);
+        assert_eq!(
+            traffic.of(&Key::new("shop", "app"), &BTreeMap::new(), second(60)),
+            None,
+            "it does not select those pods"
+        );
     }
 
     #[test]
@@ -157,8 +186,12 @@ mod tests {
             assert!(!set(&traffic, nonsense, 0), "{nonsense}");
         }
         assert!(set(&traffic, "0", 0));
-        assert_eq!(traffic.of("shop", &labels, second(0)), Some(0), "no traffic is not the same as not told");
+        assert_eq!(
+            traffic.of(&Key::new("shop", "app"), &labels, second(0)),
+            Some(0),
+            "no traffic is not the same as not told"
+        );
         assert!(!traffic.take(Change::Listed(BTreeMap::new())).is_empty());
-        assert_eq!(traffic.of("shop", &labels, second(0)), None);
+        assert_eq!(traffic.of(&Key::new("shop", "app"), &labels, second(0)), None);
     }
 }

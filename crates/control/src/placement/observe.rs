@@ -69,7 +69,9 @@ impl Controller {
         if workload.object.spec.placement.effective_policy() != PlacementPolicy::TrafficAware {
             return None;
         }
-        member.traffic.of(&key.namespace, &workload.labels, self.clock.now())
+        let now = self.clock.now();
+        let asked = member.asked_traffic.of(key, &workload.labels, now);
+        asked.or_else(|| member.traffic.of(key, &workload.labels, now))
     }
 }
 

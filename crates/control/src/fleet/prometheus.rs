@@ -1,0 +1,186 @@
+//! Traffic as a Prometheus in the member knows it.
+//!
+//! It is asked through the member's API server, by the proxy of its Service: the hub needs the right to that one proxy, and
+//! never `nodes/proxy`. The query answers one series for each application, with the labels `namespace` and `workload`.
+
+use super::Touched;
+use super::traffic::{Told, Traffic};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use portolan_api::foreigncluster::PrometheusQuery;
+use portolan_core::capacity::milli;
+use portolan_runtime::{CallError, Change, Clock, Key, call};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often Prometheus is asked.
+const ASK_EVERY: Duration = Duration::from_secs(15);
+
+/// Asks for ever, and tells where traffic has changed. What cannot be asked grows old and then counts as not told.
+pub(super) async fn ask(
+    client: Client,
+    query: PrometheusQuery,
+    traffic: Traffic,
+    touched: impl Fn(Touched),
+    clock: Clock,
+) {
+    loop {
+        match ask_once(&client, &query, clock.now()).await {
+            Ok(told) => {
+                let news = traffic.take(Change::Listed(told));
+                news.into_iter().for_each(|namespace| touched(Touched::Traffic(namespace)));
+            }
+            Err(error) => {
+                let error = portolan_runtime::chain(&error);
+                tracing::warn!(error, now = %clock.now(), "Prometheus does not tell the traffic of a member");
+            }
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+/// Why Prometheus did not tell.
+#[derive(Debug, thiserror::Error)]
+enum AskError {
+    #[error("spec.traffic.prometheus of the ForeignCluster makes no address: {0}")]
+    Address(#[source] http::Error),
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("Prometheus answers {0:?}; spec.traffic.prometheus.query must give an instant vector")]
+    NotAVector(String),
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    status: String,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    data: Option<Data>,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    #[serde(rename = "resultType")]
+    result_type: String,
+    #[serde(default)]
+    result: Vec<Series>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    #[serde(default)]
+    metric: BTreeMap<String, String>,
+    /// The time in seconds, and the number as a text.
+    value: Option<(f64, String)>,
+}
+
+async fn ask_once(
+    client: &Client,
+    query: &PrometheusQuery,
+    now: Timestamp,
+) -> Result<BTreeMap<Key, Told>, AskError> {
+    let request = http::Request::get(address(query)).body(Vec::new()).map_err(AskError::Address)?;
+    let what = format!("ask Prometheus {}/{}", query.namespace, query.service);
+    let answer: Answer = call(what, client.request(request)).await?;
+    let data = match answer.data {
+        Some(data) if answer.status == "success" && data.result_type == "vector" => data,
+        data => {
+            let kind = data.map(|data| data.result_type).unwrap_or_default();
+            return Err(AskError::NotAVector(answer.error.unwrap_or(kind)));
+        }
+    };
+    Ok(data.result.into_iter().filter_map(|series| read(&series, now)).collect())
+}
+
+/// A series without the two labels, or without a number, says nothing about an application.
+fn read(series: &Series, now: Timestamp) -> Option<(Key, Told)> {
+    let key = Key::new(series.metric.get("namespace")?, series.metric.get("workload")?);
+    let requests = decimal(&series.value.as_ref()?.1)?;
+    Some((key.clone(), Told::by_query(key.name, requests, now)))
+}
+
+/// Prometheus writes numbers as Go does, with as many digits as they have; thousandths are enough.
+fn decimal(text: &str) -> Option<u64> {
+    let short = match text.split_once('.') {
+        Some((whole, rest)) if !rest.contains(['e', 'E']) => {
+            format!("{whole}.{}", rest.chars().take(3).collect::<String>())
+        }
+        _ => text.to_owned(),
+    };
+    u64::try_from(milli(&short).ok()?).ok()
+}
+
+fn address(query: &PrometheusQuery) -> String {
+    let asked: String = query.query.bytes().map(escaped).collect();
+    format!(
+        "/api/v1/namespaces/{}/services/{}:{}/proxy/api/v1/query?query={asked}",
+        query.namespace, query.service, query.port
+    )
+}
+
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::client::Body;
+    use serde_json::json;
+    use std::sync::{Arc, Mutex};
+
+    fn query() -> PrometheusQuery {
+        PrometheusQuery {
+            namespace: "monitoring".into(),
+            service: "prometheus".into(),
+            port: 9090,
+            query: "sum by (namespace, workload) (rate(r[1m]))".into(),
+        }
+    }
+
+    /// A cluster that answers every request so; and what was asked of it.
+    fn answering(answer: serde_json::Value) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            log.lock().unwrap().push(request.uri().to_string());
+            let body = Body::from(answer.to_string().into_bytes());
+            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    #[tokio::test]
+    async fn applications_are_read_by_namespace_and_workload() {
+        let series = |workload: &str, number: &str| json!({"metric": {"namespace": "shop", "workload": workload}, "value": [1.5, number]});
+        let result =
+            json!([series("web", "12.345678"), series("odd", "NaN"), {"metric": {}, "value": [1, "3"]}]);
+        let (client, asked) =
+            answering(json!({"status": "success", "data": {"resultType": "vector", "result": result}}));
+        let told = ask_once(&client, &query(), Timestamp::UNIX_EPOCH).await.unwrap();
+        let traffic = Traffic::default();
+        traffic.take(Change::Listed(told));
+        let of =
+            |workload: &str| traffic.of(&Key::new("shop", workload), &BTreeMap::new(), Timestamp::UNIX_EPOCH);
+        assert_eq!((of("web"), of("odd"), of("other")), (Some(12_345), None, None));
+        let asked = asked.lock().unwrap()[0].clone();
+        let path =
+            "/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query?query=sum%20by%20%28";
+        assert!(asked.contains(path), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_vector_is_refused_with_what_would_help() {
+        let (client, _) = answering(json!({"status": "error", "error": "parse error"}));
+        let error = ask_once(&client, &query(), Timestamp::UNIX_EPOCH).await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "Prometheus answers \"parse error\"; spec.traffic.prometheus.query must give an instant vector"
+        );
+    }
+}
