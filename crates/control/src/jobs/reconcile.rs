@@ -6,6 +6,7 @@ use super::record::{record, work};
 use super::status::{Situation, status, undecided};
 use super::{Controller, Declared};
 use crate::copies::REFUSAL_HOLDS;
+use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
 use jiff::SignedDuration;
 use kube::Api;
@@ -96,7 +97,11 @@ impl Controller {
                 Ok(shape) => shape,
                 Err(problem) => return Planned::Not("InvalidTemplate", problem.clone()),
             };
-            let work = work(&job.object, shape);
+            let leaves = |(name, seen): (&String, &Seen)| {
+                let leaving = seen.candidate.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
+                leaving.then(|| name.clone())
+            };
+            let work = work(&job.object, shape, seen.iter().filter_map(leaves).collect());
             let mut record = record(job.object.status.as_ref());
             let sights = seen.iter().map(|(name, seen)| (name.clone(), seen.sight.clone())).collect();
             if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {

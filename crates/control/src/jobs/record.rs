@@ -10,13 +10,13 @@ use portolan_api::multiclusterjob::{
 use portolan_core::capacity::Shape;
 use portolan_core::jobs::{End, JobSeen, Part, Record, Release, Work};
 use portolan_core::placement::Wanted;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often open completions go elsewhere when the spec does not say.
 const RETRY_LIMIT: i32 = 3;
 
 /// What the job asks for.
-pub(super) fn work(job: &MultiClusterJob, shape: &Shape) -> Work {
+pub(super) fn work(job: &MultiClusterJob, shape: &Shape, leaving: BTreeSet<String>) -> Work {
     let spec = &job.spec;
     Work {
         wanted: Wanted {
@@ -33,6 +33,7 @@ pub(super) fn work(job: &MultiClusterJob, shape: &Shape) -> Work {
         suspended: spec.suspend,
         retries: (spec.on_failure == OnJobFailure::RetryElsewhere)
             .then(|| count(spec.retry_limit.unwrap_or(RETRY_LIMIT))),
+        leaving,
     }
 }
 

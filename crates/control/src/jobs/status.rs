@@ -11,6 +11,9 @@ use portolan_api::placement::{PendingPlacement, PlacementState, Resources};
 use portolan_core::jobs::{End, Part, Plan};
 use std::collections::BTreeMap;
 
+/// The reason of a part that has nothing in its cluster any more and needs nothing there.
+const FINISHED: &str = "Finished";
+
 /// What a status is made from.
 pub(super) struct Situation<'a> {
     pub(super) job: &'a MultiClusterJob,
@@ -164,6 +167,10 @@ fn placement(
         (None, Some(_), _) => {
             let message = "a Job that was made before is being taken away".to_owned();
             say(&mut placed, PlacementState::Removing, "Superseded", message);
+        }
+        (None, None, _) if part.open() == 0 || situation.plan.record.end.is_some() => {
+            let message = "there is no Job any more; what it finished stays counted".to_owned();
+            say(&mut placed, PlacementState::Ready, FINISHED, message);
         }
         _ if part.open() == 0 => placed.state = PlacementState::Ready,
         (Some(_), ..) => placed.state = PlacementState::Applied,

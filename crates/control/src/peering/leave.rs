@@ -49,7 +49,10 @@ where
         let value = serde_json::to_value(&object)
             .map_err(|source| PeerError::Encode { what: "a workload", source })?;
         let lists = ["placements", "clusters"].map(|field| value["status"][field].as_array().cloned());
-        let here = |entry: &&Value| entry["cluster"] == cluster || entry["name"] == cluster;
+        // A part of a job whose Job is gone is only a number on record.
+        let here = |entry: &&Value| {
+            (entry["cluster"] == cluster || entry["name"] == cluster) && entry["reason"] != "Finished"
+        };
         let entries = lists.iter().flatten().flatten();
         if let Some(entry) = entries.into_iter().find(here) {
             found.push(Holding {

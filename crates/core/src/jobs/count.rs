@@ -41,6 +41,15 @@ pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Reco
             }
         }
     }
+    let nothing_runs = match sight {
+        Sight::Silent { .. } => false,
+        Sight::Nothing => true,
+        Sight::Job(job) => job.over,
+    };
+    let whole = !work.indexed || part.succeeded == 0;
+    if work.leaving.contains(cluster) && nothing_runs && whole && part.open() > 0 && record.end.is_none() {
+        part.release(Release::Silent);
+    }
     record.parts.insert(cluster.to_owned(), part);
 }
 

@@ -15,7 +15,7 @@ pub use plan::plan;
 
 use crate::placement::{Refusal, Wanted};
 use portolan_api::placement::{PlacementCause, ReplicasMode};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a job asks for.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Work {
     pub suspended: bool,
     /// How often open completions of a failed Job may go to another cluster; none if they may not.
     pub retries: Option<u32>,
+    /// The clusters that are about to leave the fleet: what they have not finished goes to others.
+    pub leaving: BTreeSet<String>,
 }
 
 impl Work {
@@ -80,7 +82,7 @@ pub struct Part {
 pub enum Release {
     /// Its Job has failed.
     Failed,
-    /// It was silent for too long.
+    /// It was silent for too long, or leaves the fleet.
     Silent,
 }
 

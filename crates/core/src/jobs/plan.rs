@@ -53,7 +53,14 @@ pub fn plan(
         let sight = sights.get(cluster).unwrap_or(&Sight::Silent { too_long: false });
         // Numbered work that has begun goes on with the template that it began with.
         let bound = work.indexed && part.succeeded > 0;
-        plan.orders.insert(cluster.clone(), order(part, sight, stopped, bound));
+        let leaving = work.leaving.contains(cluster);
+        let done = part.open() == 0 || plan.record.end.is_some();
+        let order = match sight {
+            // All it brought is on record, and it is in the way of the cluster's leaving.
+            Sight::Job(job) if leaving && job.over && done => Order::Remove,
+            _ => order(part, sight, stopped || (leaving && !bound), bound),
+        };
+        plan.orders.insert(cluster.clone(), order);
     }
     Ok(plan)
 }

@@ -4,6 +4,7 @@ use crate::capacity::{PodShape, Room};
 use crate::placement::Wanted;
 use portolan_api::placement::{Placement, ReplicasMode};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&str]) -> Work {
     let locations = locations.iter().map(|name| (*name).to_owned()).collect();
@@ -15,7 +16,15 @@ fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&st
         placement: Placement { locations, ..Placement::default() },
         bursting: false,
     };
-    Work { wanted, completions, parallelism, indexed: false, suspended: false, retries: None }
+    Work {
+        wanted,
+        completions,
+        parallelism,
+        indexed: false,
+        suspended: false,
+        retries: None,
+        leaving: BTreeSet::new(),
+    }
 }
 
 fn cluster(name: &str, fits: u32) -> Candidate {
@@ -173,6 +182,24 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
     work.indexed = true;
     let bound = next(&work, &held, &fleet, &[("a", outdated)]);
     assert_eq!(bound.orders["a"], Order::Run { parallelism: 2 });
+}
+
+#[test]
+fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
+    let mut work = work(5, 2, ReplicasMode::PerLocation, &["a"]);
+    let fleet = [cluster("a", 9), cluster("b", 9)];
+    let begun = first(&work, &fleet);
+    work.leaving.insert("a".to_owned());
+    let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
+    let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
+    let tainted = Candidate {
+        closed: Some(crate::placement::Refusal { reason: "Tainted", message: String::new() }),
+        ..cluster("a", 9)
+    };
+    let over = JobSeen { suspended: true, over: true, succeeded: 3, ..running };
+    let moved = next(&work, &held, &[tainted, cluster("b", 9)], &[("a", over)]);
+    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
 }
 
 /// A cluster of the model, with what really happens in it.
