@@ -10,6 +10,7 @@ mod leaders;
 mod mistakes;
 mod peering;
 mod placement;
+mod seeds;
 mod sequences;
 mod services;
 mod signals;
