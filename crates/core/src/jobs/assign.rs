@@ -21,7 +21,7 @@ pub(super) fn assign(
                 if lacks > 0 {
                     let mut wanted = asking(work, plan, lacks.min(work.parallelism.max(1)));
                     wanted.placement.locations = vec![location.clone()];
-                    let decision = decide(&wanted, &open(candidates, plan), &mut *shortage)?;
+                    let decision = decide(&wanted, &open(work, candidates, plan), &mut *shortage)?;
                     give(work, plan, decision, lacks);
                 }
             }
@@ -31,10 +31,13 @@ pub(super) fn assign(
             let mut wanted = asking(work, plan, each.min(work.parallelism.max(1)));
             let lacking = plan.pending.div_ceil(work.completions.max(1));
             wanted.placement.number_of_locations = i32::try_from(lacking).ok();
-            let mut open = open(candidates, plan);
-            if !moved(plan) {
+            let mut open = open(work, candidates, plan);
+            let holding = plan.record.parts.values().filter(|part| part.completions > 0).count();
+            if !moved(plan) && holding < work.wanted.placement.effective_locations() {
                 // Every location is another cluster.
-                open.retain(|each| plan.record.parts.get(&*each.name).is_none_or(|part| part.open() == 0));
+                open.retain(|each| {
+                    plan.record.parts.get(&*each.name).is_none_or(|part| part.completions == 0)
+                });
             }
             let decision = decide(&wanted, &open, &mut *shortage)?;
             refuse(plan, &decision);
@@ -49,7 +52,7 @@ pub(super) fn assign(
             let locations = u32::try_from(work.wanted.placement.effective_locations()).unwrap_or(u32::MAX);
             let pending = plan.pending;
             let wanted = asking(work, plan, pending.min(left.max(locations)));
-            let mut decision = decide(&wanted, &open(candidates, plan), &mut *shortage)?;
+            let mut decision = decide(&wanted, &open(work, candidates, plan), &mut *shortage)?;
             let rooms: Vec<u32> = decision.placed.values().map(|placed| placed.replicas).collect();
             let completions =
                 divide(pending, &rooms.iter().map(|room| (*room, u32::MAX)).collect::<Vec<_>>());
@@ -81,7 +84,7 @@ fn moved(plan: &Plan) -> bool {
 }
 
 /// The candidates with the room that they have beside what the job holds already.
-fn open(candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
+fn open(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
     let beside = |candidate: &Candidate| {
         let mut candidate = candidate.clone();
         let part = plan.record.parts.get(&*candidate.name);
@@ -90,6 +93,10 @@ fn open(candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
         if part.is_some_and(|part| part.released == Some(Release::Failed)) {
             let message = "the job's Job has failed there".to_owned();
             candidate.closed = Some(Refusal { reason: "FailedHere", message });
+        } else if work.indexed && part.is_some_and(|part| part.completions > 0) {
+            let message =
+                "it has indexes of its own already, and one Job cannot have two sets of them".to_owned();
+            candidate.closed = Some(Refusal { reason: "HasIndexes", message });
         }
         candidate
     };

@@ -46,6 +46,13 @@ pub fn plan(
     if plan.record.end.is_none() && !work.suspended && plan.pending > 0 {
         assign(work, candidates, &mut plan, &mut shortage)?;
         give_up_where_all_failed(candidates, &mut plan);
+        for (cluster, part) in &mut plan.record.parts {
+            // A cluster whose Job is gone after all was brought got more: that is work for another Job.
+            let no_job = sights.get(cluster) == Some(&Sight::Nothing);
+            if no_job && part.open() > 0 && part.succeeded > part.finished_before {
+                part.renew();
+            }
+        }
     }
     pace(work, sights, candidates, &mut plan.record);
     let stopped = work.suspended || plan.record.end.is_some();
