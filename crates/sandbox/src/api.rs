@@ -30,6 +30,7 @@ pub(crate) struct Api {
     pub(crate) clock: Clock,
     pub(crate) log: EventLog,
     pub(crate) addresses: BTreeSet<u32>,
+    pub(crate) node_ports: BTreeSet<u16>,
     /// Simulated nodes that have fallen silent, and since when.
     pub(crate) silent_nodes: BTreeMap<Arc<str>, Timestamp>,
     /// How pods behave on simulated nodes.
@@ -102,6 +103,7 @@ impl Api {
             clock,
             log,
             addresses: BTreeSet::new(),
+            node_ports: BTreeSet::new(),
             silent_nodes: BTreeMap::new(),
             profile: Arc::default(),
             rules: Validator::new(),
@@ -171,7 +173,7 @@ impl Api {
             self.definition_changed(event);
         }
         if row.is("", "services") && event.kind == crate::store::EventKind::Deleted {
-            crate::kinds::release_address(&mut self.addresses, &event.object.value());
+            crate::kinds::release_address(self, &event.object.value());
         }
     }
 

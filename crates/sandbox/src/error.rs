@@ -203,7 +203,10 @@ impl ApiError {
             .iter()
             .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}))
             .collect();
-        let mut details = json!({"kind": kind, "causes": causes});
+        let mut details = json!({ "causes": causes });
+        if !kind.is_empty() {
+            details["kind"] = json!(kind);
+        }
         if !name.is_empty() {
             details["name"] = json!(name);
         }
@@ -241,9 +244,10 @@ impl ApiError {
 
     pub(crate) fn unsupported_media_type(given: &str, known: &[&str]) -> Self {
         let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: {} (was {given:?})",
+            "the body of the request was in an unknown format - accepted media types include: {}",
             known.join(", ")
         );
+        tracing::debug!("a body of type {given:?} is refused");
         Self::new(415, "UnsupportedMediaType", message)
     }
 

@@ -15,6 +15,6 @@ mod step;
 pub use compare::{Difference, Verdict, compare};
 pub use divergences::{Divergence, Outlook, divergences};
 pub use page::page;
-pub use run::{Answer, Answers, run, run_on_sandbox};
+pub use run::{Answer, Answers, add_node, run, run_on_sandbox};
 pub use script::script;
 pub use step::{Kind, Scenario, Step};

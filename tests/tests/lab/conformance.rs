@@ -3,8 +3,7 @@
 use super::can_run;
 use anyhow::Result;
 use portolan_lab::{Component, Lab};
-use portolan_tests::conformance::{compare, divergences, run, run_on_sandbox, script};
-use serde_json::json;
+use portolan_tests::conformance::{add_node, compare, divergences, run, run_on_sandbox, script};
 
 /// Names a file that keeps what the real API server answers: `cargo run -p portolan-tests --bin conformance FILE` holds
 /// the sandbox against that, without a lab.
@@ -25,10 +24,7 @@ async fn conformance_of_the_sandbox_with_a_real_api_server() -> Result<()> {
     // It remembers nothing of what was before its start: watches from there must be told so.
     cluster.restart(Component::ApiServer).await?;
     let client = cluster.client().await?;
-    // The sandbox's node, for pods that are bound: there, too, nobody may run them.
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c1-1"}});
-    let request = http::Request::post("/api/v1/nodes").body(serde_json::to_vec(&node)?)?;
-    client.request::<serde_json::Value>(request).await?;
+    add_node(&client).await?;
     let real = run(&client, &scenarios).await?;
     if let Some(kept) = std::env::var_os(KEEP) {
         std::fs::write(kept, serde_json::to_vec_pretty(&real)?)?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Attributes, User};
 use crate::api::Api;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
 
 impl Api {
@@ -18,6 +18,19 @@ impl Api {
     ) -> Result<Value, ApiError> {
         if !body.is_object() {
             return Err(ApiError::bad_request(format!("the body must be one {} object", row.kind)));
+        }
+        if row.kind == "TokenReview"
+            && body.pointer("/spec/token").and_then(Value::as_str).is_none_or(str::is_empty)
+        {
+            return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
+        }
+        if row.kind.ends_with("AccessReview") {
+            let given = |field: &str| body.pointer(&format!("/spec/{field}")).is_some_and(Value::is_object);
+            if given("resourceAttributes") == given("nonResourceAttributes") {
+                let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                let cause = Cause::invalid("spec.resourceAttributes", &Value::Null, detail);
+                return Err(ApiError::invalid(&row.group, "", "", &[cause]));
+            }
         }
         body["apiVersion"] = json!(row.api_version());
         body["kind"] = json!(row.kind);

@@ -83,6 +83,7 @@ fn job(object: &mut Value) {
     ensure(spec, "backoffLimit", json!(6));
     ensure(spec, "completionMode", json!("NonIndexed"));
     ensure(spec, "suspend", json!(false));
+    ensure(spec, "manualSelector", json!(false));
     ensure(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
     pod_spec(spec.pointer_mut("/template/spec"));
 }
@@ -196,10 +197,15 @@ fn service(object: &mut Value) {
             ensure(port, "targetPort", target);
         }
     }
+    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        ensure(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
+    if kind == "LoadBalancer" {
+        ensure(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
     if spec.get("type") != Some(&json!("ExternalName")) {
         ensure(spec, "internalTrafficPolicy", json!("Cluster"));
-        ensure(spec, "ipFamilies", json!(["IPv4"]));
-        ensure(spec, "ipFamilyPolicy", json!("SingleStack"));
     }
 }
 

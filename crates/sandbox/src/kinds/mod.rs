@@ -10,7 +10,8 @@ use serde_json::Value;
 
 pub(crate) use csr::{is_csr, prepare_csr_update, request_of, set_requester, strings, validate_csr_update};
 pub(crate) use defaults::apply_defaults;
-pub(crate) use prepare::{prepare_create, prepare_update, release_address};
+pub(crate) use names::label_value;
+pub(crate) use prepare::{change_node_ports, prepare_create, prepare_update, release_address};
 pub(crate) use validate::{validate_create, validate_update};
 
 /// True if the object has that condition with status `True`.

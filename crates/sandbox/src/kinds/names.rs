@@ -46,12 +46,17 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
     match prefix {
         None => {}
         Some("") => out.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => out.extend(subdomain(prefix).into_iter().map(|told| format!("prefix part {told}"))),
+        Some(prefix) => {
+            let told = subdomain(prefix).into_iter();
+            out.extend(
+                told.map(|told| format!("prefix part {}", told.replace("253 characters", "253 bytes"))),
+            );
+        }
     }
     if name.is_empty() {
         out.push("name part must be non-empty".to_owned());
     } else {
-        out.extend(too_long(name, 63).map(|told| format!("name part {told}")));
+        out.extend(too_big(name, 63).map(|told| format!("name part {told}")));
     }
     if !is_key_text(name) {
         out.push(format!("name part {KEY}"));
@@ -60,9 +65,9 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
 }
 
 /// What is wrong with the value of a label.
-pub(super) fn label_value(value: &str) -> Vec<String> {
+pub(crate) fn label_value(value: &str) -> Vec<String> {
     let right = value.is_empty() || is_key_text(value);
-    [too_long(value, 63), (!right).then(|| VALUE.to_owned())].into_iter().flatten().collect()
+    [too_big(value, 63), (!right).then(|| VALUE.to_owned())].into_iter().flatten().collect()
 }
 
 /// What is wrong with a key of a config map or a secret.
@@ -89,6 +94,10 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
         .filter(|part| name.contains(**part))
         .map(|part| format!("may not contain '{part}'"))
         .collect()
+}
+
+fn too_big(text: &str, limit: usize) -> Option<String> {
+    (text.len() > limit).then(|| format!("must be no more than {limit} bytes"))
 }
 
 fn too_long(text: &str, limit: usize) -> Option<String> {
@@ -123,7 +132,7 @@ mod tests {
             assert!(!qualified(key).is_empty(), "{key}");
         }
         assert!(label_value("").is_empty() && label_value("1_b").is_empty());
-        assert_eq!(label_value(&"v".repeat(64)), ["must be no more than 63 characters"]);
+        assert_eq!(label_value(&"v".repeat(64)), ["must be no more than 63 bytes"]);
         assert_eq!(label("a.b"), ["must not contain dots"]);
         assert_eq!(config_key(".."), ["must not be '..'"]);
         assert!(config_key("A.b_c-d").is_empty() && !config_key("a/b").is_empty());

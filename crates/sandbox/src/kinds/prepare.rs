@@ -29,8 +29,22 @@ pub(crate) fn prepare_create(
             object["status"] = json!({"phase": "Active"});
         }
         ("", "Pod") => pod(object),
-        ("", "Service") => return service_address(api, object, dry_run),
-        ("batch", "Job") => job(object),
+        ("", "Service") => {
+            service_address(api, object, dry_run)?;
+            return node_ports(api, object, dry_run);
+        }
+        ("apps", "Deployment") => object["status"] = json!({}),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            object["status"] = json!({"currentMetrics": null, "desiredReplicas": 0});
+        }
+        ("policy", "PodDisruptionBudget") => {
+            object["status"] =
+                json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
+        }
+        ("batch", "Job") => {
+            job(object);
+            object["status"] = json!({});
+        }
         ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
         ("certificates.k8s.io", "CertificateSigningRequest") => object["status"] = json!({}),
         ("apps", "StatefulSet") => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
@@ -56,6 +70,17 @@ pub(crate) fn prepare_update(row: &Resource, old: &Value, new: &mut Value) {
             }
         }
         ("", "Secret") => string_data(new),
+        ("", "Pod") => {
+            let address = new.pointer("/status/podIP").filter(|address| **address != json!("")).cloned();
+            if let (Some(address), Some(status)) = (address, new.get_mut("status")) {
+                ensure(status, "podIPs", json!([{ "ip": address }]));
+            }
+        }
+        ("apps", "StatefulSet") => {
+            if let Some(status) = new.get_mut("status") {
+                ensure(status, "availableReplicas", json!(0));
+            }
+        }
         _ => {}
     }
 }
@@ -119,6 +144,10 @@ fn job(object: &mut Value) {
         metadata["labels"][key] = value.clone();
         metadata["labels"][format!("batch.kubernetes.io/{key}")] = value.clone();
     }
+    let labels = metadata["labels"].clone();
+    if let Some(metadata) = object.get_mut("metadata") {
+        ensure(metadata, "labels", labels);
+    }
 }
 
 pub(super) fn string_data(object: &mut Value) {
@@ -137,6 +166,11 @@ fn service_address(api: &mut Api, object: &mut Value, dry_run: bool) -> Result<(
     if spec.get("type") == Some(&json!("ExternalName")) {
         return Ok(());
     }
+    // Whatever the addresses behind a service without address and selector are, they are somebody else's matter.
+    let open = spec.get("clusterIP") == Some(&json!("None")) && spec.get("selector").is_none();
+    let families = if open { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    ensure(spec, "ipFamilies", families);
+    ensure(spec, "ipFamilyPolicy", json!(if open { "RequireDualStack" } else { "SingleStack" }));
     let address = match spec.get("clusterIP").and_then(Value::as_str) {
         Some("None") => "None".to_owned(),
         Some(given) if !given.is_empty() => {
@@ -172,10 +206,82 @@ fn service_address(api: &mut Api, object: &mut Value, dry_run: bool) -> Result<(
     Ok(())
 }
 
-/// Gives a deleted service's address back.
-pub(crate) fn release_address(addresses: &mut BTreeSet<u32>, service: &Value) {
+/// The ports on which nodes can serve services.
+const NODE_PORTS: (u16, u16) = (30_000, 32_767);
+
+/// Gives the ports of a service that nodes serve a number each, and takes back those that it has no more.
+pub(crate) fn node_ports(api: &mut Api, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
+    let name = service.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let spec = service.get("spec").cloned().unwrap_or_default();
+    let wanted = match spec.get("type").and_then(Value::as_str) {
+        Some("NodePort") => true,
+        Some("LoadBalancer") => spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false)),
+        _ => false,
+    };
+    let mut taken = api.node_ports.clone();
+    let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+    for (index, port) in ports.into_iter().flatten().enumerate() {
+        if !wanted {
+            port.as_object_mut().map(|port| port.remove("nodePort"));
+            continue;
+        }
+        let given = port.get("nodePort").and_then(Value::as_u64).filter(|given| *given > 0);
+        let number = match given {
+            Some(given) => {
+                let refuse = |detail: &str| {
+                    let field = format!("spec.ports[{index}].nodePort");
+                    ApiError::invalid("", "Service", &name, &[Cause::invalid(field, &json!(given), detail)])
+                };
+                let number = u16::try_from(given).ok().filter(|n| (NODE_PORTS.0..=NODE_PORTS.1).contains(n));
+                let number = number.ok_or_else(|| {
+                    refuse("provided port is not in the valid range. The range of valid ports is 30000-32767")
+                })?;
+                if taken.contains(&number) {
+                    return Err(refuse("provided port is already allocated"));
+                }
+                number
+            }
+            None => (NODE_PORTS.0..=NODE_PORTS.1)
+                .find(|number| !taken.contains(number))
+                .ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?,
+        };
+        taken.insert(number);
+        port["nodePort"] = json!(number);
+    }
+    if !dry_run {
+        api.node_ports = taken;
+    }
+    Ok(())
+}
+
+/// The same for a change: what the service has already is its own.
+pub(crate) fn change_node_ports(
+    api: &mut Api,
+    old: &Value,
+    new: &mut Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
+    let before = api.node_ports.clone();
+    release_ports(&mut api.node_ports, old);
+    let outcome = node_ports(api, new, dry_run);
+    if dry_run || outcome.is_err() {
+        api.node_ports = before;
+    }
+    outcome
+}
+
+fn release_ports(taken: &mut BTreeSet<u16>, service: &Value) {
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    for port in ports.into_iter().flatten().filter_map(|port| port.get("nodePort")?.as_u64()) {
+        taken.remove(&u16::try_from(port).unwrap_or_default());
+    }
+}
+
+/// Gives a deleted service's address and ports back.
+pub(crate) fn release_address(api: &mut Api, service: &Value) {
     let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
     if let Some(address) = address.and_then(|text| text.parse::<Ipv4Addr>().ok()) {
-        addresses.remove(&u32::from(address));
+        api.addresses.remove(&u32::from(address));
     }
+    release_ports(&mut api.node_ports, service);
 }

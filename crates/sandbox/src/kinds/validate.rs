@@ -19,14 +19,14 @@ pub(crate) fn validate_create(row: &Resource, object: &Value) -> Vec<Cause> {
         () => names::subdomain(name),
     };
     causes.extend(wrong.iter().map(|told| Cause::invalid("metadata.name", &json!(name), told)));
-    causes.extend(metadata(object));
+    causes.extend(metadata(row, object));
     causes.extend(validate(row, object));
     causes
 }
 
 /// What is wrong with a change of an object.
 pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    let mut causes = metadata(new);
+    let mut causes = metadata(row, new);
     causes.extend(validate(row, new));
     let mut immutable = |field: &str| {
         let pointer = format!("/{}", field.replace('.', "/"));
@@ -53,6 +53,21 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
     {
         immutable("roleRef");
     }
+    if row.is("apps", "statefulsets") {
+        let rest = |object: &Value| {
+            let mut spec = object.get("spec").cloned().unwrap_or_default();
+            if let Some(fields) = spec.as_object_mut() {
+                fields.retain(|name, _| !MUTABLE_OF_SETS.contains(&name.as_str()));
+            }
+            spec
+        };
+        if rest(old) != rest(new) {
+            let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+                'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+                forbidden";
+            causes.push(Cause::forbidden("spec", detail));
+        }
+    }
     if row.is("", "configmaps") || row.is("", "secrets") {
         if old.get("immutable") == Some(&json!(true)) {
             for field in ["data", "binaryData", "immutable"] {
@@ -66,17 +81,37 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
             causes.push(Cause::invalid("type", &shown, "field is immutable"));
         }
     }
+    if row.is("apiextensions.k8s.io", "customresourcedefinitions")
+        && crate::kinds::condition_is_true(old, "Established")
+    {
+        let field = |object: &Value| object.pointer("/spec/scope").cloned().unwrap_or_default();
+        if field(old) != field(new) {
+            causes.push(Cause::invalid("spec.scope", &field(new), "field is immutable"));
+        }
+    }
     if row.is("", "pods") {
         causes.extend(pod_update(old, new));
     }
     causes
 }
 
+/// What may change in a StatefulSet.
+const MUTABLE_OF_SETS: &[&str] = &[
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+/// Finalizers that need no domain.
+const FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
 /// The most that annotations may take together.
 const ANNOTATIONS: usize = 256 << 10;
 
 /// The rules of labels, annotations and finalizers.
-fn metadata(object: &Value) -> Vec<Cause> {
+fn metadata(row: &Resource, object: &Value) -> Vec<Cause> {
     let pairs = |field: &str| {
         let found = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
         found.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
@@ -95,8 +130,13 @@ fn metadata(object: &Value) -> Vec<Cause> {
     if pairs("annotations").map(|(key, value)| key.len() + value.len()).sum::<usize>() > ANNOTATIONS {
         causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
     }
-    for finalizer in super::strings(object, "/metadata/finalizers") {
+    for (index, finalizer) in super::strings(object, "/metadata/finalizers").into_iter().enumerate() {
         causes.extend(names::qualified(finalizer).iter().map(|told| bad("finalizers", finalizer, told)));
+        let core = !row.custom && row.group != "apiextensions.k8s.io";
+        if core && !finalizer.contains('/') && !FINALIZERS.contains(&finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(bad(&format!("finalizers[{index}]"), finalizer, detail));
+        }
     }
     causes
 }
@@ -122,6 +162,14 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
         ("", "Pod") => pod_spec(object.get("spec"), "spec", &mut causes),
         ("", "ConfigMap") => keys(object, &["data", "binaryData"], &mut causes),
         ("", "Secret") => keys(object, &["data"], &mut causes),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            let kind = object.pointer("/roleRef/kind").cloned().unwrap_or_else(|| json!(""));
+            let known: &[&str] =
+                if row.kind == "RoleBinding" { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+            if !known.iter().any(|known| kind == *known) {
+                causes.push(Cause::unsupported("roleRef.kind", &kind, known));
+            }
+        }
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => workload(object, &mut causes),
         ("batch", "Job") => {
             pod_spec(object.pointer("/spec/template/spec"), "spec.template.spec", &mut causes);

@@ -165,7 +165,7 @@ impl FieldSet {
     }
 }
 
-fn readable(element: &str) -> String {
+pub(super) fn readable(element: &str) -> String {
     match element.split_at_checked(2) {
         Some(("f:", name)) => format!(".{name}"),
         Some(("v:", value)) => format!("[={value}]"),

@@ -110,6 +110,11 @@ fn describe_conflicts(conflicts: &[(String, Vec<String>)]) -> String {
     message
 }
 
+/// Refuses a configuration in which an item of a list is there twice.
+pub(crate) fn check_items(config: &Value, node: &Node) -> Result<(), MergeError> {
+    typed::check(config, node, "").map(|_| ())
+}
+
 /// Applies a configuration; the result carries its new `managedFields`.
 pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     let Apply { live, config, node, manager, force, time, reset } = request;
@@ -117,6 +122,18 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     let live_bare = without_managed_fields(live.unwrap_or(&empty));
     let config_bare = without_managed_fields(config);
     let mut owners = live.map(read).unwrap_or_default();
+    if live.is_some() && owners.is_empty() {
+        // What nobody has recorded so far was there before the first apply.
+        let mut before = live_bare.clone();
+        node.complete(&mut before);
+        let mut set = typed::compare(&node.empty(), &before, node).added;
+        strip(&mut set, reset);
+        let name = "before-first-apply".to_owned();
+        let first = Manager { name, operation: Operation::Update, ..manager.clone() };
+        if !set.is_empty() {
+            owners.insert(first.key(), Owned { manager: first, set, time: time.clone() });
+        }
+    }
 
     let mut merged = typed::merge(&live_bare, &config_bare, node, "")?;
     let mut set = typed::field_set(&config_bare, node);
@@ -212,6 +229,9 @@ pub(crate) fn track_update(
         Some(live) => read(if new.pointer("/metadata/managedFields").is_some() { new } else { live }),
         None => Owners::default(),
     };
+    if live.is_some() && owners.is_empty() && new.pointer("/metadata/managedFields").is_none() {
+        return;
+    }
     let live_bare = without_managed_fields(live.unwrap_or(&empty));
     let new_bare = without_managed_fields(new);
     if live.is_some() && live_bare == new_bare {

@@ -5,5 +5,5 @@ mod managers;
 mod strategic;
 mod typed;
 
-pub(crate) use managers::{Apply, ApplyError, Manager, Operation, apply, track_update};
+pub(crate) use managers::{Apply, ApplyError, Manager, Operation, apply, check_items, track_update};
 pub(crate) use strategic::strategic_merge;

@@ -222,7 +222,7 @@ pub(super) fn merge(live: &Value, applied: &Value, node: &Node, path: &str) -> R
 }
 
 /// `value` itself, once its associative lists are known to have keys and no duplicates.
-fn check(value: &Value, node: &Node, path: &str) -> Result<Value, MergeError> {
+pub(super) fn check(value: &Value, node: &Node, path: &str) -> Result<Value, MergeError> {
     match value {
         Value::Object(object) if !node.is_atomic_object() => {
             for (name, child) in object {
@@ -260,7 +260,7 @@ fn elements(
             MergeError::MissingKey { path: path.to_owned(), index, key }
         })?;
         if !duplicates && out.contains(&element) {
-            let element = element.get(2..).unwrap_or_default().to_owned();
+            let element = super::fieldset::readable(&element);
             return Err(MergeError::Duplicate { path: path.to_owned(), element });
         }
         out.push(element);

@@ -8,6 +8,10 @@ use super::{Nature, Registry, Resource};
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
+/// The same, in the order in which custom resources tell them.
+const CUSTOM_VERBS: &[&str] =
+    &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
 impl Registry {
     /// `/apis`: all groups but the core one.
     pub(crate) fn group_list(&self) -> Value {
@@ -89,6 +93,7 @@ fn group(name: &str, versions: &[&str]) -> Value {
 
 fn entries(row: &Resource) -> Vec<Value> {
     let verbs: Vec<&str> = match () {
+        () if row.custom => CUSTOM_VERBS.to_vec(),
         () if row.nature == Nature::Review => vec!["create"],
         () if row.nature == Nature::Metrics => vec!["get", "list"],
         () if row.is("", "namespaces") => {
@@ -110,6 +115,13 @@ fn entries(row: &Resource) -> Vec<Value> {
         main["categories"] = json!(row.categories);
     }
     let mut out = vec![main];
+    let status = json!({
+        "name": format!("{}/status", row.plural), "singularName": "", "namespaced": row.namespaced,
+        "kind": row.kind, "verbs": ["get", "patch", "update"],
+    });
+    if row.status && row.custom {
+        out.push(status.clone());
+    }
     if row.scale.is_some() {
         out.push(json!({
             "name": format!("{}/scale", row.plural), "singularName": "", "namespaced": row.namespaced,
@@ -138,11 +150,8 @@ fn entries(row: &Resource) -> Vec<Value> {
             "kind": row.kind, "verbs": ["get", "patch", "update"],
         }));
     }
-    if row.status {
-        out.push(json!({
-            "name": format!("{}/status", row.plural), "singularName": "", "namespaced": row.namespaced,
-            "kind": row.kind, "verbs": ["get", "patch", "update"],
-        }));
+    if row.status && !row.custom {
+        out.push(status);
     }
     out
 }

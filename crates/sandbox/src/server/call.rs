@@ -7,15 +7,14 @@ use serde_json::{Value, json};
 
 use super::path::ResourcePath;
 use super::query::Query;
-use super::{Form, Reply, ReplyBody, Request, Server, computed, protobuf};
+use super::{Form, Reply, ReplyBody, Request, Server, body, computed, options, protobuf};
 use crate::api::{Answer, UnknownFields, Writer};
 use crate::auth::User;
 use crate::error::{ApiError, Cause};
 use crate::registry::{Nature, Resource};
+use crate::schema;
 use crate::store::ObjectKey;
-use crate::verbs::{
-    DeleteOptions, ListRequest, Part, Patch, PatchRequest, Propagation, WatchBody, WatchRequest,
-};
+use crate::verbs::{DeleteOptions, ListRequest, Part, Patch, PatchRequest, WatchBody, WatchRequest};
 
 const PATCHES: &[&str] = &[
     "application/json-patch+json",
@@ -97,7 +96,12 @@ impl Call<'_> {
                     self.server.api().delete(&self.row, self.namespace(), name, &options, &writer)?;
                 Ok(self.answer(200, &answer))
             }
-            ("DELETE", None) if !self.row.is("", "namespaces") => self.delete_collection(),
+            ("DELETE", None)
+                if !self.row.is("", "namespaces")
+                    && self.row.namespaced == self.target.namespace.is_some() =>
+            {
+                self.delete_collection()
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -109,6 +113,7 @@ impl Call<'_> {
     }
 
     fn list(&self) -> Result<Reply, ApiError> {
+        self.query.check_list(false)?;
         let list = ListRequest {
             namespace: self.target.namespace.clone(),
             selector: self.query.selector(&self.row)?,
@@ -123,6 +128,7 @@ impl Call<'_> {
     }
 
     fn watch(&self) -> Result<Reply, ApiError> {
+        self.query.check_list(true)?;
         let watch = WatchRequest {
             namespace: self.target.namespace.clone(),
             selector: self.query.selector(&self.row)?,
@@ -148,12 +154,15 @@ impl Call<'_> {
         let mut api = self.server.api();
         let namespace = self.target.namespace.as_deref();
         let deleted = api.delete_collection(&self.row, namespace, &selector, &options, &writer)?;
-        let list = json!({
+        let mut list = json!({
             "kind": format!("{}List", self.row.kind),
             "apiVersion": self.row.api_version(),
             "metadata": {"resourceVersion": api.store.revision().to_string()},
             "items": deleted,
         });
+        if self.row.custom {
+            list["metadata"]["continue"] = json!("");
+        }
         Ok(Reply::value(200, &list))
     }
 
@@ -198,7 +207,7 @@ impl Call<'_> {
         let scale = match self.request.method.as_str() {
             "GET" => api.get_scale(&self.row, namespace, name)?,
             "PUT" => {
-                let (body, writer) = (self.body()?, self.writer()?);
+                let (body, writer) = (self.scale_body()?, self.writer()?);
                 api.set_scale(
                     &self.row,
                     namespace,
@@ -246,10 +255,10 @@ impl Call<'_> {
         let (body, key) = (self.posted()?, self.key());
         let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
         if node.is_empty() {
-            let cause = Cause::required("target.name", "");
-            return Err(ApiError::invalid("", "Binding", &key.name, &[cause]));
+            return Err(ApiError::plain(500, "target.name: Required value"));
         }
-        if !self.query.dry_run()? {
+        self.query.check_write("CreateOptions", Vec::new())?;
+        if !self.query.dry_run() {
             self.server.api().bind(&key, node, &self.manager())?;
         }
         Ok(success())
@@ -257,7 +266,12 @@ impl Call<'_> {
 
     fn evict(&self) -> Result<Reply, ApiError> {
         let (body, key) = (self.posted()?, self.key());
+        let named = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if !named.is_empty() && *named != *key.name {
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        }
         let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+        options::check_delete(&options)?;
         let options: DeleteOptions = serde_json::from_value(options)
             .map_err(|error| ApiError::bad_request(format!("deleteOptions cannot be read: {error}")))?;
         let writer = self.delete_writer(&options)?;
@@ -303,11 +317,57 @@ impl Call<'_> {
         if kind == protobuf::MEDIA_TYPE {
             return protobuf::read(self.request, &self.row, &self.target);
         }
-        if !matches!(kind, "" | "application/json") {
-            return Err(ApiError::unsupported_media_type(kind, &["application/json"]));
+        let bad =
+            |error: String| ApiError::bad_request(format!("the object provided is unrecognized: {error}"));
+        match kind {
+            "" | "application/json" => {
+                let (value, twice) =
+                    body::json(&self.request.body).map_err(|error| bad(error.to_string()))?;
+                self.tell_twice(&twice)?;
+                Ok(value)
+            }
+            "application/yaml" => body::yaml(&self.request.body).map_err(bad),
+            _ => Err(ApiError::unsupported_media_type(kind, &["application/json", "application/yaml"])),
         }
-        serde_json::from_slice(&self.request.body)
-            .map_err(|error| ApiError::bad_request(format!("the object provided is unrecognized: {error}")))
+    }
+
+    /// Says that fields are there twice, as the request asks for.
+    fn tell_twice(&self, twice: &[String]) -> Result<(), ApiError> {
+        let told: Vec<String> = twice.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+        match self.query.text("fieldValidation") {
+            _ if told.is_empty() => {}
+            Some("Ignore") => {}
+            Some("Strict") => {
+                let (kind, version) = (&self.row.kind, &self.row.version);
+                return Err(ApiError::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {}",
+                    told.join(", ")
+                )));
+            }
+            _ => self.server.api().warnings.extend(told),
+        }
+        Ok(())
+    }
+
+    /// A body that must be a Scale.
+    fn scale_body(&self) -> Result<Value, ApiError> {
+        let body = self.body()?;
+        let kind = body.get("kind").and_then(Value::as_str).unwrap_or("Scale");
+        if kind != "Scale" {
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version \"v1\" cannot be handled as a Scale: converting (v1.{kind}) to (autoscaling.Scale): \
+                 unknown conversion"
+            )));
+        }
+        if !body.is_object() {
+            return Err(ApiError::bad_request("the body must be one Scale object"));
+        }
+        match schema::type_error(&body, &schema::builtin("autoscaling", "v1", "Scale")) {
+            Some(error) => Err(ApiError::bad_request(format!(
+                "Scale in version \"v1\" cannot be handled as a Scale: {error}"
+            ))),
+            None => Ok(body),
+        }
     }
 
     fn read_patch(&self) -> Result<Patch, ApiError> {
@@ -320,36 +380,43 @@ impl Call<'_> {
         if kind == "application/json-patch+json" {
             return serde_json::from_slice(&self.request.body).map(Patch::Json).map_err(bad);
         }
+        if kind == "application/apply-patch+yaml" {
+            let config = body::yaml(&self.request.body)
+                .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+            return Ok(Patch::Apply { config, force: self.query.flag("force")? });
+        }
         let value: Value = serde_json::from_slice(&self.request.body).map_err(bad)?;
         Ok(match kind {
             "application/merge-patch+json" => Patch::Merge(value),
-            "application/strategic-merge-patch+json" => Patch::Strategic(value),
-            _ => {
-                if self.query.text("fieldManager").is_none() {
-                    return Err(ApiError::bad_request(
-                        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-                    ));
-                }
-                Patch::Apply { config: value, force: self.query.flag("force")? }
-            }
+            _ => Patch::Strategic(value),
         })
     }
 
     fn writer(&self) -> Result<Writer, ApiError> {
+        let mut causes = Vec::new();
+        let kind = match self.request.method {
+            Method::PATCH => {
+                let apply = self.header(header::CONTENT_TYPE).starts_with("application/apply-patch");
+                if apply && self.query.text("fieldManager").is_none() {
+                    causes.push(Cause::required("fieldManager", "is required for apply patch"));
+                } else if !apply && self.query.text("force").is_some() {
+                    causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
+                }
+                "PatchOptions"
+            }
+            Method::PUT => "UpdateOptions",
+            Method::DELETE => "DeleteOptions",
+            _ => "CreateOptions",
+        };
+        self.query.check_write(kind, causes)?;
         let unknown_fields = match self.query.text("fieldValidation") {
             Some("Ignore") => UnknownFields::Ignore,
-            None | Some("Warn") => UnknownFields::Warn,
             Some("Strict") => UnknownFields::Refuse,
-            Some(other) => {
-                let known = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
-                return Err(ApiError::bad_request(format!(
-                    "fieldValidation: Unsupported value: {other:?}: {known}"
-                )));
-            }
+            _ => UnknownFields::Warn,
         };
         Ok(Writer {
             manager: self.manager(),
-            dry_run: self.query.dry_run()?,
+            dry_run: self.query.dry_run(),
             unknown_fields,
             user: Some(Arc::new(self.user.clone())),
         })
@@ -370,18 +437,28 @@ impl Call<'_> {
         self.request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
+    /// The options of a deletion: in the body, or else in the query.
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let body = if self.request.body.is_empty() { json!({}) } else { self.body()? };
-        let mut options: DeleteOptions = serde_json::from_value(body)
-            .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))?;
+        let given = if self.request.body.is_empty() { self.delete_query()? } else { self.body()? };
+        let kind = given.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
+        if kind != "DeleteOptions" {
+            let version = given.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            return Err(ApiError::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )));
+        }
+        options::check_delete(&given)?;
+        serde_json::from_value(given)
+            .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))
+    }
+
+    fn delete_query(&self) -> Result<Value, ApiError> {
+        let mut options = json!({});
         if let Some(policy) = self.query.text("propagationPolicy") {
-            let policy: Propagation = serde_json::from_value(json!(policy)).map_err(|_| {
-                ApiError::bad_request(format!("propagationPolicy: Unsupported value: {policy:?}"))
-            })?;
-            options.propagation_policy = Some(policy);
+            options["propagationPolicy"] = json!(policy);
         }
         if let Some(grace) = self.query.number("gracePeriodSeconds")? {
-            options.grace_period_seconds = i64::try_from(grace).ok();
+            options["gracePeriodSeconds"] = json!(i64::try_from(grace).unwrap_or(i64::MAX));
         }
         Ok(options)
     }

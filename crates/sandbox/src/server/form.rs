@@ -72,8 +72,11 @@ impl Form {
     /// A page of a list.
     pub(super) fn page(self, row: &Resource, page: &Page, now: Timestamp) -> Bytes {
         let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
-        if let Some(next) = &page.next {
-            metadata["continue"] = json!(next);
+        match &page.next {
+            Some(next) => metadata["continue"] = json!(next),
+            // Lists of custom resources say that there is no more.
+            None if row.custom && !matches!(self, Form::Table(_)) => metadata["continue"] = json!(""),
+            None => {}
         }
         if let Some(remaining) = page.remaining {
             metadata["remainingItemCount"] = json!(remaining);

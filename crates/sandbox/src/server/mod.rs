@@ -1,11 +1,13 @@
 //! From an HTTP request to a verb, and from its outcome to an HTTP answer.
 
+mod body;
 mod call;
 mod calls;
 mod computed;
 mod fixed;
 mod form;
 mod openapi;
+mod options;
 mod path;
 mod protobuf;
 mod query;

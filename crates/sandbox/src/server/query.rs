@@ -37,13 +37,11 @@ impl Query {
         text.parse().map(Some).map_err(bad)
     }
 
-    pub(super) fn dry_run(&self) -> Result<bool, ApiError> {
+    pub(super) fn dry_run(&self) -> bool {
         match self.text("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => Err(ApiError::bad_request(format!(
-                "dryRun: Unsupported value: {other:?}: supported values: \"All\""
-            ))),
+            None => false,
+            // Others are refused before.
+            Some(value) => value == "All",
         }
     }
 

@@ -25,7 +25,8 @@ pub(super) fn route(server: &Server, request: &Request) -> Result<Reply, ApiErro
     let user = permit(server, request, user, || attributes(request, &target, &query))?;
     let row = server.api().registry.find(&target.group, &target.version, &target.resource);
     let row = row.ok_or_else(ApiError::no_such_path)?;
-    if row.namespaced && target.name.is_some() && target.namespace.is_none() {
+    let misplaced = !row.namespaced && target.namespace.is_some();
+    if misplaced || row.namespaced && target.name.is_some() && target.namespace.is_none() {
         return Err(ApiError::no_such_path());
     }
     protobuf::check_accept(request)?;

@@ -134,9 +134,10 @@ fn requirement(text: &str) -> Result<(String, Need), SelectorError> {
     }
     if let Some((key, values)) = text.split_once('(') {
         let values = values.strip_suffix(')').ok_or_else(bad)?;
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
         let (key, operator) = key.trim().rsplit_once(char::is_whitespace).ok_or_else(bad)?;
         let key = valid_key(key.trim()).ok_or_else(bad)?;
+        check_values(&key, &values)?;
         return match operator {
             "in" => Ok((key, Need::In(values))),
             "notin" => Ok((key, Need::NotIn(values))),
@@ -147,10 +148,28 @@ fn requirement(text: &str) -> Result<(String, Need), SelectorError> {
         if let Some((key, value)) = text.split_once(operator) {
             let key = valid_key(key.trim()).ok_or_else(bad)?;
             let values = vec![value.trim().to_owned()];
+            check_values(&key, &values)?;
             return Ok((key, if negative { Need::NotIn(values) } else { Need::In(values) }));
         }
     }
+    for (operator, need) in [('>', Need::Greater as fn(i64) -> Need), ('<', Need::Less)] {
+        if let Some((key, value)) = text.split_once(operator) {
+            let number = value.trim().parse().map_err(|_| bad())?;
+            return Ok((valid_key(key.trim()).ok_or_else(bad)?, need(number)));
+        }
+    }
     Ok((valid_key(text).ok_or_else(bad)?, Need::Exists))
+}
+
+/// Values that no label can have are a mistake.
+fn check_values(key: &str, values: &[String]) -> Result<(), SelectorError> {
+    for (index, value) in values.iter().enumerate() {
+        if let Some(told) = crate::kinds::label_value(value).first() {
+            let told = format!("values[{index}][{key}]: Invalid value: {value:?}: {told}");
+            return Err(SelectorError::Labels(told));
+        }
+    }
+    Ok(())
 }
 
 fn valid_key(key: &str) -> Option<String> {

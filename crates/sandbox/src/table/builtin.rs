@@ -131,7 +131,7 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
     let count = |pointer: &str| json!(number(object, pointer));
     let size = |pointers: &[&str]| {
         let sizes = pointers.iter().filter_map(|pointer| object.pointer(pointer)?.as_object());
-        json!(sizes.map(serde_json::Map::len).sum::<usize>().to_string())
+        json!(sizes.map(serde_json::Map::len).sum::<usize>())
     };
     match (row.group.as_str(), row.kind.as_str()) {
         ("", "Pod") => pods::cells(object, now),
@@ -140,7 +140,7 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
         ("", "Service") => service(object, name, since),
         ("", "ConfigMap") => vec![name, size(&["/data", "/binaryData"]), since],
         ("", "Secret") => vec![name, json!(text(object, "/type")), size(&["/data"]), since],
-        ("", "ServiceAccount") => vec![name, json!(items(object, "/secrets").count().to_string()), since],
+        ("", "ServiceAccount") => vec![name, json!(items(object, "/secrets").count()), since],
         (_, "Event") => event(object, name, now),
         ("apps", "Deployment") => {
             let ready =

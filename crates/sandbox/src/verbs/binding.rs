@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::convert;
 use super::create::manager;
 use crate::api::{Api, Writer};
-use crate::error::ApiError;
+use crate::error::{About, ApiError};
 use crate::merge::track_update;
 use crate::store::ObjectKey;
 
@@ -15,7 +15,7 @@ impl Api {
         let row = self.row("", "pods")?;
         let live = self.live(&row, &key.namespace, &key.name)?;
         let old = live.value();
-        let about = row.about(&key.name);
+        let about = About { group: "", resource: "pods/binding", name: &key.name };
         if old.pointer("/metadata/deletionTimestamp").is_some() {
             return Err(ApiError::conflict(
                 about,

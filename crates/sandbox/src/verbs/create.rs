@@ -56,7 +56,10 @@ impl Api {
         self.drop_unknown(row, object, writer)?;
         if let Some(fields) = object["metadata"].as_object_mut() {
             for field in metadata::SERVER_OWNED {
-                fields.remove(*field);
+                // Kinds without generations keep what they are given.
+                if *field != "generation" || row.generation != Generation::None {
+                    fields.remove(*field);
+                }
             }
             fields.remove("resourceVersion");
         }

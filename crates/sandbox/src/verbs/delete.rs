@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{convert, metadata};
 use crate::api::{Answer, Api, Writer};
-use crate::error::ApiError;
+use crate::error::{About, ApiError};
 use crate::registry::Resource;
 use crate::store::{ObjectKey, Selector};
 
@@ -129,7 +129,12 @@ impl Api {
         let mut deleted = Vec::with_capacity(keys.len());
         for key in keys {
             if let Some(object) = self.store.get(&row.table, &key) {
-                deleted.push(object.value());
+                let mut value = object.value();
+                if let Some(fields) = value.as_object_mut().filter(|_| !row.custom) {
+                    fields.remove("kind");
+                    fields.remove("apiVersion");
+                }
+                deleted.push(value);
                 self.delete(row, &key.namespace, &key.name, options, writer)?;
             }
         }
@@ -153,14 +158,17 @@ impl Api {
         let now = self.now();
         let already = !metadata::text(old, "deletionTimestamp").is_empty();
         let before = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
-        if already && before.is_some_and(|before| before <= grace) {
+        if already && before.unwrap_or(0) <= grace {
             return Ok(());
         }
         let at = now.saturating_add(SignedDuration::from_secs(grace)).map_err(ApiError::internal)?;
         let at = jiff::Timestamp::from_second(at.as_second()).unwrap_or(at);
         new["metadata"]["deletionTimestamp"] =
             json!(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at));
-        new["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+        // A namespace knows no grace.
+        if !row.is("", "namespaces") {
+            new["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+        }
         if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64)
             && !already
         {
@@ -179,15 +187,19 @@ fn check_preconditions(
     old: &Value,
     wanted: &Preconditions,
 ) -> Result<(), ApiError> {
-    let pairs =
-        [("UID", "uid", &wanted.uid), ("ResourceVersion", "resourceVersion", &wanted.resource_version)];
-    for (label, field, wanted) in pairs {
+    let pairs = [
+        ("UID", "uid", &wanted.uid, "deleted and then recreated"),
+        ("ResourceVersion", "resourceVersion", &wanted.resource_version, "modified"),
+    ];
+    for (label, field, wanted, reason) in pairs {
         let found = metadata::text(old, field);
         if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) {
             let why = format!(
-                "Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
+                "the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). The object \
+                 might have been {reason}"
             );
-            return Err(ApiError::conflict(row.about(name), &why));
+            // Here the kind is told, not the resource.
+            return Err(ApiError::conflict(About { group: &row.group, resource: &row.kind, name }, &why));
         }
     }
     Ok(())

@@ -116,7 +116,7 @@ fn check_metadata_types(metadata: &mut Map<String, Value>) -> Result<(), ApiErro
 pub(super) fn check_owners(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let mut controllers = 0;
+    let mut first: Option<String> = None;
     for owner in owners.into_iter().flatten() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -128,14 +128,32 @@ pub(super) fn check_owners(object: &Value) -> Vec<Cause> {
                 ));
             }
         }
-        controllers += usize::from(owner.get("controller") == Some(&json!(true)));
-    }
-    if controllers > 1 {
-        let shown = json!(object.pointer("/metadata/ownerReferences"));
-        let detail = "Only one reference can have Controller set to true";
-        causes.push(Cause::invalid("metadata.ownerReferences", &shown, detail));
+        if owner.get("controller") == Some(&json!(true)) {
+            let of = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+            let name = format!("{}/{}", of("kind"), of("name"));
+            if let Some(first) = &first {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                );
+                let message = format!("Invalid value: {}: {detail}", shown_owners(object));
+                let field = "metadata.ownerReferences".to_owned();
+                causes.push(Cause { reason: "FieldValueInvalid", field, message });
+            }
+            first.get_or_insert(name);
+        }
     }
     causes
+}
+
+/// Owners as Go writes them, their fields in the order of the struct.
+fn shown_owners(object: &Value) -> String {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let shown = |owner: &Value| {
+        let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+        let fields = order.iter().filter_map(|name| Some(format!("{name:?}:{}", owner.get(name)?)));
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", owners.into_iter().flatten().map(shown).collect::<Vec<_>>().join(","))
 }
 
 /// Drops what a typed object cannot hold: nulls, and empty lists and maps that nobody requires.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::update::Part;
 use super::{convert, metadata};
 use crate::api::{Answer, Api, UnknownFields, Writer};
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::merge::{self, ApplyError, Manager, Operation};
 use crate::registry::Resource;
 use crate::store::Stored;
@@ -49,7 +49,7 @@ impl Api {
         let mut new = match patch {
             Patch::Json(patch) => {
                 let mut new = old.clone();
-                json_patch::patch(&mut new, &patch).map_err(|_| ApiError::unprocessable())?;
+                json_patch(&mut new, &patch)?;
                 new
             }
             Patch::Merge(patch) => {
@@ -79,6 +79,11 @@ impl Api {
                 format!("the name of the object ({given}) does not match the name on the URL ({name})");
             return Err(ApiError::bad_request(message));
         }
+        let uid = metadata::text(&new, "uid");
+        if !uid.is_empty() && uid != metadata::text(&old, "uid") {
+            let cause = Cause::invalid("metadata.uid", &json!(uid), "field is immutable");
+            return Err(ApiError::invalid(&row.group, &row.kind, name, &[cause.clone(), cause]));
+        }
         Ok((self.write(row, &live, part, new, writer, true)?, false))
     }
 
@@ -90,6 +95,7 @@ impl Api {
         writer: &Writer,
     ) -> Result<(Answer, bool), ApiError> {
         let ApplyTarget { row, namespace, name, part, force } = target;
+        check_configuration(row, &config)?;
         metadata::check_body(row, namespace, &mut config)?;
         if config
             .pointer("/metadata/managedFields")
@@ -110,9 +116,7 @@ impl Api {
         if let Err(error) = self.drop_unknown(row, &mut config.clone(), &strict) {
             return Err(undeclared(row, name, &error));
         }
-        if !row.custom {
-            metadata::normalise(&mut config, &row.node);
-        }
+        merge::check_items(&config, &row.node).map_err(|error| untyped(row, name, &error.to_string()))?;
         let manager = Manager {
             name: writer.manager.clone(),
             operation: Operation::Apply,
@@ -164,6 +168,21 @@ impl Api {
     }
 }
 
+/// An applied configuration says what it is, and what it is called.
+fn check_configuration(row: &Resource, config: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
+    if config.is_object() && (text("apiVersion") != row.api_version() || text("kind") != row.kind) {
+        let version = text("apiVersion");
+        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+        return Err(ApiError::bad_request(format!("invalid object type: {version}, Kind={}", text("kind"))));
+    }
+    if config.is_object() && metadata::text(config, "name").is_empty() {
+        let message = "the name of the object (one based on URL) was undeterminable: name must be provided";
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}
+
 /// An applied configuration names its fields, and so may name only those there are.
 fn undeclared(row: &Resource, name: &str, error: &ApiError) -> ApiError {
     let fields = error.message.split("unknown field \"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -185,6 +204,24 @@ struct ApplyTarget<'a> {
     name: &'a str,
     part: Part,
     force: bool,
+}
+
+/// RFC 6902, but what is replaced need not be there.
+fn json_patch(target: &mut Value, patch: &json_patch::Patch) -> Result<(), ApiError> {
+    for operation in &patch.0 {
+        let added = match operation {
+            json_patch::PatchOperation::Replace(replace) if replace.path.resolve(target).is_err() => {
+                Some(json_patch::PatchOperation::Add(json_patch::AddOperation {
+                    path: replace.path.clone(),
+                    value: replace.value.clone(),
+                }))
+            }
+            _ => None,
+        };
+        json_patch::patch(target, std::slice::from_ref(added.as_ref().unwrap_or(operation)))
+            .map_err(|_| ApiError::unprocessable())?;
+    }
+    Ok(())
 }
 
 /// RFC 7386.

@@ -67,7 +67,11 @@ impl Api {
                 self.store.scan(&row.table, namespace, after.as_ref()).filter(|o| selector.matches(o));
             let items: Vec<_> = found.by_ref().take(limit).cloned().collect();
             let rest = if items.len() == limit { found.count() } else { 0 };
-            return Ok(page(items, revision, rest, selector));
+            // Whether what follows is selected is not looked at: another page may turn out to be empty.
+            let last = items.last().filter(|_| items.len() == limit).map(|last| last.key.clone());
+            let more =
+                last.is_some_and(|last| self.store.scan(&row.table, namespace, Some(&last)).next().is_some());
+            return Ok(page(items, revision, rest, more, selector));
         }
         self.list_past(row, namespace, after.as_ref(), selector, limit, revision)
     }
@@ -95,12 +99,12 @@ impl Api {
         all.sort_by(|a, b| a.key.cmp(&b.key));
         let rest = all.len().saturating_sub(limit);
         all.truncate(limit);
-        Ok(page(all, revision, rest, selector))
+        Ok(page(all, revision, rest, rest > 0, selector))
     }
 }
 
-fn page(items: Vec<Arc<Stored>>, revision: u64, rest: usize, selector: &Selector) -> Page {
-    let next = (rest > 0).then(|| items.last().map(|last| write_token(revision, &last.key))).flatten();
+fn page(items: Vec<Arc<Stored>>, revision: u64, rest: usize, more: bool, selector: &Selector) -> Page {
+    let next = more.then(|| items.last().map(|last| write_token(revision, &last.key))).flatten();
     // The count of a selection is not told, as the API server cannot know it cheaply.
     let remaining = (rest > 0 && selector.is_everything()).then_some(rest);
     Page { items, revision, next, remaining }

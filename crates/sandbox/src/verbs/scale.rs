@@ -47,7 +47,7 @@ impl Api {
             return Err(ApiError::invalid("autoscaling", "Scale", name, &[cause]));
         }
         set_at(&mut object, &paths.spec, json!(replicas));
-        let answer = self.write(row, &live, Part::Main, object, writer, true)?;
+        let answer = self.write(row, &live, Part::Scale, object, writer, true)?;
         Ok(scale_of(row, paths, &answer.value()))
     }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Part {
     Finalize,
     /// The conditions of a request for a certificate.
     Approval,
+    /// The replicas.
+    Scale,
 }
 
 impl Part {
@@ -31,6 +33,7 @@ impl Part {
             Part::Status => "status",
             Part::Finalize => "finalize",
             Part::Approval => "approval",
+            Part::Scale => "scale",
         }
     }
 
@@ -40,8 +43,8 @@ impl Part {
             Part::Main if kinds::is_csr(row) => &[&["spec"], &["status"]],
             Part::Status if kinds::is_csr(row) => &[&["spec"], &["status", "conditions"]],
             Part::Approval => &[&["spec"], &["status", "certificate"]],
-            Part::Main if row.status => &[&["status"]],
-            Part::Main => &[],
+            Part::Main | Part::Scale if row.status => &[&["status"]],
+            Part::Main | Part::Scale => &[],
             Part::Status if row.custom => &[&["spec"], &["metadata"]],
             Part::Status | Part::Finalize => &[&["spec"]],
         }
@@ -80,7 +83,8 @@ impl Api {
         if row.custom && metadata::text(&object, "resourceVersion").is_empty() {
             let cause =
                 Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
-            return Err(ApiError::invalid(&row.group, &row.kind, name, &[cause]));
+            // Here the resource is told, not the kind.
+            return Err(ApiError::invalid(&row.group, &row.plural, name, &[cause]));
         }
         self.write(row, &live, part, object, writer, true)
     }
@@ -99,7 +103,7 @@ impl Api {
         convert::from_stored(row, &mut old);
         let mut prepared = self.prepare(row, live, old, part, object, writer)?;
         if track {
-            let time = self.time();
+            let time = if part == Part::Scale { Value::Null } else { self.time() };
             let who = manager(row, writer, part.subresource());
             let Prepared { old, new, .. } = &mut prepared;
             track_update(Some(old), new, &row.node, who, time, part.reset(row));
@@ -124,8 +128,11 @@ impl Api {
         }
         let uid = metadata::text(&new, "uid");
         if !uid.is_empty() && uid != metadata::text(&old, "uid") {
+            let place = if row.namespaced { format!("{}/", live.key.namespace) } else { String::new() };
             let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}{name}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                row.plural,
                 metadata::text(&old, "uid")
             );
             return Err(ApiError::conflict(row.about(&name), &why));
@@ -144,7 +151,7 @@ impl Api {
             new["metadata"]["generation"] = json!(generation);
         }
         let mut causes = match part {
-            Part::Main => self.causes(row, Some(&old), &new),
+            Part::Main | Part::Scale => self.causes(row, Some(&old), &new),
             Part::Status if row.custom => self.causes(row, Some(&old), &new),
             Part::Status | Part::Approval if kinds::is_csr(row) => {
                 kinds::validate_csr_update(part, &old, &new)
@@ -154,6 +161,9 @@ impl Api {
         causes.extend(new_finalizers_while_deleting(&old, &new));
         self.refuse(row, &name, &causes)?;
         self.check_signer(row, part, Some(&old), &new, writer)?;
+        if row.is("", "services") && part == Part::Main {
+            kinds::change_node_ports(self, &old, &mut new, writer.dry_run)?;
+        }
         Ok(Prepared { row, live: live.clone(), old, new })
     }
 
@@ -215,7 +225,7 @@ fn may_go(row: &Resource, object: &Value) -> bool {
 /// Each endpoint writes its part only.
 fn isolate(row: &Resource, part: Part, old: &Value, new: &mut Value) {
     match part {
-        Part::Main => {
+        Part::Main | Part::Scale => {
             if row.status {
                 copy(old, new, "status");
             }

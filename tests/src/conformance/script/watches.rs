@@ -51,7 +51,7 @@ fn gone() -> Scenario {
             watch("from long ago", maps("?watch=1&timeoutSeconds=1&resourceVersion=1")),
             watch(
                 "from long ago, by name",
-                secrets("?watch=1&timeoutSeconds=1&resourceVersion=1&fieldSelector=metadata.name%3Dx"),
+                maps("?watch=1&timeoutSeconds=1&resourceVersion=1&fieldSelector=metadata.name%3Dx"),
             ),
             watch("from long ago, as a table", maps("?watch=1&timeoutSeconds=1&resourceVersion=1"))
                 .accepts("application/json;as=Table;v=v1;g=meta.k8s.io"),
@@ -109,7 +109,7 @@ fn refused() -> Scenario {
     Scenario::new(
         "watch-refused",
         vec![
-            watch("long ago", secrets("?watch=1&timeoutSeconds=1&resourceVersion=1")),
+            watch("long ago", maps("?watch=1&timeoutSeconds=1&resourceVersion=1")),
             watch("too new", maps("?watch=1&timeoutSeconds=1&resourceVersion=99999999")),
             watch("not a version", maps("?watch=1&timeoutSeconds=1&resourceVersion=abc")),
             watch("initial events without a match", maps("?watch=1&timeoutSeconds=1&sendInitialEvents=true")),
