@@ -59,7 +59,8 @@ pub(crate) async fn status(fleet: &Fleet, name: &str) -> MultiClusterDeploymentS
 pub(crate) async fn condition(fleet: &Fleet, name: &str, type_: ConditionType) -> (String, String, String) {
     let status = status(fleet, name).await;
     let found = conditions::find(&status.conditions, type_).cloned();
-    let found = found.unwrap_or_else(|| panic!("{name} has no condition {type_}: {:?}", status.conditions));
+    assert!(found.is_some(), "{name} has no condition {type_}: {:?}", status.conditions);
+    let found = found.unwrap();
     (found.status, found.reason, found.message)
 }
 
