@@ -111,6 +111,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut child =
             std::process::Command::new("sleep").arg("60").env(MARKER, dir.path()).spawn().unwrap();
+        // What `spawn` waits for happens a moment before the new environment can be read.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while of_lab(dir.path()).is_empty() && std::time::Instant::now() < deadline {
+            std::thread::yield_now();
+        }
         let found = of_lab(dir.path());
         let parent = of_lab(dir.path().parent().unwrap());
         child.kill().unwrap();

@@ -68,7 +68,7 @@ pub(crate) fn write_control_plane_files(
     let audit = json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
-        "omitStages": ["RequestReceived", "ResponseStarted"],
+        "omitStages": ["RequestReceived"],
         "rules": [{ "level": "Metadata" }],
     });
     write(&etc.join("audit-policy.json"), &audit.to_string())?;
