@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +15,8 @@ use crate::switch;
 use crate::wait::{Seen, until};
 
 const BOOT_LIMIT: Duration = Duration::from_secs(30);
+/// Seen gone at so many looks in a row, a node has not started.
+const GONE_FOR_GOOD: u32 = 20;
 
 /// Starts the node; when this returns, commands and components can run in it.
 pub(crate) async fn boot(lab: &LabState, cluster: &ClusterState, node: &Node) -> Result<()> {
@@ -55,12 +58,17 @@ pub(crate) async fn boot(lab: &LabState, cluster: &ClusterState, node: &Node) ->
     run(shell).await.with_context(|| format!("cannot start node {}", node.name()))?;
 
     let log = node.dir.join("log/init.log");
+    // A process that is just replacing its program can look as if it were gone, for a moment.
+    let looks_gone = AtomicU32::new(0);
     until(&format!("node {} has started", node.name()), BOOT_LIMIT, Duration::from_millis(10), async || {
         if node.dir.join("ready").exists() {
             return Ok(Seen::Ready(()));
         }
         let said = tail(&log, 5);
-        if node.dir.join("init.pid").exists() && !node.is_running() {
+        let gone = node.dir.join("init.pid").exists() && !node.is_running();
+        let times = if gone { looks_gone.load(Relaxed) + 1 } else { 0 };
+        looks_gone.store(times, Relaxed);
+        if times == GONE_FOR_GOOD {
             bail!("node {} did not start: {said}", node.name());
         }
         Ok(Seen::NotYet(said))
