@@ -136,7 +136,7 @@ pub async fn put<K: Kind>(
 /// Writes the leader's epoch on a copy that is otherwise left as it is.
 ///
 /// # Errors
-/// The member cannot be asked. A copy that was no longer as it was seen is no error.
+/// The member cannot be asked, or the copy was no longer as it was seen: look again.
 pub async fn stamp<K: Kind>(
     term: &Term,
     member: &Member,
@@ -152,13 +152,13 @@ pub async fn stamp<K: Kind>(
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("mark {} {key} in {}", K::kind(&()), member.name);
-    gone_or_changed(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+    unless_gone(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
 }
 
 /// Deletes a copy, if it still is as it was seen; what it owns goes in the background.
 ///
 /// # Errors
-/// The member cannot be asked. A copy that is gone, or another one by now, is no error.
+/// The member cannot be asked, or the copy was no longer as it was seen: look again. One that is gone is no error.
 pub async fn take_away<K: Kind>(
     term: &Term,
     member: &Member,
@@ -170,7 +170,7 @@ pub async fn take_away<K: Kind>(
         Preconditions { uid: Some(seen.uid.to_owned()), resource_version: Some(seen.version.to_owned()) };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
     let what = format!("delete {} {key} in {}", K::kind(&()), member.name);
-    gone_or_changed(term.call(what, api.delete(&key.name, &params)).await)
+    unless_gone(term.call(what, api.delete(&key.name, &params)).await)
 }
 
 /// Replaces the status of an object in the hub, by compare-and-swap on the version that the object carries.
@@ -195,10 +195,10 @@ pub async fn replace_status<K: Kind + Serialize>(
     }
 }
 
-/// Writes the finalizers of an object in the hub, by compare-and-swap; somebody else's change brings us back.
+/// Writes the finalizers of an object in the hub, by compare-and-swap.
 ///
 /// # Errors
-/// The hub cannot be asked.
+/// The hub cannot be asked, or the object has changed meanwhile: look again.
 pub async fn set_finalizers<K: Kind>(
     term: &Term,
     hub: &Client,
@@ -211,7 +211,7 @@ pub async fn set_finalizers<K: Kind>(
     let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("set finalizers of {} {key}", K::kind(&()));
-    gone_or_changed(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+    unless_gone(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
 }
 
 /// Why a member refuses, and what would help.
@@ -223,9 +223,9 @@ fn told(error: &CallError, namespace: &str) -> String {
     }
 }
 
-fn gone_or_changed<T>(result: Result<T, CallError>) -> Result<(), CallError> {
+fn unless_gone<T>(result: Result<T, CallError>) -> Result<(), CallError> {
     match result {
-        Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
         other => other.map(|_| ()),
     }
 }

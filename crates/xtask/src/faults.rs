@@ -3,7 +3,8 @@
 use crate::steps::root;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,12 @@ const BATCH: u64 = 20;
 
 /// The seeds that CI runs start here: beyond those of the test of determinism.
 const FIRST_IN_CI: u64 = 1000;
+
+/// How many seeds CI runs: about five minutes of them on two cores.
+const IN_CI: u64 = 250;
+
+/// Seeds that show a mistake which is known and not mended yet, a line each: the seed, and what goes wrong.
+const KNOWN: &str = "tests/known-seeds.txt";
 
 #[derive(Args)]
 pub(crate) struct FaultsArgs {
@@ -33,9 +40,9 @@ pub(crate) struct FaultsArgs {
 }
 
 impl FaultsArgs {
-    /// What CI runs: as many seeds as so many minutes allow.
-    pub(crate) fn for_minutes(minutes: u64) -> Self {
-        Self { seeds: u64::MAX - FIRST_IN_CI, first: FIRST_IN_CI, minutes: Some(minutes) }
+    /// What CI runs: always the same seeds, so that they hold or fail on every machine alike.
+    pub(crate) fn in_ci() -> Self {
+        Self { seeds: IN_CI, first: FIRST_IN_CI, minutes: None }
     }
 }
 
@@ -65,18 +72,39 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     let problems = shared.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     let seconds = start.elapsed().as_secs_f64();
     println!("{count} seeds in {seconds:.0} s, {} failed", problems.len());
+    let known = known()?;
     for (seed, lines) in &problems {
-        println!("seed {seed}:");
+        println!("seed {seed}{}:", if known.contains(seed) { ", which is known" } else { "" });
         lines.iter().for_each(|line| println!("  {line}"));
         println!("  replay by `cargo run -p portolan-tests --bin simulate -- {seed} --log`");
     }
-    if !problems.is_empty() {
-        bail!("{} of {count} seeds failed", problems.len());
+    let new: Vec<_> = problems.keys().filter(|seed| !known.contains(seed)).collect();
+    if !new.is_empty() {
+        bail!("{} of {count} seeds failed that are not in {KNOWN}: {new:?}", new.len());
+    }
+    let run = args.first..args.first.saturating_add(args.seeds);
+    let mended: Vec<_> =
+        known.iter().filter(|seed| run.contains(*seed) && !problems.contains_key(seed)).collect();
+    // With a limit of time some of them may not have been run.
+    if args.minutes.is_none() && !mended.is_empty() {
+        bail!("seeds {mended:?} hold now: take them out of {KNOWN}");
     }
     if count == 0 {
         bail!("not one seed was run");
     }
     Ok(())
+}
+
+/// The seeds that are known to fail.
+fn known() -> Result<BTreeSet<u64>> {
+    let file = root().join(KNOWN);
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let seed = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        first.parse().with_context(|| format!("{KNOWN}: not a seed: {line}"))
+    };
+    lines.map(seed).collect()
 }
 
 /// Builds the simulation; answers its path.

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         &selecting(&["--quiet", "--lib", "--bins"], &others, |name| name != "sandbox"),
     )?;
     steps.cargo("sandbox tests", &selecting(&[], &others, |name| name == "sandbox"))?;
-    steps.step("seeds, for five minutes", || faults::run(&faults::FaultsArgs::for_minutes(5)))?;
+    steps.step("seeds", || faults::run(&faults::FaultsArgs::in_ci()))?;
     steps.step("generated files", || generate::run(&generate::GenerateArgs::checking()))?;
     steps.step("documentation", docs::run)?;
     if !with_lab {

@@ -24,6 +24,9 @@ use std::time::Duration;
 /// How soon to look again while a cluster is still being got to know.
 const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
 
+/// How soon to look again at what somebody else changed; usually the change itself brings us back earlier.
+const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
+
 /// What came of planning.
 enum Planned {
     /// Not enough is known yet.
@@ -65,8 +68,8 @@ impl Controller {
             Planned::So(seen, plan, total) => (seen, plan, total),
             Planned::Not(reason, message) => {
                 let told = undecided(&job.object, reason, &message, &self.clock.time());
-                self.write(&job, told, false).await?;
-                return Ok(Next::Done);
+                let written = self.write(&job, told, false).await?;
+                return Ok(if written.is_some() { Next::Done } else { Next::After(CHANGED_MEANWHILE) });
             }
         };
         let situation = Situation {
@@ -82,7 +85,9 @@ impl Controller {
         let refused = !situation.failures.is_empty();
         // A Job may be made only by the last record: what it is to bring might be finished by a later one.
         let makes = plan.orders.values().any(|order| matches!(order, Order::Make { .. }));
-        let Some(written) = self.write(&job, new, makes).await? else { return Ok(Next::Done) };
+        let Some(written) = self.write(&job, new, makes).await? else {
+            return Ok(Next::After(CHANGED_MEANWHILE));
+        };
         self.tell(&job.object, &written).await;
         let next = self.effect(&key, &job, &plan, &seen).await?;
         let next = if refused { Next::After(REFUSAL_HOLDS) } else { next };
@@ -172,7 +177,7 @@ impl Controller {
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let what = format!("delete MultiClusterJob {key}, whose time to live is over");
         match self.term.call(what, api.delete(&key.name, &params)).await {
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Done),
+            Err(error) if error.is_not_found() => Ok(Next::Done),
             other => other.map(|_| Next::Done),
         }
     }

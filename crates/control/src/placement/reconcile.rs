@@ -122,8 +122,8 @@ impl Controller {
             Decided::So(seen, decision, due) => (seen, decision, due),
             Decided::Not(reason, message) => {
                 let told = undecided(&workload, reason, &message, &self.clock.time());
-                self.write_status(&workload, told).await?;
-                return Ok(Next::Done);
+                let written = self.write_status(&workload, told).await?;
+                return Ok(if written.is_some() { Next::Done } else { Next::After(CHANGED_MEANWHILE) });
             }
         };
         let paused = workload.object.spec.paused;

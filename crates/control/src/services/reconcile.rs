@@ -17,6 +17,9 @@ use std::time::Duration;
 /// How soon to look again while a cluster is still being got to know.
 const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
 
+/// How soon to look again at what somebody else changed; usually the change itself brings us back earlier.
+const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
+
 /// How often a service is looked at without any news, in case some were missed.
 const FULL_LOOK: Duration = Duration::from_secs(300);
 
@@ -57,7 +60,7 @@ impl Controller {
         if service.status.as_ref() != Some(&new) {
             let update = MultiClusterService { status: Some(new), ..MultiClusterService::clone(&service) };
             let Some(written) = copy::replace_status(&self.term, &self.hub.client, &update).await? else {
-                return Ok(Next::Done);
+                return Ok(Next::After(CHANGED_MEANWHILE));
             };
             self.tell(&service, &written).await;
         }
