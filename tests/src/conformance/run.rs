@@ -148,7 +148,7 @@ fn fill_in(text: &str, namespace: &str, bodies: &BTreeMap<&str, Value>) -> Resul
     for (step, body) in bodies {
         let open = format!("{{{step}|");
         while let Some(start) = out.find(&open) {
-            let end = start + out[start..].find('}').context("a placeholder is not closed")?;
+            let end = start + out[start..].find('}').context("a brace is not closed")?;
             let pointer = out[start + open.len()..end].to_owned();
             let found = body.pointer(&pointer).and_then(Value::as_str);
             let found =
