@@ -78,7 +78,7 @@ pub(crate) async fn start(lab: &LabState) -> Result<()> {
     run(keeper).await?;
     let pid = until(
         "the switch's namespace exists",
-        Duration::from_secs(10),
+        Duration::from_secs(60),
         Duration::from_millis(5),
         async || {
             Ok(match keeper_pid(&dir) {

@@ -15,7 +15,7 @@ use crate::process;
 use crate::state::{self, Traces};
 use crate::switch;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Clears the lab `name` away. What is already gone is no error; what cannot be removed is.
 pub fn down(name: &str) -> Result<()> {

@@ -7,6 +7,7 @@ mod faults;
 mod fuzz;
 mod generate;
 mod lab;
+mod reasons;
 mod reference;
 mod steps;
 mod structure;

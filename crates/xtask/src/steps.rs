@@ -1,5 +1,6 @@
 //! Running programs one after the other, each announced and timed.
 
+use crate::reasons::run_tests;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -48,6 +49,16 @@ impl Steps {
         self.step(name, || run(Command::new(env!("CARGO")).args(arguments)))
     }
 
+    /// Runs tests by `cargo` with these arguments as a step; a failure says last why they failed.
+    pub(crate) fn tests(&mut self, name: &str, arguments: &[impl AsRef<OsStr>]) -> Result<()> {
+        self.step(name, || {
+            let mut command = Command::new(env!("CARGO"));
+            command.args(arguments).current_dir(root());
+            let line = announce(&command);
+            run_tests(&mut command, &line)
+        })
+    }
+
     /// Prints the time of each step.
     pub(crate) fn summary(&self) {
         println!("\n=== time");
@@ -61,12 +72,18 @@ impl Steps {
 
 /// Runs a program in the workspace's root, showing the command and its output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line = words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
-    println!("$ {line}");
+    let line = announce(command);
     let status = command.current_dir(root()).status().with_context(|| format!("cannot run {line}"))?;
     if !status.success() {
         bail!("{line}: {status}");
     }
     Ok(())
+}
+
+/// Shows a command; answers it as text.
+fn announce(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line = words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+    println!("$ {line}");
+    line
 }

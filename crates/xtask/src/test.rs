@@ -34,11 +34,11 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     }
     let (on_the_lab, others): (Vec<String>, Vec<String>) =
         test_targets()?.into_iter().partition(|target| target.starts_with("lab"));
-    steps.cargo(
+    steps.tests(
         "unit tests",
         &selecting(&["--quiet", "--lib", "--bins"], &others, |name| name != "sandbox"),
     )?;
-    steps.cargo("sandbox tests", &selecting(&[], &others, |name| name == "sandbox"))?;
+    steps.tests("sandbox tests", &selecting(&[], &others, |name| name == "sandbox"))?;
     steps.step("seeds", || faults::run(&faults::FaultsArgs::in_ci()))?;
     steps.step("generated files", || generate::run(&generate::GenerateArgs::checking()))?;
     steps.step("documentation", docs::run)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
 fn lab(steps: &mut Steps, targets: &[String]) -> Result<()> {
     let mut arguments = selecting(&[], targets, |_| true);
     arguments.extend(["--", "--test-threads=1", "--nocapture"].map(str::to_owned));
-    steps.cargo("the lab, and Portolan on it", &arguments)
+    steps.tests("the lab, and Portolan on it", &arguments)
 }
 
 /// The arguments of a `cargo test` of some targets.

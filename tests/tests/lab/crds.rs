@@ -1,12 +1,13 @@
 //! The custom resources on a real API server: accepted, refused with the right words, and the same when they come back.
 
-use super::{can_run, kubectl_apply};
+use super::proof::eventually;
+use super::{can_run, install_kinds};
 use anyhow::{Context, Result, bail};
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use portolan_api::examples::{Example, Verdict, load};
-use portolan_lab::Lab;
+use portolan_lab::{Lab, Seen};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,14 +21,8 @@ async fn every_rule_is_held_by_a_real_api_server() -> Result<()> {
     }
     let lab = Lab::builder().clusters(1).start().await?;
     let hub = lab.cluster("c1")?;
-    let crds = portolan_api::crds();
-    let objects = crds.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    kubectl_apply(hub, &objects).await?;
-    let established =
-        hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).await?;
-    assert_eq!(established.lines().filter(|line| line.contains("portolan.dev")).count(), crds.len());
-
-    let server = Server { client: hub.client().await?, paths: paths(&crds) };
+    install_kinds(hub).await?;
+    let server = Server { client: hub.client().await?, paths: paths(&portolan_api::crds()) };
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/api/fixtures");
     let (mut accepted, mut refused, mut wrong) = (0, 0, Vec::new());
     for example in load(&fixtures)? {
@@ -41,8 +36,12 @@ async fn every_rule_is_held_by_a_real_api_server() -> Result<()> {
     assert!(wrong.is_empty(), "the API server judged otherwise:\n{}", wrong.join("\n"));
     assert!(refused >= 40, "only {refused} rules have an example");
 
-    let explained = hub.kubectl(&["explain", "mcd.spec.replicasMode"]).await?;
-    assert!(explained.contains("Whether replicas counts for each location"), "{explained}");
+    eventually("kubectl explains our fields", async || {
+        let explained = hub.kubectl(&["explain", "mcd.spec.replicasMode"]).await?;
+        let ours = explained.contains("Whether replicas counts for each location");
+        Ok(if ours { Seen::Ready(()) } else { Seen::NotYet(explained) })
+    })
+    .await?;
     lab.down()
 }
 

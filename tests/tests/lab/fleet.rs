@@ -1,18 +1,13 @@
 //! A hub and members on the lab, with Portolan's own binary at work in the hub's network.
 
-use super::kubectl_apply;
+use super::proof::{LOG, TIMEOUT, eventually, shown};
+use super::{install_kinds, kubectl_apply};
 use anyhow::{Context, Result, ensure};
-use portolan_lab::{Cluster, Lab, Seen, until};
+use portolan_lab::{Cluster, Lab, Seen};
 use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-/// Longer than anything takes that works.
-pub(super) const LONG: Duration = Duration::from_secs(90);
-/// How often to look.
-pub(super) const OFTEN: Duration = Duration::from_millis(200);
 
 const PID: &str = "/lab/run/portolan.pid";
 
@@ -26,9 +21,7 @@ impl Fleet {
     pub(super) async fn start(members: u32, describe: impl Fn(&str) -> Value) -> Result<Self> {
         let fleet = Self { lab: Lab::builder().clusters(members + 1).start().await? };
         let hub = fleet.hub()?;
-        let crds = portolan_api::crds().iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-        kubectl_apply(hub, &crds).await?;
-        hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).await?;
+        install_kinds(hub).await?;
         hub.kubectl(&["create", "namespace", "portolan"]).await?;
         kubectl_apply(hub, &[open_namespace()]).await?;
         for member in fleet.members() {
@@ -42,6 +35,17 @@ impl Fleet {
             kubectl_apply(hub, &[foreign]).await?;
         }
         Ok(fleet)
+    }
+
+    /// Runs a proof on a fresh fleet with the controller at work; if it fails, the clusters are shown and the failure is
+    /// the last that is said.
+    pub(super) async fn prove(self, proof: impl AsyncFnOnce(&Self) -> Result<()>) -> Result<()> {
+        shown(&self.lab, async {
+            self.start_controller().await?;
+            proof(&self).await
+        })
+        .await?;
+        self.lab.down()
     }
 
     pub(super) fn hub(&self) -> Result<&Cluster> {
@@ -67,19 +71,15 @@ impl Fleet {
             std::fs::copy(hub.kubeconfig_path(), node.dir().join("hub.kubeconfig"))?;
         }
         let script = format!(
-            "setsid /lab/portolan controller --kubeconfig /lab/hub.kubeconfig </dev/null >>/lab/log/portolan.log 2>&1 & \
+            "setsid /lab/portolan controller --kubeconfig /lab/hub.kubeconfig </dev/null >>/lab/{LOG} 2>&1 & \
              echo $! >{PID}"
         );
         node.exec(&["sh", "-c", &script]).await?;
         let names: Vec<String> =
             self.members().map(|each| format!("foreigncluster/{}", each.name())).collect();
-        let mut wait = vec!["wait", "--for=condition=Ready", "--timeout=60s"];
+        let mut wait = vec!["wait", "--for=condition=Ready", TIMEOUT];
         wait.extend(names.iter().map(String::as_str));
-        let waited = hub.kubectl(&wait).await;
-        if waited.is_err() {
-            eprintln!("{}", std::fs::read_to_string(node.dir().join("log/portolan.log"))?);
-        }
-        waited.map(|_| ())
+        hub.kubectl(&wait).await.map(|_| ())
     }
 
     /// Ends the controller as a crash does.
@@ -109,7 +109,7 @@ impl Fleet {
         holds: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
         let what = format!("mcd/{name}: {what}");
-        until(&what, LONG, OFTEN, async || {
+        eventually(&what, async || {
             let object = self.get(name).await?;
             let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
             let status = object["status"].clone();
@@ -126,13 +126,21 @@ impl Fleet {
 
     /// Deletes a MultiClusterDeployment and waits until it is gone; nothing of it is left in any member.
     pub(super) async fn delete(&self, name: &str) -> Result<()> {
-        self.hub()?.kubectl(&["-n", NAMESPACE, "delete", &format!("mcd/{name}"), "--timeout=60s"]).await?;
+        self.hub()?.kubectl(&["-n", NAMESPACE, "delete", &format!("mcd/{name}"), TIMEOUT]).await?;
         for member in self.members() {
-            let left = list(member, "deployments", &format!("app={name}")).await?;
-            ensure!(left.is_empty(), "{}: {left:?}", member.name());
+            gone(member, "deployments", &format!("app={name}")).await?;
         }
         Ok(())
     }
+}
+
+/// Waits until a member has none of these.
+pub(super) async fn gone(member: &Cluster, kind: &str, selector: &str) -> Result<()> {
+    eventually(&format!("{} has no {kind} with {selector}", member.name()), async || {
+        let left = list(member, kind, selector).await?;
+        Ok(if left.is_empty() { Seen::Ready(()) } else { Seen::NotYet(json!(left).to_string()) })
+    })
+    .await
 }
 
 pub(super) fn is_ready(status: &Value) -> bool {

@@ -8,11 +8,13 @@ mod partition;
 mod peering;
 mod placement;
 mod policies;
+mod proof;
 mod sequences;
 mod services;
 
 use anyhow::{Context, Result};
-use portolan_lab::Cluster;
+use portolan_lab::{Cluster, Seen};
+use proof::{TIMEOUT, eventually};
 use serde_json::Value;
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
@@ -26,6 +28,19 @@ fn can_run(test: &str) -> bool {
         eprintln!("!!! SKIPPED {test}: the lab needs root");
     }
     root
+}
+
+/// Makes Portolan's kinds known to a cluster, and waits until it serves them.
+async fn install_kinds(hub: &Cluster) -> Result<()> {
+    let kinds = portolan_api::crds();
+    let objects = kinds.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    kubectl_apply(hub, &objects).await?;
+    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", TIMEOUT]).await?;
+    eventually("all kinds are served", async || {
+        let served = hub.kubectl(&["api-resources", "--api-group=portolan.dev", "-o", "name"]).await?;
+        Ok(if served.lines().count() == kinds.len() { Seen::Ready(()) } else { Seen::NotYet(served) })
+    })
+    .await
 }
 
 /// Applies objects as a user does.

@@ -1,6 +1,7 @@
 //! The credential of `peer` on real Kubernetes, held against the API server's audit log: every request of the hub is
 //! covered by the table of rights, and every row of the table is used.
 
+use super::proof::{TIMEOUT, eventually, shown};
 use super::{can_run, kubectl_apply};
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -8,17 +9,13 @@ use portolan_control::fleet::Credentials;
 use portolan_control::peering::{
     Address, Names, Peer, RIGHTS, Right, Scope, Sides, identity, join, leave_hub, leave_member, renew,
 };
-use portolan_lab::{Cluster, Lab, Seen, until};
+use portolan_lab::{Cluster, Lab, Seen};
 use portolan_runtime::{Clock, Seed, Term};
 use portolan_tests::{NAMESPACE, job, open_namespace, service, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinSet;
-
-const LONG: Duration = Duration::from_secs(90);
-const OFTEN: Duration = Duration::from_millis(200);
 
 /// What the audit log says of one request: where, verb, group, resource with subresource.
 type Request = (Scope, String, String, String);
@@ -29,6 +26,11 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
         return Ok(());
     }
     let lab = Lab::builder().clusters(2).audit().start().await?;
+    shown(&lab, by_its_role(&lab)).await?;
+    lab.down()
+}
+
+async fn by_its_role(lab: &Lab) -> Result<()> {
     let (hub, member) = (lab.cluster("c1")?, lab.cluster("c2")?);
     let sides = Sides { hub: hub.client().await?, member: member.client().await?, address: address(member)? };
     let peer = Peer {
@@ -41,9 +43,9 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
     let joined_at = Timestamp::now() - jiff::SignedDuration::from_secs(900);
     join(&sides, &peer, joined_at, &|_| ()).await?;
     let _controllers = control(hub).await?;
-    hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", "--timeout=60s"]).await?;
+    hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", TIMEOUT]).await?;
     let token = "jsonpath={.metadata.annotations.portolan\\.dev/renew-at}";
-    until("the token is renewed", LONG, OFTEN, async || {
+    eventually("the token is renewed", async || {
         let at = hub.kubectl(&["-n", "portolan", "get", "secret", "c2", "-o", token]).await?;
         let at: Timestamp = at.parse().context("renew-at is a time")?;
         Ok(if at > Timestamp::now() { Seen::Ready(()) } else { Seen::NotYet(at.to_string()) })
@@ -57,21 +59,21 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
     )
     .await?;
     everything_that_is_done_with_a_deployment(hub, member).await?;
-    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", "--timeout=90s"]).await?;
-    hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/sum", "mcs/web", "--timeout=60s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", TIMEOUT]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/sum", "mcs/web", TIMEOUT]).await?;
 
     let hub_id = identity(&sides.hub, "the hub").await?;
     let account = format!("system:serviceaccount:portolan:{}", Names::of(&hub_id).account);
     let log = member.audit_log()?;
     let (used, refused) = requests(&log, &account)?;
-    assert!(refused.is_empty(), "refused to the hub: {refused:#?}");
+    ensure!(refused.is_empty(), "refused to the hub: {refused:#?}");
     let allowed: BTreeSet<Request> = RIGHTS.iter().flat_map(rows).collect();
     let missing: Vec<_> = used.difference(&allowed).collect();
-    assert!(missing.is_empty(), "used, but not in the table: {missing:#?}");
+    ensure!(missing.is_empty(), "used, but not in the table: {missing:#?}");
     let unused: Vec<_> = allowed.difference(&used).collect();
-    assert!(unused.is_empty(), "in the table, but not used: {unused:#?}");
+    ensure!(unused.is_empty(), "in the table, but not used: {unused:#?}");
 
-    assert!(leave_hub(&sides.hub, "c2").await?);
+    ensure!(leave_hub(&sides.hub, "c2").await?);
     leave_member(&sides.member, &hub_id).await?;
     let left = member
         .kubectl(&[
@@ -82,8 +84,8 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
             "name",
         ])
         .await?;
-    assert!(!left.contains("hub-"), "{left}");
-    lab.down()
+    ensure!(!left.contains("hub-"), "{left}");
+    Ok(())
 }
 
 /// Created, scaled, changed by somebody in the member, updated and deleted; with what it refers to.
@@ -97,25 +99,26 @@ async fn everything_that_is_done_with_a_deployment(hub: &Cluster, member: &Clust
     web["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
         json!([{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "login"}}]);
     kubectl_apply(hub, &[web]).await?;
-    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", "--timeout=90s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", TIMEOUT]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcs/web", TIMEOUT]).await?;
     hub.kubectl(&["-n", NAMESPACE, "scale", "mcd/web", "--replicas=2"]).await?;
     replicas(member, "2").await?;
     member.kubectl(&["-n", NAMESPACE, "scale", "deployment/web", "--replicas=0"]).await?;
     replicas(member, "2").await?;
     let label = json!({"spec": {"template": {"metadata": {"labels": {"changed": "yes"}}}}}).to_string();
     hub.kubectl(&["-n", NAMESPACE, "patch", "mcd/web", "--type=merge", "-p", &label]).await?;
-    until("the new template is rolled out", LONG, OFTEN, async || {
+    eventually("the new template is rolled out", async || {
         let pods =
             member.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "changed=yes", "-o", "name"]).await?;
         Ok(if pods.lines().count() == 2 { Seen::Ready(()) } else { Seen::NotYet(pods) })
     })
     .await?;
-    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/web", "--timeout=60s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/web", TIMEOUT]).await?;
     Ok(())
 }
 
 async fn replicas(member: &Cluster, count: &str) -> Result<()> {
-    until("the member has the replicas", LONG, OFTEN, async || {
+    eventually("the member has the replicas", async || {
         let path = "jsonpath={.spec.replicas}";
         let found = member.kubectl(&["-n", NAMESPACE, "get", "deployment/web", "-o", path]).await?;
         Ok(if found == count { Seen::Ready(()) } else { Seen::NotYet(found) })

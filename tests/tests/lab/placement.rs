@@ -1,9 +1,10 @@
 //! The walking skeleton: one MultiClusterDeployment from `kubectl apply` on a hub to real pods in two members, and back.
 
 use super::can_run;
-use super::fleet::{Fleet, LONG, OFTEN, list, uids};
+use super::fleet::{Fleet, list, uids};
+use super::proof::{TIMEOUT, eventually};
 use anyhow::{Result, ensure};
-use portolan_lab::{Component, Seen, until};
+use portolan_lab::{Component, Seen};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::json;
 
@@ -12,9 +13,10 @@ async fn from_apply_on_the_hub_to_pods_in_two_members_and_back() -> Result<()> {
     if !can_run("from_apply_on_the_hub_to_pods_in_two_members_and_back") {
         return Ok(());
     }
-    let fleet = Fleet::start(2, |_| json!({})).await?;
-    fleet.start_controller().await?;
+    Fleet::start(2, |_| json!({})).await?.prove(there_and_back).await
+}
 
+async fn there_and_back(fleet: &Fleet) -> Result<()> {
     fleet.apply(workload("affine", 2, json!({"locations": ["c2", "c3"]}))).await?;
     let status = fleet.placed("affine", "c2=2,c3=2").await?;
     ensure!(status["readyReplicas"] == 4 && status["pendingReplicas"] == 0, "{status}");
@@ -23,24 +25,24 @@ async fn from_apply_on_the_hub_to_pods_in_two_members_and_back() -> Result<()> {
         ensure!(pods.len() == 2 && pods.iter().all(|pod| pod["status"]["phase"] == "Running"), "{pods:?}");
     }
 
-    corrects_drift(&fleet).await?;
-    survives_a_silent_member(&fleet).await?;
-    survives_a_restart(&fleet).await?;
-    fleet.delete("affine").await?;
-    fleet.lab.down()
+    corrects_drift(fleet).await?;
+    survives_a_silent_member(fleet).await?;
+    survives_a_restart(fleet).await?;
+    fleet.delete("affine").await
 }
 
 /// What somebody changes in a member is set back.
 async fn corrects_drift(fleet: &Fleet) -> Result<()> {
     let member = fleet.member("c2")?;
     member.kubectl(&["-n", NAMESPACE, "scale", "deployment/affine", "--replicas=0"]).await?;
-    until("the member's drift is corrected", LONG, OFTEN, async || {
+    eventually("the member's drift is corrected", async || {
         let replicas = member
             .kubectl(&["-n", NAMESPACE, "get", "deployment/affine", "-o", "jsonpath={.spec.replicas}"])
             .await?;
         Ok(if replicas == "2" { Seen::Ready(()) } else { Seen::NotYet(replicas) })
     })
-    .await
+    .await?;
+    member.kubectl(&["-n", NAMESPACE, "rollout", "status", "deployment/affine", TIMEOUT]).await.map(|_| ())
 }
 
 /// A member whose API server is gone keeps its pods, stays on record, and is itself again afterwards.
@@ -48,9 +50,8 @@ async fn survives_a_silent_member(fleet: &Fleet) -> Result<()> {
     let (hub, member) = (fleet.hub()?, fleet.member("c3")?);
     let before = uids(&list(member, "pods", "app=affine").await?);
     member.kill(Component::ApiServer).await?;
-    hub.kubectl(&["wait", "--for=condition=Ready=Unknown", "foreigncluster/c3", "--timeout=60s"]).await?;
-    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready=Unknown", "mcd/affine", "--timeout=60s"])
-        .await?;
+    hub.kubectl(&["wait", "--for=condition=Ready=Unknown", "foreigncluster/c3", TIMEOUT]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready=Unknown", "mcd/affine", TIMEOUT]).await?;
     let status = fleet.get("affine").await?["status"].clone();
     ensure!(status["locationsSummary"] == "c2=2,c3=2", "silence is not absence: {status}");
     member.start(Component::ApiServer).await?;

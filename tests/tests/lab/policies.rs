@@ -4,8 +4,9 @@
 
 use super::can_run;
 use super::fleet::{Fleet, asking, list};
+use super::proof::{TIMEOUT, eventually};
 use anyhow::{Result, ensure};
-use portolan_lab::Cluster;
+use portolan_lab::{Cluster, Seen};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
 
@@ -23,8 +24,10 @@ async fn each_policy_places_real_pods() -> Result<()> {
         json!({"metadata": {"labels": {"region": region}}, "spec": {"latencies": latencies}})
     })
     .await?;
-    fleet.start_controller().await?;
+    fleet.prove(by_each_policy).await
+}
 
+async fn by_each_policy(fleet: &Fleet) -> Result<()> {
     // Ballast, so that c3 is the fullest and c2 the emptiest.
     let offers = cpu_offered(fleet.member("c2")?).await?;
     fleet.apply(app("ballast3", 1, &percent(25, offers), json!({"locations": ["c3"]}))).await?;
@@ -32,10 +35,9 @@ async fn each_policy_places_real_pods() -> Result<()> {
     fleet.placed("ballast3", "c3=1").await?;
     fleet.placed("ballast4", "c4=1").await?;
 
-    chooses(&fleet).await?;
-    substitutes_bursts_and_comes_back(&fleet, &percent(60, offers)).await?;
-    updates_everywhere(&fleet).await?;
-    fleet.lab.down()
+    chooses(fleet).await?;
+    substitutes_bursts_and_comes_back(fleet, &percent(60, offers)).await?;
+    updates_everywhere(fleet).await
 }
 
 /// Where one replica goes by each policy.
@@ -80,15 +82,19 @@ async fn substitutes_bursts_and_comes_back(fleet: &Fleet, most: &str) -> Result<
     fleet.apply(app("big", 2, most, wish)).await?;
     let status = fleet.placed("big", "c2=1,c3=1").await?;
     ensure!(status["placements"][1]["substituteFor"] == "c2", "c3 stands in for c2: {status}");
-    let in_c3 = list(fleet.member("c3")?, "pods", "app=big").await?;
-    ensure!(in_c3.len() == 1 && in_c3[0]["status"]["phase"] == "Running", "{in_c3:?}");
+    eventually("one pod of it runs in c3", async || {
+        let pods = list(fleet.member("c3")?, "pods", "app=big").await?;
+        let running = pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count();
+        Ok(if running == 1 { Seen::Ready(()) } else { Seen::NotYet(json!(pods).to_string()) })
+    })
+    .await?;
 
     scale(fleet, "big", "3").await?;
     fleet.placed("big", "c2=1,c3=1,c4=1").await?;
     scale(fleet, "big", "4").await?;
     let status = fleet
-        .until("big", "the fourth replica waits for a cloud cluster", |status| {
-            status["pendingReplicas"] == 1 && status["message"] == "to_cloud"
+        .until("big", "the fourth replica waits for a cloud cluster, and what fits runs on", |status| {
+            status["pendingReplicas"] == 1 && status["message"] == "to_cloud" && status["readyReplicas"] == 3
         })
         .await?;
     for cluster in ["c2", "c3", "c4"] {
@@ -98,7 +104,6 @@ async fn substitutes_bursts_and_comes_back(fleet: &Fleet, most: &str) -> Result<
             "{cluster} says what is missing: {why}"
         );
     }
-    ensure!(status["readyReplicas"] == 3, "what fits runs on: {status}");
     scale(fleet, "big", "1").await?;
     fleet.placed("big", "c2=1").await?;
     fleet.delete("big").await
@@ -114,12 +119,13 @@ async fn updates_everywhere(fleet: &Fleet) -> Result<()> {
     fleet.apply(newer).await?;
     let updated = |status: &Value| status["updatedReplicas"] == 6 && status["readyReplicas"] == 6;
     fleet.until("web", "all replicas are of the new template", updated).await?;
-    fleet
-        .hub()?
-        .kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", "--timeout=60s"])
-        .await?;
+    fleet.hub()?.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", TIMEOUT]).await?;
     for member in fleet.members() {
-        ensure!(versions(member).await? == ["2", "2"], "{} runs the new template", member.name());
+        eventually(&format!("{} runs the new template alone", member.name()), async || {
+            let versions = versions(member).await?;
+            Ok(if versions == ["2", "2"] { Seen::Ready(()) } else { Seen::NotYet(versions.join(", ")) })
+        })
+        .await?;
     }
     fleet.delete("web").await
 }

@@ -35,7 +35,7 @@ async fn the_recorded_sequences_of_states_are_those_of_a_real_cluster() -> Resul
             })
         }),
         quiet: Duration::from_millis(2500),
-        limit: Duration::from_secs(60),
+        limit: Duration::from_secs(300),
     };
     let started = std::time::Instant::now();
     let real = run(&ground).await?;

@@ -1,10 +1,11 @@
 //! Services and jobs over clusters on real Kubernetes: pods answer through the Services that follow them, and Jobs bring
 //! their parts.
 
-use super::fleet::{Fleet, LONG, OFTEN, list};
+use super::fleet::{Fleet, gone};
+use super::proof::{TIMEOUT, eventually};
 use super::{can_run, jobs};
 use anyhow::{Result, ensure};
-use portolan_lab::{Seen, until};
+use portolan_lab::Seen;
 use portolan_tests::{NAMESPACE, service, workload};
 use serde_json::{Value, json};
 
@@ -14,10 +15,12 @@ async fn services_follow_their_pods_and_jobs_bring_their_parts() -> Result<()> {
         return Ok(());
     }
     let fleet = Fleet::start(2, |_| json!({})).await?;
-    fleet.start_controller().await?;
-    follow(&fleet).await?;
-    jobs::prove(&fleet).await?;
-    fleet.lab.down()
+    fleet
+        .prove(async |fleet| {
+            follow(fleet).await?;
+            jobs::prove(fleet).await
+        })
+        .await
 }
 
 async fn follow(fleet: &Fleet) -> Result<()> {
@@ -35,11 +38,11 @@ async fn follow(fleet: &Fleet) -> Result<()> {
     })
     .await?;
     let hub = fleet.hub()?;
-    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcs/web", "--timeout=60s"]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcs/web", TIMEOUT]).await?;
     let annotation = "jsonpath={.metadata.annotations.io\\.cilium/global-service}";
     for member in fleet.members() {
         let carried = member.kubectl(&["-n", NAMESPACE, "get", "service/web", "-o", annotation]).await?;
-        assert_eq!(carried, "true", "{}", member.name());
+        ensure!(carried == "true", "{}: {carried}", member.name());
         // The pod answers itself through the Service's name.
         let ask = [
             "-n",
@@ -55,12 +58,9 @@ async fn follow(fleet: &Fleet) -> Result<()> {
             "-",
             "http://web/",
         ];
-        until("the Service answers", LONG, OFTEN, async || {
-            Ok(match member.kubectl(&ask).await {
-                Ok(answer) if answer.starts_with("web-") => Seen::Ready(()),
-                Ok(answer) => Seen::NotYet(answer),
-                Err(error) => Seen::NotYet(error.to_string()),
-            })
+        eventually("the Service answers", async || {
+            let answer = member.kubectl(&ask).await?;
+            Ok(if answer.starts_with("web-") { Seen::Ready(()) } else { Seen::NotYet(answer) })
         })
         .await?;
     }
@@ -69,7 +69,7 @@ async fn follow(fleet: &Fleet) -> Result<()> {
     let member = fleet.member("c2")?;
     let change = json!({"spec": {"selector": {"app": "other"}}}).to_string();
     member.kubectl(&["-n", NAMESPACE, "patch", "service/web", "-p", &change]).await?;
-    until("the selector is set back", LONG, OFTEN, async || {
+    eventually("the selector is set back", async || {
         let path = "jsonpath={.spec.selector.app}";
         let seen = member.kubectl(&["-n", NAMESPACE, "get", "service/web", "-o", path]).await?;
         Ok(if seen == "web" { Seen::Ready(()) } else { Seen::NotYet(seen) })
@@ -80,14 +80,9 @@ async fn follow(fleet: &Fleet) -> Result<()> {
     let leave = json!({"spec": {"locations": ["c3"]}}).to_string();
     hub.kubectl(&["-n", NAMESPACE, "patch", "mcd/web", "--type=merge", "-p", &leave]).await?;
     status(fleet, "mcs/web", "it has left c2", |status| status["locationsSummary"] == "c3=1").await?;
-    ensure!(
-        list(member, "services", "portolan.dev/workload").await?.is_empty(),
-        "the Service is still in c2"
-    );
-    hub.kubectl(&["-n", NAMESPACE, "delete", "mcs/web", "mcd/web", "--timeout=60s"]).await?;
-    let left = list(fleet.member("c3")?, "services", "portolan.dev/workload").await?;
-    ensure!(left.is_empty(), "an orphan: {left:?}");
-    Ok(())
+    gone(member, "services", "portolan.dev/workload").await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcs/web", "mcd/web", TIMEOUT]).await?;
+    gone(fleet.member("c3")?, "services", "portolan.dev/workload").await
 }
 
 /// Waits until the status of an object in the hub is as asked for, and answers it.
@@ -97,7 +92,7 @@ pub(super) async fn status(
     what: &str,
     holds: impl Fn(&Value) -> bool,
 ) -> Result<Value> {
-    until(&format!("{object}: {what}"), LONG, OFTEN, async || {
+    eventually(&format!("{object}: {what}"), async || {
         let text = fleet.hub()?.kubectl(&["-n", NAMESPACE, "get", object, "-o", "json"]).await?;
         let status = serde_json::from_str::<Value>(&text)?["status"].clone();
         Ok(if holds(&status) { Seen::Ready(status) } else { Seen::NotYet(status.to_string()) })

@@ -33,6 +33,8 @@ pub struct DeploymentFacts {
     pub ready: i32,
     /// Replicas of the present template.
     pub updated: i32,
+    /// Replicas of an older template that are still there.
+    pub outdated: i32,
     /// Replicas that are available.
     pub available: i32,
     /// The images of its template.
@@ -44,6 +46,13 @@ impl DeploymentFacts {
     #[must_use]
     pub fn sight(&self) -> Sight<'_> {
         Sight { uid: &self.uid, version: &self.version }
+    }
+
+    /// Whether so many replicas of the present template are ready, as far as the numbers tell: Kubernetes counts ready
+    /// ones of any template, so none of an older one may be left.
+    #[must_use]
+    pub fn rolled_out(&self, replicas: i32) -> bool {
+        self.settled && self.updated >= replicas && self.outdated <= 0 && self.ready >= replicas
     }
 
     pub(crate) fn of(deployment: &Deployment) -> Self {
@@ -66,6 +75,7 @@ impl DeploymentFacts {
             replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1),
             ready: status.ready_replicas.unwrap_or(0),
             updated: status.updated_replicas.unwrap_or(0),
+            outdated: status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0),
             available: status.available_replicas.unwrap_or(0),
             images: containers
                 .into_iter()

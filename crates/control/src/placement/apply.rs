@@ -92,12 +92,7 @@ impl Controller {
             let digest = self.desired(workload, placed.replicas).digest;
             let replicas = i32::try_from(placed.replicas).unwrap_or(i32::MAX);
             let copy = seen.get(cluster).filter(|seen| seen.answers).and_then(|seen| seen.copy.as_ref());
-            copy.is_some_and(|copy| {
-                copy.digest.as_ref() == Some(&digest)
-                    && copy.settled
-                    && copy.updated >= replicas
-                    && copy.ready >= replicas
-            })
+            copy.is_some_and(|copy| copy.digest.as_ref() == Some(&digest) && copy.rolled_out(replicas))
         })
     }
 

@@ -172,7 +172,7 @@ fn observed(placement: &mut PlacementStatus, seen: Option<&Seen>, failure: Optio
     placement.updated_replicas = copy.updated;
     placement.available_replicas = copy.available;
     placement.images = copy.images.clone();
-    let rolled_out = copy.settled && copy.updated >= placement.replicas && copy.ready >= placement.replicas;
+    let rolled_out = copy.rolled_out(placement.replicas);
     let as_asked = copy.replicas == placement.replicas;
     placement.state = if rolled_out && as_asked { PlacementState::Ready } else { PlacementState::Applied };
     failed(placement, failure);

@@ -19,7 +19,7 @@ use crate::pki::Authority;
 use crate::report::Timings;
 use crate::wait::{Seen, until};
 
-const READY_LIMIT: Duration = Duration::from_secs(120);
+const READY_LIMIT: Duration = Duration::from_secs(300);
 
 pub(super) async fn start(cluster: &Cluster, timings: &Timings) -> Result<()> {
     let started = Instant::now();

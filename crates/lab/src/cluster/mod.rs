@@ -20,7 +20,7 @@ use crate::state::{ClusterState, LabState};
 use crate::wait::{Seen, until};
 
 /// How long a single component may take to come up on a busy machine.
-const UP_LIMIT: Duration = Duration::from_secs(90);
+const UP_LIMIT: Duration = Duration::from_secs(300);
 
 /// A cluster of a lab.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use crate::state::{ClusterState, LabState};
 use crate::switch;
 use crate::wait::{Seen, until};
 
-const BOOT_LIMIT: Duration = Duration::from_secs(30);
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// Seen gone at so many looks in a row, a node has not started.
 const GONE_FOR_GOOD: u32 = 20;
 

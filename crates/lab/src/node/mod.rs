@@ -27,7 +27,7 @@ const PATH_IN_NODE: &str = "/opt/lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbi
 /// How long a component may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the kernel may take to end a killed one.
-const END_LIMIT: Duration = Duration::from_secs(30);
+const END_LIMIT: Duration = Duration::from_secs(120);
 
 /// A node of a cluster.
 #[derive(Clone, Debug)]

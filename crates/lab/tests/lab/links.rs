@@ -13,8 +13,7 @@ const VERSION: &str = "\"gitVersion\": \"v1.";
 pub(crate) async fn prove_reachable(c1: &Cluster, c2: &Cluster) -> Result<()> {
     exec_until(c1, "client", &from_pod(c2), VERSION).await?;
     for (from, to) in [(c1, c2), (c2, c1)] {
-        let said = ask_from_node(from, to).await?;
-        ensure!(said.contains(VERSION), "from node {}: {said}", from.control_plane().name());
+        reaches(from, to).await?;
     }
     Ok(())
 }
@@ -29,7 +28,7 @@ pub(crate) async fn prove_host_is_reachable(lab: &Lab) -> Result<()> {
         connection.shutdown().await?;
         Ok::<(), anyhow::Error>(())
     };
-    let command = ["wget", "-q", "-T", "5", "-O", "-", &url];
+    let command = ["wget", "-q", "-T", "60", "-O", "-", &url];
     let ask = exec(lab.cluster("c1")?, "client", &command);
     let (_, said) = tokio::time::timeout(LIMIT, async { tokio::try_join!(answer, ask) }).await??;
     ensure!(said == "from the host", "{said:?}");
@@ -53,8 +52,14 @@ pub(crate) async fn prove_cut_and_heal(lab: &Lab) -> Result<()> {
     exec_until(c1, "client", "wget -q -T 2 -O - http://pair/", "pair").await?;
     lab.heal("c1", "c2").await?;
     exec_until(c1, "client", &from_pod(c2), VERSION).await?;
-    c1.wait_until("nodes reach the other API again", LIMIT, async || {
-        Ok(match ask_from_node(c2, c1).await {
+    reaches(c2, c1).await
+}
+
+/// Waits until the nodes of one cluster reach the other's API.
+async fn reaches(from: &Cluster, to: &Cluster) -> Result<()> {
+    let what = format!("node {} reaches the API of {}", from.control_plane().name(), to.name());
+    from.wait_until(&what, LIMIT, async || {
+        Ok(match ask_from_node(from, to).await {
             Ok(said) if said.contains(VERSION) => Seen::Ready(()),
             other => Seen::NotYet(format!("{other:?}")),
         })

@@ -3,11 +3,11 @@
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Api, LogParams, PostParams};
-use portolan_lab::Cluster;
+use portolan_lab::{Cluster, Seen};
 use serde_json::json;
 
 use crate::pods::PAIR;
-use crate::support::{exec_until, run_pod};
+use crate::support::{LIMIT, exec_until, run_pod};
 
 /// Stays up so that commands can be run in it.
 const IDLE: [(&str, &str); 1] = [("idle", "while :; do sleep 1; done")];
@@ -40,8 +40,12 @@ pub(crate) async fn prove_across_nodes(cluster: &Cluster) -> Result<()> {
     // Seen by the server, the client has its own address and not its node's.
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().await?);
     let log = LogParams { container: Some("web".to_owned()), ..LogParams::default() };
-    let log = pods.logs("pair", &log).await?;
-    ensure!(log.contains(&client), "requests of {client} are not in {log:?}");
+    let log = cluster
+        .wait_until(&format!("a request of {client} is in the log"), LIMIT, async || {
+            let log = pods.logs("pair", &log).await?;
+            Ok(if log.contains(&client) { Seen::Ready(log) } else { Seen::NotYet(log) })
+        })
+        .await?;
     ensure!(!log.contains(&first.address().to_string()), "a request came from the node: {log:?}");
     Ok(())
 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, AttachParams, PostParams};
-use portolan_lab::Cluster;
+use portolan_lab::{Cluster, Seen};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 /// How long anything in a lab may take on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// Whether labs can run here. Skipping is loud, and forbidden in continuous integration.
 pub(crate) fn can_run() -> bool {
@@ -86,11 +86,9 @@ pub(crate) async fn exec_until(cluster: &Cluster, pod: &str, script: &str, wante
     let what = format!("`{script}` in pod {pod} prints {wanted:?}");
     cluster
         .wait_until(&what, LIMIT, async || {
-            let printed = exec(cluster, pod, &["/bin/sh", "-c", script]).await?;
-            Ok(if printed.contains(wanted) {
-                portolan_lab::Seen::Ready(())
-            } else {
-                portolan_lab::Seen::NotYet(format!("{printed:?}"))
+            Ok(match exec(cluster, pod, &["/bin/sh", "-c", script]).await {
+                Ok(printed) if printed.contains(wanted) => Seen::Ready(()),
+                other => Seen::NotYet(format!("{other:?}")),
             })
         })
         .await
