@@ -4,6 +4,7 @@ use crate::stage::{asking, pass, patch, replicas, start, status};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use portolan_api::MultiClusterDeployment;
+use portolan_api::placement::PlacementCause;
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, foreign_cluster, workload};
 use serde_json::json;
@@ -83,6 +84,33 @@ async fn a_silent_member_keeps_its_replicas_and_a_closed_namespace_gets_none() {
     let refused = status(&fleet, "late").await;
     assert_eq!(refused.pending[0].reason, "NamespaceClosed");
     assert_eq!(replicas(&fleet, 0, "web").await, Some(3), "what is there stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn relabelling_clusters_moves_what_selects_them_once_another_one_takes_it() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let label = async |name: &str, tier: &str| {
+        let mut cluster = foreign_cluster(name);
+        cluster["metadata"]["labels"] = json!({"tier": tier});
+        apply(&fleet.hub.client("user"), &cluster).await;
+    };
+    label("c2", "edge").await;
+    let selecting =
+        json!({"placementPolicy": "worst-fit", "clusterSelector": {"matchLabels": {"tier": "edge"}}});
+    apply(&user, &workload("web", 2, selecting)).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "web").await.locations_summary.as_deref(), Some("c2=2"));
+    label("c2", "core").await;
+    pass(20).await;
+    let staying = status(&fleet, "web").await;
+    assert_eq!(staying.placements[0].cause, Some(PlacementCause::Staying), "no other cluster is selected");
+    assert_eq!((staying.ready_replicas, replicas(&fleet, 0, "web").await), (2, Some(2)), "nothing is lost");
+    label("c3", "edge").await;
+    pass(40).await;
+    let moved = status(&fleet, "web").await;
+    assert_eq!((moved.locations_summary.as_deref(), moved.ready_replicas), (Some("c3=2"), 2));
+    assert_eq!(replicas(&fleet, 0, "web").await, None);
 }
 
 #[tokio::test(start_paused = true)]

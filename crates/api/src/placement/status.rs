@@ -64,6 +64,8 @@ pub enum PlacementCause {
     Cloud,
     /// It took over from a cluster that has been silent for too long.
     Replacement,
+    /// It is to be left, and keeps what no other cluster has room for yet.
+    Staying,
 }
 
 /// How far a placement is in a cluster.

@@ -219,9 +219,9 @@ impl Workload {
 
 /// Whether room would be used: replicas have no cluster, or one that only stands in until there is room at home.
 fn waits_for_room(status: &MultiClusterDeploymentStatus) -> bool {
-    use PlacementCause::{Bursting, Cloud, Replacement, Substitution};
+    use PlacementCause::{Bursting, Cloud, Replacement, Staying, Substitution};
     let stands_in = |placed: &PlacementStatus| {
-        let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement));
+        let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | Staying));
         placed.replicas > 0 && (cause || placed.substitute_for.is_some())
     };
     status.pending_replicas > 0 || status.placements.iter().any(stands_in)

@@ -41,6 +41,9 @@ pub struct Candidate {
 /// The reason of a cluster that workloads are moved away from.
 const EVICTED: &str = "Evicted";
 
+/// The labels of a cluster, or the selector, were changed on purpose: what runs there goes where it may.
+pub(super) const NOT_SELECTED: &str = "NotSelected";
+
 /// Why a cluster does not take replicas, or no more of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -75,7 +78,7 @@ impl Candidate {
         }
         if let Some(refusal) = self.refuses(wanted, all) {
             return match refusal.reason {
-                EVICTED => Standing::Leaving(refusal),
+                EVICTED | NOT_SELECTED => Standing::Leaving(refusal),
                 _ => Standing::Closed(refusal),
             };
         }
@@ -93,7 +96,7 @@ impl Candidate {
         let placement = &wanted.placement;
         if !wanted.selects(&self.labels) {
             return Some(Refusal {
-                reason: "NotSelected",
+                reason: NOT_SELECTED,
                 message: "its labels do not match spec.clusterSelector".to_owned(),
             });
         }

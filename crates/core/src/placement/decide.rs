@@ -165,7 +165,7 @@ pub fn decide(
         overflow(wanted, &field, lacking, &mut placed);
     }
     let homeless = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
-    stay(wanted, &field, homeless, &mut placed);
+    stay(&field, homeless, &mut placed);
     let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
     let refusals =
         if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed, &mut shortage) };

@@ -147,6 +147,19 @@ fn taints_and_selectors_keep_workloads_away() {
 }
 
 #[test]
+fn replicas_leave_a_cluster_that_is_not_selected_any_more_if_another_one_takes_them() {
+    let mut selecting = by_policy(2, PlacementPolicy::WorstFit, 1);
+    let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
+    selecting.placement.cluster_selector =
+        Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
+    let home = Candidate { held: 2, settled: 2, ..cluster("a", 9) };
+    let other = |cpus| Candidate { labels: labels.clone().into(), ..cluster("b", cpus) };
+    let decide = |cpus| decide(&selecting, &[home.clone(), other(cpus)]).unwrap();
+    assert_eq!(counts(&decide(9)), [("b", 2)]);
+    assert_eq!(counts(&decide(0)), [("a", 2)], "nothing is lost where nobody else has room");
+}
+
+#[test]
 fn a_policy_without_its_measurements_is_refused() {
     let error = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &[cluster("a", 9)]).unwrap_err();
     assert!(error.to_string().starts_with("placement policy traffic-aware is not available"), "{error}");

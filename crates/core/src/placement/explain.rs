@@ -1,5 +1,6 @@
 //! What a decision saw, cluster by cluster, and what came of it: for people who ask why.
 
+use super::candidate::NOT_SELECTED;
 use super::decide::Field;
 use super::prioritise::rank;
 use super::{Candidate, Decision, Placed, Standing, Wanted};
@@ -92,7 +93,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
     };
     let failed_at = refusal.map(|refusal| match refusal.reason {
         _ if candidate.closed.is_some() => "open",
-        "NotSelected" => "selector",
+        NOT_SELECTED => "selector",
         "TooFar" | "LatencyUnknown" => "latency",
         _ => "taints",
     });
@@ -160,6 +161,7 @@ fn verdict(
                 }
                 PlacementCause::Bursting => "it takes what does not fit in the chosen clusters".to_owned(),
                 PlacementCause::Cloud => "it is a cloud cluster, and no other has room".to_owned(),
+                PlacementCause::Staying => "it is to be left, and no other cluster has room yet".to_owned(),
                 PlacementCause::Replacement => {
                     format!("it replaces {}, which is silent", placed.stands_in_for.join(" and "))
                 }

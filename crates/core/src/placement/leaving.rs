@@ -1,12 +1,12 @@
 //! Clusters that workloads are moved away from.
 
 use super::decide::Field;
-use super::{Placed, Standing, Wanted};
+use super::{Placed, Standing};
 use portolan_api::placement::PlacementCause;
 use std::collections::BTreeMap;
 
 /// Leaves in clusters that are to be left what found no other place: a move never loses replicas.
-pub(super) fn stay(wanted: &Wanted, field: &Field<'_>, pending: u32, placed: &mut BTreeMap<String, Placed>) {
+pub(super) fn stay(field: &Field<'_>, pending: u32, placed: &mut BTreeMap<String, Placed>) {
     let mut pending = pending;
     for (candidate, standing) in field.iter() {
         if !matches!(standing, Standing::Leaving(_)) {
@@ -14,8 +14,7 @@ pub(super) fn stay(wanted: &Wanted, field: &Field<'_>, pending: u32, placed: &mu
         }
         let replicas = pending.min(candidate.held);
         if replicas > 0 {
-            let named = wanted.placement.locations.iter().any(|location| **location == *candidate.name);
-            let cause = if named { PlacementCause::Preferred } else { PlacementCause::Policy };
+            let cause = PlacementCause::Staying;
             placed.insert(candidate.name.to_string(), Placed { replicas, cause, stands_in_for: Vec::new() });
             pending -= replicas;
         }
