@@ -1,6 +1,7 @@
 //! How fast and how large: `cargo xtask bench [NAME…]`. Each measurement is a process of its own, so that the memory it
 //! prints is its own.
 
+mod decisions;
 mod fleet;
 mod lab;
 mod measure;
@@ -19,6 +20,18 @@ const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "clusters", of: "clusters of 5 nodes", sizes: &[100, 1_000], run: sandbox::clusters },
     Measurement { name: "pods", of: "pods", sizes: &[10_000, 100_000], run: sandbox::pods },
     Measurement { name: "idle", of: "clusters, an idle virtual hour", sizes: &[5, 50], run: sandbox::idle },
+    Measurement {
+        name: "large",
+        of: "clusters of 5,000 nodes to decide over",
+        sizes: &[10, 100],
+        run: decisions::over_large,
+    },
+    Measurement {
+        name: "many",
+        of: "clusters of 50 nodes to decide over",
+        sizes: &[100, 1_000],
+        run: decisions::over_many,
+    },
     Measurement {
         name: "burst",
         of: "workloads created at once",

@@ -1,13 +1,9 @@
-//! How fast decisions are: `cargo bench -p portolan-control --bench decisions`. Each fleet is a process of its own, so that
-//! the memory it prints is its own.
+//! How fast decisions are, on one core.
 //!
 //! A decision is what a controller does in one step: look at the room of every cluster for one workload, decide, and hold
 //! what was decided. Between two decisions the last one comes back by its watch, its pods get nodes, and 1% of all nodes
 //! change: on each of them one pod goes and one of another size comes. That is timed too, and printed apart from the
 //! decisions.
-
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark looks at the real clock")]
-#![allow(missing_docs, reason = "a benchmark is a program")]
 
 use portolan_api::placement::{Placement, PlacementPolicy, ReplicasMode};
 use portolan_control::capacity::{Claim, ClusterFeed, Ledger};
@@ -15,27 +11,25 @@ use portolan_core::capacity::{Amounts, CPU, MEMORY, NodeFacts, PODS, PodFacts, P
 use portolan_core::placement::{Candidate, Wanted, decide};
 use portolan_runtime::{Change, Key};
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::measure::{Report, quantile_ms};
 
 const KIND: &str = "Workload";
 const PODS_PER_NODE: usize = 2;
 const DECISIONS: usize = 1000;
 
-fn main() {
-    let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
-    if let [clusters, nodes] = sizes.as_slice() {
-        measure(*clusters, *nodes);
-        return;
-    }
-    for (clusters, nodes) in [(10, 5000), (100, 500), (100, 5000), (100, 50), (1000, 50)] {
-        let status = Command::new(std::env::current_exe().unwrap())
-            .args([clusters.to_string(), nodes.to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success(), "{clusters} clusters of {nodes} nodes");
-    }
+/// Few large clusters.
+pub(crate) fn over_large(clusters: usize) -> Result<Report> {
+    measure(clusters, 5_000)
+}
+
+/// Many small clusters.
+pub(crate) fn over_many(clusters: usize) -> Result<Report> {
+    measure(clusters, 50)
 }
 
 /// Numbers that look random and are the same in every run.
@@ -44,12 +38,12 @@ struct Draw(u64);
 impl Draw {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end
+        (self.0 >> 33) as usize % end
     }
 }
 
 /// One of 32 shapes of nodes: four sizes, four zones, tainted or not.
-fn node(name: &str, kind: usize) -> NodeFacts {
+fn node(name: &str, kind: usize) -> Result<NodeFacts> {
     let cpus = [4, 8, 16, 32][kind % 4];
     let mut allocatable = Amounts::of(CPU, cpus * 1000);
     allocatable.set(MEMORY, cpus * 4 * (1 << 30) * 1000);
@@ -63,9 +57,9 @@ fn node(name: &str, kind: usize) -> NodeFacts {
     let mut facts =
         NodeFacts { name: name.to_owned(), allocatable, ready: true, labels, ..NodeFacts::default() };
     if kind >= 16 {
-        facts.taints = serde_json::from_str(r#"[{"key": "dedicated", "effect": "NoSchedule"}]"#).unwrap();
+        facts.taints = serde_json::from_str(r#"[{"key": "dedicated", "effect": "NoSchedule"}]"#)?;
     }
-    facts
+    Ok(facts)
 }
 
 fn requests(size: usize) -> Amounts {
@@ -95,7 +89,7 @@ fn wanted(index: usize, clusters: usize, draw: &mut Draw) -> Wanted {
         placement.number_of_locations = Some(2);
     }
     placement.locations.dedup();
-    let replicas = 1 + u32::try_from(draw.below(4)).unwrap();
+    let replicas = [1, 2, 3, 4][draw.below(4)];
     let (mode, weights) = (ReplicasMode::PerLocation, BTreeMap::new());
     Wanted { shape: shape(index), replicas, mode, weights, placement, bursting: index.is_multiple_of(2) }
 }
@@ -116,15 +110,15 @@ fn pod(node: usize, size: usize, workload: Option<&str>) -> PodFacts {
     }
 }
 
-fn fleet(clusters: usize, nodes: usize, draw: &mut Draw) -> Fleet {
+fn fleet(clusters: usize, nodes: usize, draw: &mut Draw) -> Result<Fleet> {
     let ledger = Ledger::default();
     let feeds: Vec<_> = (0..clusters).map(|cluster| ledger.open(&format!("c{cluster}"))).collect();
     for feed in &feeds {
         let all = (0..nodes).map(|number| {
             let name = format!("n{number}");
-            (Key::cluster(&name), node(&name, number % 32))
+            Ok((Key::cluster(&name), node(&name, number % 32)?))
         });
-        feed.nodes(Change::Listed(all.collect()));
+        feed.nodes(Change::Listed(all.collect::<Result<_>>()?));
         let pods = (0..nodes * PODS_PER_NODE).map(|number| {
             let key = Key::new("default", &format!("app-7d4b9c5f6-{number:05}"));
             (key, pod(number / PODS_PER_NODE, draw.below(4), None))
@@ -135,12 +129,12 @@ fn fleet(clusters: usize, nodes: usize, draw: &mut Draw) -> Fleet {
         let labels = BTreeMap::from([("region".to_owned(), format!("r{}", cluster % 7))]);
         Candidate { name: format!("c{cluster}").into(), labels: labels.into(), ..Candidate::default() }
     };
-    Fleet { ledger, feeds, facts: (0..clusters).map(candidate).collect(), nodes }
+    Ok(Fleet { ledger, feeds, facts: (0..clusters).map(candidate).collect(), nodes })
 }
 
 impl Fleet {
     /// One decision, as a controller takes it.
-    fn decide(&self, uid: &str, wanted: &Wanted) -> BTreeMap<String, u32> {
+    fn decide(&self, uid: &str, wanted: &Wanted) -> Result<BTreeMap<String, u32>> {
         self.ledger.transact(|book| {
             let candidates: Vec<Candidate> = self
                 .facts
@@ -151,11 +145,12 @@ impl Fleet {
                 })
                 .collect();
             let shortage = |cluster: &str, more: u32| book.shortage(cluster, uid, &wanted.shape, more);
-            let decision = decide(wanted, &candidates, shortage).unwrap();
+            let decision = decide(wanted, &candidates, shortage)?;
             let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
             let placed: BTreeMap<_, _> = placed.collect();
-            assert!(book.assume(uid, Some("1"), &wanted.shape, placed.clone()));
-            placed
+            let held = book.assume(uid, Some("1"), &wanted.shape, placed.clone());
+            ensure!(held, "{uid} has changed meanwhile");
+            Ok(placed)
         })
     }
 
@@ -167,9 +162,16 @@ impl Fleet {
     }
 
     /// The pods of a workload get nodes.
-    fn bind(&self, uid: &str, wanted: &Wanted, placed: &BTreeMap<String, u32>, draw: &mut Draw) {
+    fn bind(
+        &self,
+        uid: &str,
+        wanted: &Wanted,
+        placed: &BTreeMap<String, u32>,
+        draw: &mut Draw,
+    ) -> Result<()> {
         for (cluster, replicas) in placed {
-            let feed = &self.feeds[cluster[1..].parse::<usize>().unwrap()];
+            let number: usize = cluster.trim_start_matches('c').parse()?;
+            let feed = self.feeds.get(number).context("a cluster of the fleet")?;
             for replica in 0..*replicas {
                 let node = Some(format!("n{}", draw.below(self.nodes)));
                 let requests = wanted.shape.requests.clone();
@@ -177,6 +179,7 @@ impl Fleet {
                 feed.pods(Change::Set(Key::new("default", &format!("{uid}-{replica}")), facts));
             }
         }
+        Ok(())
     }
 
     /// On 1% of all nodes a pod goes and another one comes.
@@ -192,48 +195,33 @@ impl Fleet {
     }
 }
 
-fn measure(clusters: usize, nodes: usize) {
+fn measure(clusters: usize, nodes: usize) -> Result<Report> {
     let mut draw = Draw(7);
     let began = Instant::now();
-    let fleet = fleet(clusters, nodes, &mut draw);
-    let (filled, resident) = (began.elapsed(), memory());
-    let (mut times, mut churning, mut churned, mut placed_in_all) =
-        (Vec::with_capacity(DECISIONS), Duration::ZERO, 0, 0);
+    let fleet = fleet(clusters, nodes, &mut draw)?;
+    let filled = began.elapsed();
+    let (mut times, mut churning, mut churned) = (Vec::with_capacity(DECISIONS), Duration::ZERO, 0);
     for index in 0..DECISIONS {
         let uid = format!("u{index}");
         let wanted = wanted(index, clusters, &mut draw);
         fleet.told(&uid, "1", &wanted.shape, BTreeMap::new());
         let began = Instant::now();
-        let placed = fleet.decide(&uid, &wanted);
+        let placed = fleet.decide(&uid, &wanted)?;
         times.push(began.elapsed());
-        placed_in_all += placed.values().sum::<u32>();
         let began = Instant::now();
         fleet.told(&uid, "2", &wanted.shape, placed.clone());
-        fleet.bind(&uid, &wanted, &placed, &mut draw);
+        fleet.bind(&uid, &wanted, &placed, &mut draw)?;
         churned += fleet.churn(&mut draw);
         churning += began.elapsed();
     }
-    times.sort();
     let total: Duration = times.iter().sum();
-    let at = |percent: usize| times[times.len() * percent / 100];
-    println!(
-        "decisions: {clusters} clusters x {nodes} nodes in 32 shapes, {} pods: {:.0} decisions/s on one core \
-         (p50 {:?}, p99 {:?}, most {:?}; target 2000/s, p99 5ms), {placed_in_all} replicas placed; between \
-         decisions 1% churn: {} pods replaced each time, {:.0} changes/s; filled in {filled:.1?}, {resident} MiB \
-         before and {} MiB after",
-        clusters * nodes * PODS_PER_NODE,
-        DECISIONS as f64 / total.as_secs_f64(),
-        at(50),
-        at(99),
-        times.last().unwrap(),
-        churned / DECISIONS,
-        churned as f64 / churning.as_secs_f64(),
-        memory(),
-    );
-}
-
-fn memory() -> u64 {
-    let pages: u64 =
-        std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096 / (1 << 20)
+    Ok(Report::new(total)?
+        .figure("nodes, in 32 shapes", (clusters * nodes) as f64, "")
+        .figure("pods at the start", (clusters * nodes * PODS_PER_NODE) as f64, "")
+        .figure("filled in", filled.as_secs_f64(), "s")
+        .figure("nodes changed between two decisions", churned as f64 / DECISIONS as f64, "")
+        .figure("changes taken", churned as f64 / churning.as_secs_f64(), "a second")
+        .at_least("decisions on one core", DECISIONS as f64 / total.as_secs_f64(), "a second", 2000.0)
+        .figure("a decision, p50", quantile_ms(&mut times, 0.5), "ms")
+        .at_most("a decision, p99", quantile_ms(&mut times, 0.99), "ms", 5.0))
 }
