@@ -49,7 +49,9 @@ fn members_come_are_seen_and_go() {
     let held = world.portolan(&["unpeer", home, "--remote-context", home]);
     assert_eq!(held.status.code(), Some(1));
     assert!(text(&held.stderr).contains("multiclusterdeployment/web in shop (2)"), "{}", text(&held.stderr));
-    world.succeeds(&["unpeer", home, "--remote-context", home, "--drain"]);
+    let gone = world.portolan(&["unpeer", home, "--remote-context", home, "--drain"]);
+    assert!(gone.status.success(), "{}", text(&gone.stderr));
+    assert!(!text(&gone.stderr).contains("stays in"), "{}", text(&gone.stderr));
     let moved = world.succeeds(&["status", "mcd/web", "-n", "shop"]);
     assert!(moved.contains("2/2  Ready") && !moved.contains(&format!("─ {home}")), "{moved}");
     let gone = world.portolan(&["unpeer", home]);

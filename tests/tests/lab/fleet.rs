@@ -82,6 +82,19 @@ impl Fleet {
         hub.kubectl(&wait).await.map(|_| ())
     }
 
+    /// Runs Portolan's binary in the hub's network with the hub's kubeconfig; answers its exit code and what it printed on
+    /// both streams.
+    pub(super) async fn portolan(&self, arguments: &[&str]) -> Result<(i32, String, String)> {
+        let mut command = vec!["/lab/portolan"];
+        command.extend(arguments);
+        command.extend(["--kubeconfig", "/lab/hub.kubeconfig"]);
+        let command = self.hub()?.control_plane().command(&command)?;
+        let output = tokio::process::Command::from(command).stdin(Stdio::null()).output().await?;
+        let code = output.status.code().with_context(|| format!("portolan was ended: {}", output.status))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok((code, text(&output.stdout), text(&output.stderr)))
+    }
+
     /// Ends the controller as a crash does.
     pub(super) async fn kill_controller(&self) -> Result<()> {
         let script = format!("kill -9 $(cat {PID}) && while kill -0 $(cat {PID}) 2>/dev/null; do :; done");

@@ -3,7 +3,9 @@
 mod conformance;
 mod crds;
 mod fleet;
+mod following;
 mod jobs;
+mod outlook;
 mod partition;
 mod peering;
 mod placement;

@@ -22,6 +22,9 @@ async fn keeps_what_it_has(fleet: &Fleet) -> Result<()> {
         fleet.apply(workload(name, 2, json!({"locations": ["c2", "c3"]}))).await?;
         fleet.placed(name, "c2=2,c3=2").await?;
     }
+    let mover = json!({"locations": ["c3"], "onUnreachable": "ReplaceAfter", "replaceAfter": "5s"});
+    fleet.apply(workload("mover", 1, mover)).await?;
+    fleet.placed("mover", "c3=1").await?;
     let before = uids(&list(away, "pods", "app=keeper").await?);
 
     fleet.lab.cut("c1", "c3").await?;
@@ -32,6 +35,12 @@ async fn keeps_what_it_has(fleet: &Fleet) -> Result<()> {
         })
         .await?;
     ensure!(status["locationsSummary"] == "c2=2,c3=2", "silence is not absence: {status}");
+
+    // What is to be replaced starts elsewhere, and nobody touches what runs where nobody is heard.
+    let status = fleet.placed("mover", "c2=1").await?;
+    let placed = status["placements"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
+    ensure!(placed["cause"] == "Replacement" && placed["substituteFor"] == "c3", "{status}");
+    ensure!(list(away, "pods", "app=mover").await?.len() == 1, "the silent cluster keeps its pod");
 
     // New work goes to the cluster that answers; what is deleted meanwhile waits for the silent one.
     fleet.apply(workload("newcomer", 1, json!({"placementPolicy": "worst-fit"}))).await?;
@@ -56,5 +65,7 @@ async fn keeps_what_it_has(fleet: &Fleet) -> Result<()> {
     fleet.placed("keeper", "c2=1,c3=1").await?;
     let after = uids(&list(away, "pods", "app=keeper").await?);
     ensure!(after.iter().any(|uid| before.contains(uid)), "a pod of before still runs: {before:?} {after:?}");
-    Ok(())
+    // Home again: the surplus goes.
+    fleet.placed("mover", "c3=1").await?;
+    gone(fleet.member("c2")?, "deployments", "app=mover").await
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use portolan_control::fleet::Credentials;
 use portolan_control::peering::{
-    Address, Names, Peer, RIGHTS, Right, Scope, Sides, identity, join, leave_hub, leave_member, renew,
+    Address, Names, Peer, RIGHTS, Right, Scope, Sides, identity, join, leave_hub, leave_member,
 };
 use portolan_lab::{Cluster, Lab, Seen};
 use portolan_runtime::{Clock, Seed, Term};
@@ -73,8 +73,22 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     let unused: Vec<_> = allowed.difference(&used).collect();
     ensure!(unused.is_empty(), "in the table, but not used: {unused:#?}");
 
-    ensure!(leave_hub(&sides.hub, "c2").await?);
-    leave_member(&sides.member, &hub_id).await?;
+    is_published(hub, member).await?;
+    ensure!(leave_hub(&sides.hub, "c2").await?, "there was nothing of it in the hub");
+    let profile = ["-n", "portolan", "get", "clusterprofiles", "-o", "name"];
+    eventually("its ClusterProfile goes with it", async || {
+        let left = hub.kubectl(&profile).await?;
+        Ok(if left.is_empty() { Seen::Ready(()) } else { Seen::NotYet(left) })
+    })
+    .await?;
+    let came = leave_member(&sides.member, &hub_id).await?;
+    ensure!(came.stays.is_empty(), "{:?}", came.stays);
+    eventually("the namespaces that peering made go", async || {
+        let left = member.kubectl(&["get", "namespaces", "-o", "name"]).await?;
+        let ours = left.lines().any(|each| ["namespace/shop", "namespace/portolan"].contains(&each));
+        Ok(if ours { Seen::NotYet(left) } else { Seen::Ready(()) })
+    })
+    .await?;
     let left = member
         .kubectl(&[
             "get",
@@ -86,6 +100,26 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         .await?;
     ensure!(!left.contains("hub-"), "{left}");
     Ok(())
+}
+
+/// Other programs read of the member in its ClusterProfile.
+async fn is_published(hub: &Cluster, member: &Cluster) -> Result<()> {
+    let id = member.kubectl(&["get", "namespace/kube-system", "-o", "jsonpath={.metadata.uid}"]).await?;
+    eventually("the member's ClusterProfile tells who it is and how it is", async || {
+        let text = hub.kubectl(&["-n", "portolan", "get", "clusterprofile/c2", "-o", "json"]).await?;
+        let profile: Value = serde_json::from_str(&text)?;
+        let has = |list: &str, name: &str, value: &str, key: &str| {
+            let all = profile["status"][list].as_array().into_iter().flatten();
+            all.into_iter()
+                .any(|each| each[key] == name && (each["value"] == value || each["status"] == value))
+        };
+        let told = has("properties", "clusterset.k8s.io/cluster-id", &id, "name")
+            && has("conditions", "ControlPlaneHealthy", "True", "type")
+            && profile["status"]["version"]["kubernetes"].is_string()
+            && profile["spec"]["clusterManager"]["name"] == "portolan";
+        Ok(if told { Seen::Ready(()) } else { Seen::NotYet(profile.to_string()) })
+    })
+    .await
 }
 
 /// Created, scaled, changed by somebody in the member, updated and deleted; with what it refers to.
@@ -133,7 +167,7 @@ async fn control(hub: &Cluster) -> Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
     let term = Term::alone("test");
     tasks.spawn(portolan_control::run(client.clone(), connect.clone(), clock.clone(), Seed::new(1), term));
-    tasks.spawn(renew(client, connect, clock, Seed::new(2)));
+    tasks.spawn(portolan_control::peering::run(client, connect, clock, Seed::new(2)));
     Ok(tasks)
 }
 

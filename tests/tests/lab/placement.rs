@@ -1,12 +1,12 @@
 //! The walking skeleton: one MultiClusterDeployment from `kubectl apply` on a hub to real pods in two members, and back.
 
-use super::can_run;
 use super::fleet::{Fleet, list, uids};
 use super::proof::{TIMEOUT, eventually};
+use super::{can_run, following, outlook};
 use anyhow::{Result, ensure};
 use portolan_lab::{Component, Seen};
 use portolan_tests::{NAMESPACE, workload};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_apply_on_the_hub_to_pods_in_two_members_and_back() -> Result<()> {
@@ -26,6 +26,9 @@ async fn there_and_back(fleet: &Fleet) -> Result<()> {
     }
 
     corrects_drift(fleet).await?;
+    reports_drift(fleet).await?;
+    following::prove(fleet).await?;
+    outlook::prove(fleet).await?;
     survives_a_silent_member(fleet).await?;
     survives_a_restart(fleet).await?;
     fleet.delete("affine").await
@@ -43,6 +46,26 @@ async fn corrects_drift(fleet: &Fleet) -> Result<()> {
     })
     .await?;
     member.kubectl(&["-n", NAMESPACE, "rollout", "status", "deployment/affine", TIMEOUT]).await.map(|_| ())
+}
+
+/// What somebody changes in a member is told and left alone, if the workload says so.
+async fn reports_drift(fleet: &Fleet) -> Result<()> {
+    let member = fleet.member("c2")?;
+    fleet.apply(workload("watched", 2, json!({"locations": ["c2"], "driftPolicy": "Report"}))).await?;
+    fleet.placed("watched", "c2=2").await?;
+    member.kubectl(&["-n", NAMESPACE, "scale", "deployment/watched", "--replicas=1"]).await?;
+    let drifted = |status: &Value| {
+        let conditions = status["conditions"].as_array();
+        let drifted = conditions.into_iter().flatten().find(|each| each["type"] == "Drifted");
+        drifted.map(|each| (each["status"] == "True", each["message"].to_string())).unwrap_or_default()
+    };
+    let status = fleet.until("watched", "the drift is told", |status| drifted(status).0).await?;
+    let (_, message) = drifted(&status);
+    ensure!(message.contains("c2: spec.replicas is 1, placed was 2"), "{message}");
+    let replicas = ["-n", NAMESPACE, "get", "deployment/watched", "-o", "jsonpath={.spec.replicas}"];
+    let left = member.kubectl(&replicas).await?;
+    ensure!(left == "1", "it was to be left alone, and has {left} replicas");
+    fleet.delete("watched").await
 }
 
 /// A member whose API server is gone keeps its pods, stays on record, and is itself again afterwards.

@@ -1,11 +1,13 @@
-//! Every policy with real pods: best-fit, worst-fit, spread, latency bound, substitution, bursting, an update.
+//! Every policy with real pods: best-fit, worst-fit, spread, latency bound, traffic, substitution, bursting, an update.
 //!
 //! Requests are shares of what a node offers, which is what the machine has.
 
-use super::can_run;
 use super::fleet::{Fleet, asking, list};
+use super::outlook::explain;
 use super::proof::{TIMEOUT, eventually};
+use super::{can_run, kubectl_apply};
 use anyhow::{Result, ensure};
+use jiff::{SignedDuration, Timestamp};
 use portolan_lab::{Cluster, Seen};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
@@ -36,6 +38,7 @@ async fn by_each_policy(fleet: &Fleet) -> Result<()> {
     fleet.placed("ballast4", "c4=1").await?;
 
     chooses(fleet).await?;
+    follows_traffic(fleet).await?;
     substitutes_bursts_and_comes_back(fleet, &percent(60, offers)).await?;
     updates_everywhere(fleet).await
 }
@@ -67,6 +70,11 @@ async fn chooses(fleet: &Fleet) -> Result<()> {
     let why = reason(&status, "c4");
     ensure!(why.contains("50ms") && why.contains("10ms"), "the reason has the numbers: {why}");
 
+    let told = explain(fleet, "near").await?;
+    for expected in ["c4", "50ms", "10ms"] {
+        ensure!(told.contains(expected), "{expected:?} is not told in:\n{told}");
+    }
+
     let selected = json!({"clusterSelector": {"matchLabels": {"region": "east"}}});
     fleet.apply(app("eastern", 1, "10m", selected)).await?;
     fleet.placed("eastern", "c4=1").await?;
@@ -74,6 +82,53 @@ async fn chooses(fleet: &Fleet) -> Result<()> {
         fleet.delete(name).await?;
     }
     Ok(())
+}
+
+/// Replicas are where requests are received, as Services in the members tell, and move when the users do.
+async fn follows_traffic(fleet: &Fleet) -> Result<()> {
+    let now = Timestamp::now();
+    let by_traffic = json!({"placementPolicy": "traffic-aware", "numberOfLocations": 1});
+    fleet.apply(app("orders", 1, "10m", by_traffic)).await?;
+    fleet
+        .until("orders", "nobody tells traffic, so nothing is decided", |status| {
+            status["conditions"].to_string().contains("PolicyUnavailable")
+                && status["locationsSummary"].is_null()
+        })
+        .await?;
+    // Measured a while ago: the next number counts for nearly all then.
+    let before = now - SignedDuration::from_secs(200);
+    traffic(fleet.member("c2")?, "1", before).await?;
+    traffic(fleet.member("c3")?, "40", before).await?;
+    fleet.placed("orders", "c3=1").await?;
+    traffic(fleet.member("c2")?, "40", now).await?;
+    traffic(fleet.member("c3")?, "1", now).await?;
+    fleet.placed("orders", "c2=1").await?;
+    let told = explain(fleet, "orders").await?;
+    ensure!(told.contains("requests/s"), "the traffic is not told in:\n{told}");
+    fleet.delete("orders").await?;
+    for member in ["c2", "c3"] {
+        fleet.member(member)?.kubectl(&["-n", NAMESPACE, "delete", "service/orders"]).await?;
+    }
+    Ok(())
+}
+
+/// Tells requests per second of a service, as somebody who measures them in the member does.
+async fn traffic(member: &Cluster, requests: &str, at: Timestamp) -> Result<()> {
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "orders",
+            "namespace": NAMESPACE,
+            "labels": {"portolan.dev/traffic": "told"},
+            "annotations": {
+                "portolan.dev/requests-per-second": requests,
+                "portolan.dev/traffic-measured-at": at.to_string(),
+            },
+        },
+        "spec": {"selector": {"app": "orders"}, "ports": [{"port": 80}]},
+    });
+    kubectl_apply(member, &[service]).await.map(|_| ())
 }
 
 /// What its cluster has no room for goes to the nearest that has; more replicas burst further, then ask for a cloud.

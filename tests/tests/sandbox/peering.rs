@@ -5,12 +5,15 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_control::peering::{
     Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_member,
+    publish,
 };
 use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
@@ -230,7 +233,12 @@ async fn leaving_takes_back_what_joining_made() {
     assert!(leave_hub(&user, &home).await.unwrap());
     assert!(!leave_hub(&user, &home).await.unwrap(), "it is gone already");
     let member = fleet.world.cluster(&home).unwrap().client("admin");
-    let went = leave_member(&member, &hub).await.unwrap();
+    let came = leave_member(&member, &hub).await.unwrap();
+    assert_eq!(came.stays, [""; 0]);
+    let went = came.went;
+    for namespace in ["portolan", NAMESPACE] {
+        assert!(went.contains(&format!("Namespace {namespace}")), "{went:?}");
+    }
     assert!(went.iter().any(|each| each.starts_with("ServiceAccount portolan/hub-")), "{went:?}");
     let roles: Api<ClusterRole> = Api::all(member.clone());
     let bindings: Api<ClusterRoleBinding> = Api::all(member.clone());
@@ -266,6 +274,89 @@ async fn leaving_takes_back_what_joining_made() {
     let secrets: Api<Secret> = Api::namespaced(user, "portolan");
     assert!(secrets.get_opt(&home).await.unwrap().is_none());
     assert!(secrets.get_opt(other).await.unwrap().is_some(), "the other member's stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaving_leaves_what_others_made_or_use_and_says_why() {
+    let fleet = Fleet::new();
+    let paris = fleet.members[0].client("admin");
+    // One namespace was there before, closed; one was opened by the member itself; one is made by peering.
+    let before = |name: &str, labels: serde_json::Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    apply(&paris, &before("old", json!({}))).await;
+    apply(&paris, &before("theirs", json!({"portolan.dev/placement": "allowed"}))).await;
+    let namespaces = ["old", "theirs", "new", "used"].map(str::to_owned).to_vec();
+    fleet.join(&Peer { namespaces, ..peer("paris") }).await.unwrap();
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": "used"}});
+    apply(&paris, &map).await;
+    pass(5).await;
+
+    let hub = identity(&fleet.hub.client("admin"), "the hub").await.unwrap();
+    let came = leave_member(&paris, &hub).await.unwrap();
+    let expected = [
+        "label portolan.dev/placement of Namespace theirs: somebody else set it",
+        "Namespace used: ConfigMap mine is in it",
+    ];
+    assert_eq!(came.stays, expected);
+    for gone in ["label portolan.dev/placement of Namespace old", "Namespace new", "Namespace portolan"] {
+        assert!(came.went.contains(&gone.to_owned()), "{gone}: {:?}", came.went);
+    }
+    pass(30).await;
+    let api: Api<Namespace> = Api::all(paris.clone());
+    let label = async |name: &str| {
+        let labels = api.get(name).await.unwrap().metadata.labels.unwrap_or_default();
+        labels.contains_key("portolan.dev/placement")
+    };
+    assert!(!label("old").await && label("theirs").await && !label("used").await);
+    for gone in ["new", "portolan"] {
+        assert!(api.get_opt(gone).await.unwrap().is_none(), "{gone} is still there");
+    }
+    let again = leave_member(&paris, &hub).await.unwrap();
+    assert!(again.went.is_empty() && again.stays.is_empty(), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_member_is_published_as_a_cluster_profile_that_goes_with_it() {
+    let fleet = Fleet::new();
+    fleet.join(&Peer { labels: region("eu-west"), ..peer("paris") }).await.unwrap();
+    fleet.join(&peer("rome")).await.unwrap();
+    let _controller = fleet.control().await;
+    let publishing = publish(fleet.hub.client("controller"), fleet.world.clock().clone(), Seed::new(2));
+    let _publishing = tokio::spawn(publishing);
+    pass(30).await;
+    let kind = GroupVersionKind::gvk("multicluster.x-k8s.io", "v1alpha1", "ClusterProfile");
+    let kind = ApiResource::from_gvk(&kind);
+    let user = fleet.hub.client("user");
+    let api: Api<DynamicObject> = Api::namespaced_with(user.clone(), "portolan", &kind);
+    let profile = api.get("paris").await.unwrap().data;
+    assert_eq!(profile["spec"]["clusterManager"]["name"], "portolan");
+    let told = |profile: &serde_json::Value, name: &str| {
+        let all = profile["status"]["properties"].as_array().unwrap().clone();
+        all.into_iter().find(|each| each["name"] == name).map(|each| each["value"].clone())
+    };
+    let id = identity(&fleet.members[0].client("admin"), "paris").await.unwrap();
+    assert_eq!(told(&profile, "clusterset.k8s.io/cluster-id"), Some(json!(id)));
+    assert_eq!(told(&profile, "topology.kubernetes.io/region"), Some(json!("eu-west")));
+    assert_eq!(told(&profile, "portolan.dev/capacity-cpu"), Some(json!("4")));
+    assert!(profile["status"]["version"]["kubernetes"].is_string(), "{profile}");
+    let healthy = |profile: &serde_json::Value| {
+        let condition = &profile["status"]["conditions"][0];
+        assert_eq!(condition["type"], "ControlPlaneHealthy");
+        condition["status"].clone()
+    };
+    assert_eq!(healthy(&profile), "True");
+
+    fleet.world.partition("controller", "paris");
+    pass(30).await;
+    assert_eq!(healthy(&api.get("paris").await.unwrap().data), "Unknown");
+    leave_hub(&user, "rome").await.unwrap();
+    pass(30).await;
+    let left = api.list(&Default::default()).await.unwrap().items;
+    assert_eq!(left.into_iter().filter_map(|each| each.metadata.name).collect::<Vec<_>>(), ["paris"]);
+}
+
+fn region(name: &str) -> std::collections::BTreeMap<String, String> {
+    [("topology.kubernetes.io/region".to_owned(), name.to_owned())].into()
 }
 
 #[tokio::test(start_paused = true)]

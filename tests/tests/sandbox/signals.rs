@@ -58,7 +58,11 @@ async fn the_room_of_a_cluster_is_told_in_its_status() {
     let mut web = workload("web", 3, json!({"locations": ["c2"]}));
     web["spec"]["template"]["spec"]["containers"] = asking("500m");
     apply(&fleet.hub.client("user"), &web).await;
-    pass(40).await;
+    while status(&fleet, "web").await.ready_replicas < 3 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // Numbers are gathered for a second, then they are told.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     let seen = seen(&fleet, "c2").await;
     let nodes = seen.nodes.unwrap();
     assert_eq!((nodes.total, nodes.ready), (1, 1));

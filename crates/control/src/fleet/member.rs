@@ -32,6 +32,8 @@ pub enum Touched {
     Job(Key),
     /// Namespaces: some may be open now.
     Room,
+    /// Its nodes or pods, and so its numbers. The ledger tells those who wait for room.
+    Numbers,
     /// It fell silent, or answers again.
     Reach,
     /// The traffic of services in this namespace.
@@ -93,18 +95,25 @@ impl Member {
         };
         let all = watcher::Config::default;
         let (nodes, pods) = (Arc::clone(&room), Arc::clone(&room));
+        let (of_nodes, of_pods) = (touched.clone(), touched.clone());
         tasks.spawn(follow(
             Api::<Node>::all(client.clone()),
             all(),
             |node| NodeFacts::of(&node),
-            move |change| nodes.nodes(change),
+            move |change| {
+                nodes.nodes(change);
+                of_nodes(Touched::Numbers);
+            },
             seed.child("nodes"),
         ));
         tasks.spawn(follow(
             Api::<Pod>::all(client.clone()),
             all(),
             |pod| PodFacts::of(&pod, WORKLOAD_LABEL),
-            move |change| pods.pods(change),
+            move |change| {
+                pods.pods(change);
+                of_pods(Touched::Numbers);
+            },
             seed.child("pods"),
         ));
         tasks.spawn(feed(

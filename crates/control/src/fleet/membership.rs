@@ -16,8 +16,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How often the numbers of a cluster are looked at; they are written if they say anything new.
+/// How often the numbers of a cluster are looked at without any news of it, such as round-trip times.
 const NUMBERS_EVERY: Duration = Duration::from_secs(10);
+
+/// How long changes of a cluster's numbers are gathered, so that one write serves them all: a second, and longer in a fleet
+/// of more than fifty clusters, so that the hub is never asked for more than fifty such writes a second.
+fn told_within(clusters: usize) -> Duration {
+    let shared = Duration::from_millis(20).saturating_mul(u32::try_from(clusters).unwrap_or(u32::MAX));
+    shared.clamp(Duration::from_secs(1), NUMBERS_EVERY)
+}
 
 /// The fleet as it is known: ForeignClusters and the members they stand for.
 #[derive(Clone, Default)]
@@ -192,9 +199,13 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
 
     fn watch(&self, name: &str, client: Client, foreign: &ForeignCluster) -> Member {
         let (queue, touched, cluster) = (self.queue.clone(), self.touched.clone(), name.to_owned());
+        let told_within = told_within(self.fleet.clusters.len());
         let tell = move |what: Touched| {
-            if what == Touched::Reach {
-                queue.add(cluster.clone());
+            match what {
+                // It matters to the status of the ForeignCluster only.
+                Touched::Numbers => return queue.add_after(cluster.clone(), told_within),
+                Touched::Reach => queue.add(cluster.clone()),
+                _ => {}
             }
             touched(&cluster, what);
         };

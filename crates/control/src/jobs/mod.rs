@@ -182,6 +182,7 @@ impl Wake {
             | Touched::Service(_)
             | Touched::Dependency(..)
             | Touched::Room
+            | Touched::Numbers
             | Touched::Traffic(_) => {}
         }
     }

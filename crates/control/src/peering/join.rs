@@ -3,6 +3,7 @@
 use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply, called};
 use super::identity::identity;
+use super::namespaces::make;
 use super::objects::{Names, foreign_cluster, in_hub, in_member, open_namespace};
 use super::{Address, Need, token};
 use crate::names::FIELD_MANAGER;
@@ -86,7 +87,7 @@ pub async fn join(
     let existing = check_name(&sides.hub, &peer.name, &id).await?;
     let (kubeconfig, expires) = if peer.local {
         for namespace in &peer.namespaces {
-            apply(&sides.hub, &open_namespace(namespace), "the hub").await?;
+            make(&sides.hub, &open_namespace(namespace), &hub_id, "the hub").await?;
         }
         (None, None)
     } else {
@@ -95,7 +96,10 @@ pub async fn join(
         refuse_missing(&sides.member, &needs, &peer.name).await?;
         tell("making the hub's account and its roles in the member");
         for object in in_member(&names, &peer.namespaces, peer.everywhere) {
-            apply_anew(&sides.member, &object, &peer.name).await?;
+            match object["kind"].as_str() {
+                Some("Namespace") => make(&sides.member, &object, &hub_id, &peer.name).await?,
+                _ => apply_anew(&sides.member, &object, &peer.name).await?,
+            }
         }
         tell("making a token");
         let (token, facts) = token::request(&sides.member, &names.account, peer.token_lifetime, now).await?;

@@ -1,6 +1,7 @@
 //! Letting a member go.
 
 use super::apply::PeerError;
+use super::namespaces::{Departure, give_back, opened};
 use super::objects::{NAMESPACE, Names};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -93,20 +94,28 @@ pub async fn leave_hub(hub: &Client, name: &str) -> Result<bool, PeerError> {
     Ok(declared || ours)
 }
 
-/// Takes the hub's account, roles and bindings out of the member; says what went.
+/// Takes the hub's account, roles and bindings out of the member, and the namespaces and labels that peering made, as far
+/// as nobody else uses them; says what went, and what stays and why.
 ///
 /// # Errors
 /// The member refused, or does not answer.
-pub async fn leave_member(member: &Client, hub: &str) -> Result<Vec<String>, PeerError> {
+pub async fn leave_member(member: &Client, hub: &str) -> Result<Departure, PeerError> {
     let names = Names::of(hub);
+    let opened = opened(member, &names).await?;
+    // First, since the bindings tell which namespaces were opened: interrupted here, the next run still knows.
+    let mut came = give_back(member, &names, &opened, |namespace| namespace != NAMESPACE).await?;
     let mut went = Vec::new();
-    // The rights go first, then the account that had them.
+    // The rights go first, then the account that had them, then the namespace of the account.
     went.extend(sweep::<ClusterRoleBinding>(member, &names).await?);
     went.extend(sweep::<RoleBinding>(member, &names).await?);
     went.extend(sweep::<ClusterRole>(member, &names).await?);
     went.extend(sweep::<Role>(member, &names).await?);
     went.extend(sweep::<ServiceAccount>(member, &names).await?);
-    Ok(went)
+    came.went.extend(went);
+    let own = give_back(member, &names, &opened, |namespace| namespace == NAMESPACE).await?;
+    came.went.extend(own.went);
+    came.stays.extend(own.stays);
+    Ok(came)
 }
 
 async fn sweep<K>(member: &Client, names: &Names) -> Result<Vec<String>, PeerError>

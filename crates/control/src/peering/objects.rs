@@ -43,6 +43,11 @@ impl Names {
         }
     }
 
+    /// The identity of the hub.
+    pub(super) fn hub(&self) -> &str {
+        &self.hub
+    }
+
     /// Which objects in a member are this hub's.
     pub(super) fn selector(&self) -> String {
         format!("{HUB_LABEL}={}", self.hub)

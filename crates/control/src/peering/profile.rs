@@ -25,7 +25,7 @@ const MANAGER: &str = "portolan";
 const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 
 /// Numbers change often; one write after this long serves them all.
-const SETTLES: Duration = Duration::from_secs(1);
+const SETTLES: Duration = Duration::from_secs(5);
 
 /// Keeps a ClusterProfile for every ForeignCluster, for ever. It goes with its ForeignCluster.
 pub async fn publish(hub: Client, clock: Clock, seed: Seed) {

@@ -260,7 +260,7 @@ impl Wake {
                 }
             }),
             Touched::Dependency(namespace, reference) => self.needs(namespace, reference),
-            Touched::Service(_) | Touched::Job(_) => {}
+            Touched::Service(_) | Touched::Job(_) | Touched::Numbers => {}
             Touched::Traffic(namespace) => self.workloads.for_each(|key, workload| {
                 let policy = workload.object.spec.placement.effective_policy();
                 if policy == PlacementPolicy::TrafficAware && key.namespace == *namespace {

@@ -111,6 +111,7 @@ impl Wake {
             | Touched::Job(_)
             | Touched::Dependency(..)
             | Touched::Room
+            | Touched::Numbers
             | Touched::Traffic(_) => {}
         }
     }

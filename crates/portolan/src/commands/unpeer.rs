@@ -11,7 +11,7 @@ use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::ClusterType;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use portolan_control::names::{FIELD_MANAGER, LEAVING_TAINT};
-use portolan_control::peering::{Holding, PeerError, holdings, identity, leave_hub, leave_member};
+use portolan_control::peering::{Departure, Holding, PeerError, holdings, identity, leave_hub, leave_member};
 use portolan_runtime::{call, chain};
 use serde_json::json;
 use std::time::Duration;
@@ -62,21 +62,24 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
     }
     progress.step("taking it out of the hub");
     let was_there = leave_hub(&hub, name).await.map_err(told)?;
-    let went = match &member {
+    let came = match &member {
         Some(member) => {
-            progress.step("taking the hub's account and roles out of the member");
+            progress.step("taking what peering made out of the member");
             leave_member(member, &hub_id).await.map_err(told)?
         }
-        None => Vec::new(),
+        None => Departure::default(),
     };
-    if !was_there && went.is_empty() {
+    for stays in &came.stays {
+        anstream::eprintln!("stays in {name}: {stays}");
+    }
+    if !was_there && came.went.is_empty() {
         return Err(Failure::input(format!("no member is called {name}"))
             .hint("`portolan get clusters` lists the members"));
     }
     let remote = cluster.as_ref().is_some_and(|cluster| cluster.spec.type_ == ClusterType::Remote);
     if member.is_none() && remote {
         anstream::eprintln!(
-            "the hub's account and roles are still in {name}: the same command with --remote-context takes them out"
+            "what peering made is still in {name}: the same command with --remote-context takes it out"
         );
     }
     progress.done(&format!("{name} is no longer a member"));
@@ -142,7 +145,10 @@ fn dry_run(
         None => text.push_str(&format!("no ForeignCluster is called {name}\n")),
     }
     if member {
-        text.push_str("would delete the hub's account, roles and bindings in the member\n");
+        text.push_str(
+            "would delete the hub's account, roles and bindings in the member, and the namespaces and labels \
+             that peering made and nobody else uses\n",
+        );
     }
     if !held.is_empty() {
         text.push_str(&format!("workloads are there: {}\n", listed(held)));

@@ -1,0 +1,60 @@
+//! `portolan plan` and `portolan explain`, by the binary against a real hub and real members.
+
+use super::fleet::Fleet;
+use anyhow::{Context, Result, ensure};
+use portolan_tests::{NAMESPACE, workload};
+use serde_json::{Value, json};
+
+/// What `plan` says comes true, and it changes nothing itself; what cannot be placed is told with numbers.
+pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
+    let wish = workload("planned", 2, json!({"locations": ["c2", "c3"]}));
+    let (code, plan) = plan(fleet, &wish).await?;
+    let step = |cluster: &str, before: u32, after: u32| {
+        let same = |each: &&Value| each["cluster"] == cluster;
+        plan["clusters"].as_array().into_iter().flatten().find(same).is_some_and(|each| {
+            each["before"] == before
+                && each["after"] == after
+                && each["why"].as_str().is_some_and(|why| !why.is_empty())
+        })
+    };
+    ensure!(code == 3 && step("c2", 0, 2) && step("c3", 0, 2), "exit code {code}: {plan}");
+    let there = ["-n", NAMESPACE, "get", "mcd/planned", "--ignore-not-found", "-o", "name"];
+    let made = fleet.hub()?.kubectl(&there).await?;
+    ensure!(made.is_empty(), "planning made {made}");
+
+    fleet.apply(wish.clone()).await?;
+    fleet.placed("planned", "c2=2,c3=2").await?;
+    let (code, plan) = self::plan(fleet, &wish).await?;
+    ensure!(code == 0 && plan["pending"] == 0, "nothing is left to do, and it exits with {code}: {plan}");
+
+    let mut huge = workload("huge", 1, json!({"locations": ["c2"]}));
+    huge["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("5k");
+    let (code, plan) = self::plan(fleet, &huge).await?;
+    let why = plan["refusals"].to_string();
+    ensure!(code == 4 && why.contains("a replica needs cpu 5000"), "exit code {code}: {plan}");
+
+    let told = explain(fleet, "planned").await?;
+    for expected in ["4 replicas placed, 0 pending", "c2", "c3", "held 2 before", "free for it: cpu"] {
+        ensure!(told.contains(expected), "{expected:?} is not told in:\n{told}");
+    }
+    fleet.delete("planned").await
+}
+
+/// What `portolan explain` prints about a MultiClusterDeployment.
+pub(super) async fn explain(fleet: &Fleet, name: &str) -> Result<String> {
+    let workload = format!("mcd/{name}");
+    let arguments = ["explain", &workload, "-n", NAMESPACE, "--timeout", "300s"];
+    let (code, printed, complained) = fleet.portolan(&arguments).await?;
+    ensure!(code == 0, "portolan explain exits with {code}: {complained}");
+    Ok(printed)
+}
+
+async fn plan(fleet: &Fleet, wish: &Value) -> Result<(i32, Value)> {
+    let file = fleet.hub()?.control_plane().dir().join("wish.yaml");
+    std::fs::write(&file, wish.to_string())?;
+    let arguments = ["plan", "-f", "/lab/wish.yaml", "-o", "json", "--timeout", "300s"];
+    let (code, printed, complained) = fleet.portolan(&arguments).await?;
+    let plan = serde_json::from_str(&printed)
+        .with_context(|| format!("portolan plan exits with {code}: {printed} {complained}"))?;
+    Ok((code, plan))
+}
