@@ -1,7 +1,7 @@
 //! All controllers of a hub on one fleet.
 
 use crate::capacity::tell_of_room;
-use crate::dependencies::Sources;
+use crate::dependencies::{Leftovers, Sources};
 use crate::fleet::{Connect, Fleet, Hub, keep};
 use crate::jobs::Jobs;
 use crate::placement::Placement;
@@ -22,6 +22,12 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
     let (wake_placement, wake_services) = (placement.wake(), services.wake());
     let (followers, room) = (services.wake(), placement.wake());
+    let leftovers = Leftovers::new(&fleet, &clock, seed.child("leftovers"), &term);
+    let (owning_placement, owning_jobs) = (placement.wake(), jobs.wake());
+    let notice = Arc::new(leftovers.notice(move |owner| {
+        owning_placement.room(owner);
+        owning_jobs.room(owner);
+    }));
     let mut tasks = JoinSet::new();
     let needs = placement.wake();
     sources.follow(&hub.client, seed.child("dependencies"), &mut tasks, move |namespace, reference| {
@@ -31,12 +37,14 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         room.room(owner);
         room_for_jobs.room(owner);
     }));
+    tasks.spawn(leftovers.run());
     tasks.spawn(services.run());
     tasks.spawn(jobs.run());
     tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), move |cluster, what| {
         wake_placement.touched(cluster, &what);
         wake_services.touched(cluster, &what);
         wake_jobs.touched(cluster, &what);
+        notice(cluster, &what);
     }));
     placement.run(move |workload| followers.workload_changed(workload)).await;
 }

@@ -1,10 +1,11 @@
 //! ConfigMaps and Secrets follow the workloads that refer to them.
 
-use crate::stage::{condition, events, pass, patch, replicas, start, status, workloads};
+use crate::stage::{condition, contend, events, fleet, pass, patch, replicas, start, status, workloads};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt};
-use portolan_api::conditions::ConditionType;
-use portolan_tests::simulation::{CONTROLLER, Fleet, apply};
+use portolan_api::conditions::{self, ConditionType};
+use portolan_sandbox::FaultPlan;
+use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
 
@@ -163,4 +164,56 @@ async fn deleted_while_a_member_is_away_nothing_is_left_there() {
     assert!(
         carried(&fleet, 1, "settings").await.is_none() && carried_secret(&fleet, 1, "login").await.is_none()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_longer_referred_to_while_a_member_is_away_nothing_is_left_there() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let controller = contend(&fleet, Contender::alone());
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2", "c3"])).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c3");
+    pass(20).await;
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(60).await;
+    // Whoever comes next knows only what the API says.
+    controller.abort();
+    let _controller = contend(&fleet, Contender::alone());
+    pass(60).await;
+    fleet.world.heal(CONTROLLER, "c3");
+    pass(90).await;
+    for member in 0..2 {
+        assert!(carried(&fleet, member, "settings").await.is_none(), "member {member}");
+        assert!(carried_secret(&fleet, member, "login").await.is_none(), "member {member}");
+    }
+    let status = status(&fleet, "web").await;
+    assert!(conditions::find(&status.conditions, ConditionType::DependenciesReady).is_none(), "{status:?}");
+    assert_eq!(status.placements.len(), 1, "{status:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_arrives_after_its_workload_is_gone_is_let_go() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    apply(&user, &needing("other", &["c3"])).await;
+    pass(20).await;
+    let mut late = carried(&fleet, 0, "settings").await.unwrap();
+    workloads(&fleet).delete("web", &Default::default()).await.unwrap();
+    pass(30).await;
+    assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none());
+    assert!(carried(&fleet, 0, "settings").await.is_none());
+    // The same request once more, held up on its way.
+    late.metadata.resource_version = None;
+    late.metadata.uid = None;
+    let member: Api<ConfigMap> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    member.create(&Default::default(), &late).await.unwrap();
+    pass(5).await;
+    assert!(carried(&fleet, 0, "settings").await.is_none(), "nobody is there who needs it");
+    assert!(carried(&fleet, 1, "settings").await.is_some(), "the other workload needs it there");
 }

@@ -1,9 +1,10 @@
 //! Two leaders at once: what an old one still sends must not count.
 
 use crate::stage::{
-    asking, condition, contend, deployments, fleet, pass, patch, replicas, status, workloads,
+    asking, condition, contend, deployments, events, fleet, pass, patch, replicas, status, workloads,
 };
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 use kube::{Api, ResourceExt};
 use portolan_api::MultiClusterDeploymentStatus;
 use portolan_api::conditions::ConditionType;
@@ -201,4 +202,38 @@ async fn killed_around(request: u64, point: CrashPoint) {
         let held: i32 = copies.into_iter().filter_map(|copy| copy.spec?.replicas).sum();
         assert!(held <= most, "{request} {point:?}: {held} of {most}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_the_hub_finds_invalid_holds_up_no_other() {
+    let (fleet, _) = two().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("large", 3, json!({"locations": ["c3"]}))).await;
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    // A definition that does not know what this leader writes of the one: no status of it passes.
+    let name = "multiclusterdeployments.portolan.dev";
+    let definition = portolan_api::crds().into_iter().find(|crd| crd.name_any() == name).unwrap();
+    let mut crd = definition.clone();
+    let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+    let told = schema.properties.as_mut().unwrap().get_mut("status").unwrap();
+    let rule = "self.replicas < 3 || !has(self.reservation) || self.reservation.epoch < 2".to_owned();
+    let rule = ValidationRule { rule, ..ValidationRule::default() };
+    told.x_kubernetes_validations.get_or_insert_default().push(rule);
+    apply(&user, &serde_json::to_value(crd).unwrap()).await;
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(40).await;
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(10).await;
+    let taken = reservation(&fleet, "web").await;
+    assert_eq!((taken.holder.as_str(), taken.epoch), (STANDBY, 2));
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"));
+    assert_eq!(reservation(&fleet, "large").await.epoch, 1, "its status cannot be written");
+    assert!(events(&fleet, "large").await.contains(&"StatusRefused".to_owned()));
+    assert_eq!(replicas(&fleet, 1, "large").await, Some(3), "what is placed stays");
+    apply(&user, &serde_json::to_value(definition).unwrap()).await;
+    patch(&fleet, "large", json!({"replicas": 2})).await;
+    pass(60).await;
+    assert_eq!(reservation(&fleet, "large").await.epoch, 2, "mended, it is claimed and decided");
+    assert_eq!(status(&fleet, "large").await.ready_summary.as_deref(), Some("2/2"));
 }

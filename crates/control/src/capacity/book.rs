@@ -111,8 +111,9 @@ impl Book {
         self.awaited.insert(kind);
     }
 
-    /// The workload with this uid.
-    pub(super) fn owner(&self, uid: &str) -> Option<&Owner> {
+    /// The workload with this uid, if it is there and its kind holds room.
+    #[must_use]
+    pub fn owner(&self, uid: &str) -> Option<&Owner> {
         self.claims.get(uid).map(|entry| &entry.owner)
     }
 

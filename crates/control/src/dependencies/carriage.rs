@@ -88,6 +88,13 @@ impl Carriage {
         indexes
     }
 
+    /// What was carried into this namespace, if it is watched already.
+    #[must_use]
+    pub fn watched(&self, namespace: &str) -> Option<Namespaced> {
+        let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        namespaces.get(namespace).map(|watched| watched.indexes.clone())
+    }
+
     fn watch(&self, namespace: &str) -> Watched {
         let indexes = Namespaced::default();
         let mut tasks = JoinSet::new();

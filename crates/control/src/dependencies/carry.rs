@@ -23,7 +23,7 @@ pub struct CarriedFacts {
     uid: String,
     version: String,
     source: String,
-    needed_by: BTreeSet<String>,
+    pub(super) needed_by: BTreeSet<String>,
 }
 
 impl CarriedFacts {
@@ -177,7 +177,24 @@ pub async fn release(
     kept: &References,
 ) -> Result<bool, CallError> {
     let there = member.carried.into_namespace(namespace);
-    let mut any = !there.synced();
+    let released = release_seen(term, member, namespace, workload, kept).await?;
+    Ok(released || !there.synced())
+}
+
+/// Like [`release`], of what is known without asking for more: it costs nothing where nothing was ever carried. Answers
+/// whether there was any.
+///
+/// # Errors
+/// The member cannot be asked.
+pub async fn release_seen(
+    term: &Term,
+    member: &Member,
+    namespace: &str,
+    workload: &str,
+    kept: &References,
+) -> Result<bool, CallError> {
+    let Some(there) = member.carried.watched(namespace) else { return Ok(false) };
+    let mut any = false;
     for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {
         let mut let_go = Vec::new();
         there.of(kind).for_each(|key, facts| {
@@ -197,6 +214,25 @@ pub async fn release(
         }
     }
     Ok(any)
+}
+
+/// Lets go, of one ConfigMap or Secret in a member, a workload that is not there any more.
+pub(super) async fn release_gone(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    kind: DependencyKind,
+    is_there: impl Fn(&str) -> bool,
+) -> Result<(), CallError> {
+    let facts = member.carried.watched(&key.namespace).and_then(|there| there.of(kind).get(key));
+    let Some(facts) = facts else { return Ok(()) };
+    if let Some(gone) = facts.needed_by.iter().find(|uid| !is_there(uid)) {
+        match kind {
+            DependencyKind::ConfigMap => let_go_of::<ConfigMap>(term, member, key, &facts, gone).await?,
+            DependencyKind::Secret => let_go_of::<Secret>(term, member, key, &facts, gone).await?,
+        }
+    }
+    Ok(())
 }
 
 async fn let_go_of<K: Kind>(
@@ -228,6 +264,9 @@ async fn let_go_of<K: Kind>(
 /// Whether a workload needs anything that was carried into a member, or may: what is there is not known yet.
 #[must_use]
 pub fn needs(member: &Member, namespace: &str, workload: &str) -> bool {
+    if member.namespaces.synced() && member.namespaces.get(&Key::cluster(namespace)).is_none() {
+        return false;
+    }
     let there = member.carried.into_namespace(namespace);
     let mut any = !there.synced();
     for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {

@@ -6,13 +6,22 @@
 //!
 //! It is the same for every kind of workload: a controller carries before it applies a copy, and releases what it no
 //! longer needs after that is ready or gone.
+//!
+//! # Nothing is left behind
+//!
+//! Before anything is carried for a workload, its status says that it has dependencies and names the cluster; both stay
+//! until that cluster answers and holds nothing of it. So a restart knows where to look. What comes late (an answer that
+//! was lost, a watch that lags, a request of a leader that was replaced) is seen by the watch of the namespace: it wakes
+//! the workloads that it is marked with, and what is marked with workloads that are gone is let go by [`Leftovers`].
 
 mod carriage;
 mod carry;
+mod leftovers;
 mod references;
 mod sources;
 
 pub use carriage::{Carriage, Namespaced};
-pub use carry::{Carried, CarriedFacts, carry, needs, release};
+pub use carry::{Carried, CarriedFacts, carry, needs, release, release_seen};
+pub(crate) use leftovers::Leftovers;
 pub use references::{DependencyKind, Reference, References, references};
 pub use sources::Sources;

@@ -5,7 +5,7 @@ use super::observe::Seen;
 use super::reconcile::{Applied, Failure, lock};
 use super::{Controller, Workload};
 use crate::copy::{self, Put};
-use crate::dependencies::{References, carry, release};
+use crate::dependencies::{References, carry};
 use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::placement::DriftPolicy;
@@ -68,12 +68,11 @@ impl Controller {
                 next = Next::After(SEEN_WITHIN);
             }
             let none = References::new();
-            let answering = seen.iter().filter(|(_, seen)| seen.answers && workload.has_dependencies());
-            for (cluster, seen) in answering {
+            for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
                 let Some(member) = &seen.member else { continue };
                 let used = decision.placed.contains_key(cluster) || seen.copy.is_some();
                 let kept = if used { &workload.references } else { &none };
-                if release(&self.term, member, &key.namespace, workload.uid(), kept).await? {
+                if self.release(key, workload, member, kept).await? {
                     next = Next::After(SEEN_WITHIN);
                 }
             }

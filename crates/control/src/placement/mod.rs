@@ -244,7 +244,7 @@ impl Wake {
         });
     }
 
-    /// Room has changed for a workload.
+    /// Something has changed for a workload that none of its own objects tells: room, or what was carried for it.
     pub(crate) fn room(&self, owner: &Owner) {
         if owner.kind == KIND {
             self.queue.add(owner.key.clone());

@@ -87,6 +87,7 @@ pub(crate) fn candidate(
     let Sight { name, labels, taints, rtt, from_hub } = fleet.sight(cluster);
     Candidate {
         name,
+        silent: silence.is_some() || member.is_none(),
         closed: closed(cluster, member, silence, namespace),
         labels,
         taints,

@@ -4,7 +4,7 @@ use super::observe::Seen;
 use super::reconcile::lock;
 use super::{Controller, Workload};
 use crate::copy;
-use crate::dependencies::{References, release};
+use crate::dependencies::{References, release, release_seen};
 use crate::fleet::{DeploymentFacts, Member};
 use crate::names::FINALIZER;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -44,7 +44,7 @@ impl Controller {
             } else if let Some(copy) = copy {
                 left += 1;
                 self.delete(key, &member, &copy).await?;
-            } else if self.release_all(key, workload, &member).await? {
+            } else if self.release(key, workload, &member, &References::new()).await? {
                 left += 1;
             }
         }
@@ -61,12 +61,20 @@ impl Controller {
         Ok(Next::Done)
     }
 
-    /// Lets go of the ConfigMaps and Secrets that the workload needed in a member; answers whether any are left.
-    async fn release_all(&self, key: &Key, workload: &Workload, member: &Member) -> Result<bool, CallError> {
-        if !workload.has_dependencies() {
-            return Ok(false);
+    /// Lets go of the ConfigMaps and Secrets that the workload needed in a member, but for some; answers whether any may
+    /// be left. Where none are expected, what is known to be there is let go all the same.
+    pub(super) async fn release(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        member: &Member,
+        kept: &References,
+    ) -> Result<bool, CallError> {
+        let (namespace, uid) = (&key.namespace, workload.uid());
+        match workload.has_dependencies() {
+            true => release(&self.term, member, namespace, uid, kept).await,
+            false => release_seen(&self.term, member, namespace, uid, kept).await,
         }
-        release(&self.term, member, &key.namespace, workload.uid(), &References::new()).await
     }
 
     /// Deletes copies of this name that belong to no workload of the hub any more, such as those of a namesake that was

@@ -41,10 +41,16 @@ pub(super) fn status(
             placement
         })
         .collect();
-    // A copy that is no longer wanted stays on record until it is gone.
+    let needs = |sight: &Seen| {
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        let member = sight.member.as_ref().filter(|_| sight.answers && workload.has_dependencies());
+        member.is_some_and(|member| needs(member, namespace, workload.uid()))
+    };
+    // A copy that is no longer wanted stays on record until it is gone, and all that was carried for it.
     for (cluster, sight) in seen.iter().filter(|(cluster, _)| !decision.placed.contains_key(*cluster)) {
         let last = before.placements.iter().find(|each| each.cluster == *cluster).cloned();
-        let still_there = sight.copy.is_some() || (!sight.answers && last.is_some());
+        let left = last.is_some() && (!sight.answers || needs(sight));
+        let still_there = sight.copy.is_some() || left;
         if still_there {
             let mut placement = PlacementStatus { cluster: cluster.clone(), ..last.unwrap_or_default() };
             observed(&mut placement, Some(sight), None, now);
@@ -102,12 +108,9 @@ pub(super) fn status(
     {
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
-    let needs = |sight: &Seen| {
-        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-        let member = sight.member.as_ref().filter(|_| sight.answers);
-        member.is_some_and(|member| needs(member, namespace, workload.uid()))
-    };
-    let left = workload.references.is_empty() && workload.has_dependencies() && seen.values().any(needs);
+    // Of a silent cluster on record nobody knows what is left there.
+    let unknown = |each: &PlacementStatus| !seen.get(&each.cluster).is_some_and(|sight| sight.answers);
+    let left = workload.has_dependencies() && (seen.values().any(needs) || placements.iter().any(unknown));
     if workload.references.is_empty() && !left {
         conditions::remove(&mut status.conditions, ConditionType::DependenciesReady);
     } else {

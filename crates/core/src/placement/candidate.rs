@@ -19,6 +19,8 @@ pub struct Candidate {
     pub taints: Arc<[ClusterTaint]>,
     /// Why nothing new may be placed there whatever room there is: it is silent, leaving, or keeps its namespace closed.
     pub closed: Option<Refusal>,
+    /// Whether it does not answer: then what is known of its room is of the past.
+    pub silent: bool,
     /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
     pub room: Room,
     /// How many pods of the workload, as they are wanted now, have a node there already.
@@ -63,7 +65,7 @@ pub enum Standing {
         /// What is free there, for putting clusters in order.
         room: Room,
     },
-    /// It keeps what it holds and takes nothing new.
+    /// It keeps what it holds, as far as that has room there, and takes nothing new.
     Closed(Refusal),
     /// It takes nothing new, and what it holds goes elsewhere if it can.
     Leaving(Refusal),
@@ -82,7 +84,18 @@ impl Candidate {
                 _ => Standing::Closed(refusal),
             };
         }
-        Standing::Open { fits: self.settled.saturating_add(self.room.fits), room: self.room }
+        Standing::Open { fits: self.fits(), room: self.room }
+    }
+
+    /// How many of the replicas that it holds it can keep if nothing new may go there: those that have room. What a
+    /// silent cluster holds stays on record, whatever room there was.
+    pub(super) fn keeps(&self) -> u32 {
+        if self.silent { self.held } else { self.held.min(self.fits()) }
+    }
+
+    /// How many replicas have room there, those that are there included.
+    fn fits(&self) -> u32 {
+        self.settled.saturating_add(self.room.fits)
     }
 
     /// The round-trip time to another cluster: as one of them knows it, or both ways through the hub.

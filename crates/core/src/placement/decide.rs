@@ -101,11 +101,11 @@ impl<'a> Field<'a> {
         found.ok().and_then(|index| self.0.get(index))
     }
 
-    /// How many replicas a cluster may hold: as many as fit, or what it has if nothing new may go there.
+    /// How many replicas a cluster may hold: as many as fit, or what it keeps if nothing new may go there.
     pub(super) fn cap(&self, name: &str) -> u32 {
         match self.get(name) {
             Some((_, Standing::Open { fits, .. })) => *fits,
-            Some((candidate, Standing::Closed(_))) => candidate.held,
+            Some((candidate, Standing::Closed(_))) => candidate.keeps(),
             Some((_, Standing::Leaving(_))) | None => 0,
         }
     }

@@ -25,7 +25,7 @@ fn decide(wanted: &Wanted, fleet: &[Candidate]) -> Result<Decision, Undecided> {
 
 fn silent(candidate: Candidate, held: u32) -> Candidate {
     let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
-    Candidate { closed, held, ..candidate }
+    Candidate { closed, held, silent: true, ..candidate }
 }
 
 fn wanted(replicas: u32, locations: &[&str]) -> Wanted {
@@ -123,6 +123,16 @@ fn replicas_that_never_got_a_node_are_decided_anew() {
     assert_eq!((counts(&nowhere), nowhere.pending), (vec![], 2));
     let half = Candidate { held: 2, settled: 1, ..cluster("a", 0) };
     assert_eq!(counts(&decide(&wanted(2, &["a"]), &[half]).unwrap()), [("a", 1)]);
+}
+
+#[test]
+fn a_closed_cluster_keeps_no_more_than_fits_after_replicas_have_grown() {
+    let closed = Some(Refusal { reason: "NamespaceClosed", message: "no label".into() });
+    let grown = Candidate { closed, held: 5, ..cluster("a", 2) };
+    let kept = decide(&wanted(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
+    assert_eq!((counts(&kept), kept.pending), (vec![("a", 2)], 1));
+    let by_policy = decide(&by_policy(3, PlacementPolicy::BestFit, 1), &[grown, cluster("b", 9)]).unwrap();
+    assert_eq!(by_policy.placed.get("a").map_or(0, |placed| placed.replicas), 2, "{by_policy:?}");
 }
 
 #[test]
@@ -390,7 +400,7 @@ proptest! {
             let replicas = decision.placed.get(&*candidate.name).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted, &fleet) {
                 Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
-                Standing::Closed(_) | Standing::Leaving(_) => prop_assert!(replicas <= candidate.held),
+                Standing::Closed(_) | Standing::Leaving(_) => prop_assert!(replicas <= candidate.keeps()),
             }
         }
         prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.len() < locations as usize);

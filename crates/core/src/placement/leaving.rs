@@ -12,7 +12,7 @@ pub(super) fn stay(field: &Field<'_>, pending: u32, placed: &mut BTreeMap<String
         if !matches!(standing, Standing::Leaving(_)) {
             continue;
         }
-        let replicas = pending.min(candidate.held);
+        let replicas = pending.min(candidate.keeps());
         if replicas > 0 {
             let cause = PlacementCause::Staying;
             placed.insert(candidate.name.to_string(), Placed { replicas, cause, stands_in_for: Vec::new() });

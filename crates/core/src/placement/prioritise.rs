@@ -36,7 +36,7 @@ pub(super) fn rank<'a>(
             Standing::Open { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
             Standing::Leaving(_) => None,
             Standing::Closed(_) => {
-                (candidate.held > 0).then_some((*candidate, candidate.held, Room::default()))
+                (candidate.keeps() > 0).then_some((*candidate, candidate.keeps(), Room::default()))
             }
         })
         .collect();
