@@ -275,6 +275,11 @@ pub enum JobRelease {
     /// It was silent for longer than replaceAfter, or left the fleet. What it finishes meanwhile may run twice; it is
     /// counted once.
     Silent,
+    /// Not a single pod of them found a node there, and the policy found another cluster with room.
+    NoRoom,
+    /// It did not take the Job (its name is taken there, the cluster refused it, or the namespace is closed), and the
+    /// policy found another cluster for them.
+    Refused,
 }
 
 kind!(

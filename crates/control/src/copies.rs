@@ -63,6 +63,18 @@ impl Memory {
         failures.get(&(cluster.to_owned(), key.clone())).filter(|each| each.digest == digest).cloned()
     }
 
+    /// What a member refused of an object not long ago, whatever it was.
+    pub(crate) fn refusal(&self, cluster: &str, key: &Key) -> Option<Failure> {
+        let failures = lock(&self.failures);
+        let failure = failures.get(&(cluster.to_owned(), key.clone()));
+        failure.filter(|each| each.at.elapsed() < REFUSAL_HOLDS).cloned()
+    }
+
+    /// Forgets what members refused of an object.
+    pub(crate) fn forgive(&self, key: &Key) {
+        lock(&self.failures).retain(|(_, each), _| each != key);
+    }
+
     /// Whether the version that was seen is what came of applying exactly this.
     pub(crate) fn made(&self, cluster: &str, key: &Key, digest: &str, version: &str) -> bool {
         let applied = lock(&self.applied);

@@ -1,14 +1,14 @@
 //! MultiClusterJobs on the sandbox, on virtual time. A pod of a job runs for ten seconds.
 
-use super::stage::{asking, contend, pass, start};
+use super::stage::{asking, contend, events, pass, start};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use portolan_api::multiclusterjob::MultiClusterJobStatus;
+use portolan_api::multiclusterjob::{JobRelease, MultiClusterJobStatus};
 use portolan_api::{MultiClusterDeployment, MultiClusterJob};
 use portolan_tests::simulation::{Contender, Fleet, apply};
-use portolan_tests::{NAMESPACE, job, workload};
+use portolan_tests::{NAMESPACE, job, open_namespace, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,6 +65,24 @@ async fn fail(fleet: &Fleet, member: usize, name: &str) {
         json!({"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"});
     let patch = Patch::Merge(json!({"status": {"conditions": [failed]}}));
     in_member(fleet, member).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// A Job of somebody else.
+fn stranger(name: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    })
+}
+
+/// Lets no new pod onto the nodes of a member, or lets them on again.
+async fn cordon(fleet: &Fleet, member: usize, cordoned: bool) {
+    let nodes: Api<Node> = Api::all(fleet.members[member].client("user"));
+    for node in nodes.list(&ListParams::default()).await.unwrap().items {
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": cordoned}}));
+        nodes.patch(&node.metadata.name.unwrap(), &PatchParams::default(), &patch).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,7 +194,7 @@ async fn a_failed_job_fails_the_whole_or_is_retried_elsewhere() {
     assert_eq!(other.spec.unwrap().suspend, Some(true), "the rest is stopped");
     let kind = status(&fleet, "kind").await;
     assert_eq!(kind.retries, 1);
-    assert_eq!(kind.placements[0].released, Some(portolan_api::multiclusterjob::JobRelease::Failed));
+    assert_eq!(kind.placements[0].released, Some(JobRelease::Failed));
     assert_eq!(kind.placements[0].completions + kind.placements[1].completions, 4);
     pass(60).await;
     let kind = status(&fleet, "kind").await;
@@ -275,15 +293,90 @@ async fn pending_work_says_why_and_starts_when_there_is_room() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn work_starts_when_a_namespace_opens() {
+    let (fleet, _controller) = start().await;
+    let mut closed = open_namespace();
+    closed["metadata"]["labels"]["portolan.dev/placement"] = json!("closed");
+    apply(&fleet.members[0].client("user"), &closed).await;
+    apply(&fleet.hub.client("user"), &job("sum", 2, 2, json!({"locations": ["c2", "c3"]}))).await;
+    pass(30).await;
+    let waiting = status(&fleet, "sum").await;
+    assert_eq!((waiting.succeeded, waiting.pending_completions), (2, 2));
+    assert_eq!(waiting.pending[0].reason, "NamespaceClosed");
+    apply(&fleet.members[0].client("user"), &open_namespace()).await;
+    pass(1).await;
+    assert_eq!(status(&fleet, "sum").await.pending_completions, 0, "within a second");
+    pass(15).await;
+    assert_eq!(condition(&status(&fleet, "sum").await, "Complete").0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_whose_pods_find_no_node_goes_to_another_cluster() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &job("bound", 4, 2, json!({"locations": ["c2"]}))).await;
+    apply(&user, &job("free", 6, 2, json!({"locations": ["c2"], "enableSubstitution": true}))).await;
+    let mut seen = BTreeSet::new();
+    watch(&fleet, 5, &mut seen).await;
+    cordon(&fleet, 0, true).await;
+    watch(&fleet, 60, &mut seen).await;
+    let bound = status(&fleet, "bound").await;
+    assert_eq!((bound.locations_summary.as_deref(), bound.succeeded), (Some("c2=4"), 2));
+    assert_eq!(bound.placements[0].reason.as_deref(), Some("NoRoom"), "{bound:?}");
+    assert_eq!(condition(&bound, "Ready").1, "Waiting");
+    let free = status(&fleet, "free").await;
+    assert_eq!(free.locations_summary.as_deref(), Some("c2=2,c3=4"), "{free:?}");
+    assert_eq!((free.succeeded, condition(&free, "Complete").0.as_str()), (6, "True"));
+    assert_eq!((free.placements[0].released, free.retries), (Some(JobRelease::NoRoom), 0));
+    assert!(free.placements[0].message.as_deref().unwrap().contains("1 of 1 nodes: cordoned; what was open was given"), "{free:?}");
+    assert_eq!(there(&fleet, 0, "free").await, None, "what is superseded is taken away");
+    cordon(&fleet, 0, false).await;
+    watch(&fleet, 30, &mut seen).await;
+    assert_eq!(condition(&status(&fleet, "bound").await, "Complete").0, "True");
+    assert!(seen.len() <= 10, "no completion ran twice: {}", seen.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_cluster_refuses_runs_in_another_where_the_policy_allows() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    for name in ["free", "bound", "total"] {
+        apply(&fleet.members[0].client("user"), &stranger(name)).await;
+    }
+    apply(&user, &job("bound", 2, 2, json!({"locations": ["c2"]}))).await;
+    apply(&user, &job("free", 2, 2, json!({"locations": ["c2"], "enableSubstitution": true}))).await;
+    apply(&user, &job("total", 5, 5, json!({"locations": ["c2", "c3"], "completionsMode": "Total"}))).await;
+    pass(40).await;
+    let bound = status(&fleet, "bound").await;
+    assert_eq!((bound.succeeded, bound.placements[0].reason.as_deref()), (0, Some("NameTaken")));
+    assert_eq!(condition(&bound, "Ready").1, "Failed");
+    for (name, completions) in [("free", 2), ("total", 5)] {
+        let done = status(&fleet, name).await;
+        assert_eq!(
+            (done.succeeded, condition(&done, "Complete").0.as_str()),
+            (completions, "True"),
+            "{done:?}"
+        );
+        let refused = &done.placements[0];
+        assert_eq!((refused.cluster.as_str(), refused.completions), ("c2", 0));
+        assert_eq!(
+            (refused.released, refused.reason.as_deref()),
+            (Some(JobRelease::Refused), Some("NameTaken"))
+        );
+        assert!(refused.message.as_deref().unwrap().contains("rename one of the two"), "{refused:?}");
+        assert!(there(&fleet, 0, name).await.is_some(), "a stranger's Job stays");
+        assert!(events(&fleet, name).await.contains(&"GivenElsewhere".to_owned()));
+    }
+    in_member(&fleet, 0).delete("bound", &DeleteParams::background()).await.unwrap();
+    pass(60).await;
+    assert_eq!(condition(&status(&fleet, "bound").await, "Complete").0, "True", "it is tried again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn deletion_waits_for_a_member_that_is_away_and_leaves_a_stranger_alone() {
     let (fleet, _controller) = start().await;
     let user = fleet.hub.client("user");
-    let theirs = json!({
-        "apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": "taken", "namespace": NAMESPACE},
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
-    });
-    apply(&fleet.members[0].client("user"), &theirs).await;
+    apply(&fleet.members[0].client("user"), &stranger("taken")).await;
     apply(&user, &job("taken", 1, 1, json!({"locations": ["c2"]}))).await;
     apply(&user, &job("sum", 9, 1, json!({"locations": ["c2", "c3"]}))).await;
     pass(20).await;

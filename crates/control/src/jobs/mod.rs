@@ -18,13 +18,18 @@ use crate::fleet::{Fleet, Hub, Touched};
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterJob;
+use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
 use portolan_core::capacity::{PodShape, Shape};
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// The kind, as the ledger of reservations knows it.
 const KIND: &str = "MultiClusterJob";
+
+/// Namespaces open in bursts; one look after this long serves them all.
+const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
 const WORKERS: usize = 8;
 
@@ -81,7 +86,7 @@ impl Declared {
         };
         let most = record::count(spec.parallelism).saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
         let slow = used < open.min(most);
-        let waits = record.end.is_none() && !spec.suspend && (self.is_pending() || slow);
+        let waits = record.end.is_none() && !spec.suspend && (self.is_unsettled() || slow);
         Claim {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
@@ -102,9 +107,15 @@ impl Declared {
         placements.into_iter().any(|placed| placed.cluster == cluster)
     }
 
-    /// Whether completions wait for a cluster.
-    fn is_pending(&self) -> bool {
-        self.object.status.as_ref().is_none_or(|status| status.pending_completions > 0)
+    /// Whether a change of clusters makes a difference: completions wait for a cluster, or in one that cannot run them.
+    fn is_unsettled(&self) -> bool {
+        let stuck = |placed: &JobPlacementStatus| {
+            placed.completions > placed.succeeded && (placed.reason.is_some() || placed.active == 0)
+        };
+        self.object
+            .status
+            .as_ref()
+            .is_none_or(|status| status.pending_completions > 0 || status.placements.iter().any(stuck))
     }
 }
 
@@ -174,14 +185,18 @@ impl Wake {
         match what {
             Touched::Job(key) => self.queue.add(key.clone()),
             Touched::Reach => self.jobs.for_each(|key, job| {
-                if job.is_pending() || job.is_in(cluster) {
+                if job.is_unsettled() || job.is_in(cluster) {
                     self.queue.add(key.clone());
+                }
+            }),
+            Touched::Room => self.jobs.for_each(|key, job| {
+                if job.is_unsettled() {
+                    self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
             Touched::Workload(_)
             | Touched::Service(_)
             | Touched::Dependency(..)
-            | Touched::Room
             | Touched::Numbers
             | Touched::Traffic(_) => {}
         }

@@ -5,18 +5,18 @@ use super::observe::Seen;
 use super::record::{record, work};
 use super::status::{Situation, status, undecided};
 use super::{Controller, Declared};
-use crate::copies::REFUSAL_HOLDS;
+use crate::copies::{Failure, REFUSAL_HOLDS};
 use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
 use jiff::SignedDuration;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::multiclusterjob::{MultiClusterJob, MultiClusterJobStatus};
+use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJobStatus};
 use portolan_api::placement::Reservation;
 use portolan_core::capacity::PODS;
 use portolan_core::jobs::{End, Order, Plan, plan};
-use portolan_core::placement::Candidate;
+use portolan_core::placement::{Candidate, Refusal};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,6 +61,11 @@ impl Controller {
             return Ok(Next::Done);
         }
         self.sweep(&key, Some(job.uid())).await?;
+        let observed = job.object.status.as_ref().and_then(|status| status.observed_generation);
+        if observed != job.object.metadata.generation {
+            // What is asked for now may be taken where what was asked for before was not.
+            self.memory.forgive(&key);
+        }
         let (seen, plan, total) = match self.plan(&key, &job) {
             Planned::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
             // The job has changed meanwhile, and the change brings us back.
@@ -82,7 +87,8 @@ impl Controller {
         };
         let mut new = status(&situation, &self.clock.time());
         new.reservation = self.reservation(&job.object, &new);
-        let refused = !situation.failures.is_empty();
+        let refused = seen.keys().any(|cluster| self.memory.refusal(cluster, &key).is_some())
+            || !situation.failures.is_empty();
         // A Job may be made only by the last record: what it is to bring might be finished by a later one.
         let makes = plan.orders.values().any(|order| matches!(order, Order::Make { .. }));
         let Some(written) = self.write(&job, new, makes).await? else {
@@ -97,7 +103,8 @@ impl Controller {
     /// Observes, plans and holds the room that was planned, in one step: no other decision counts the same room.
     fn plan(&self, key: &Key, job: &Declared) -> Planned {
         self.fleet.ledger.transact(|book| {
-            let Some(seen) = self.observe(book, key, job) else { return Planned::NotYet };
+            let Some(mut seen) = self.observe(book, key, job) else { return Planned::NotYet };
+            self.close_where_refused(key, &mut seen);
             let shape = match &job.shape {
                 Ok(shape) => shape,
                 Err(problem) => return Planned::Not("InvalidTemplate", problem.clone()),
@@ -131,6 +138,17 @@ impl Controller {
                 false => Planned::OnWhatWas,
             }
         })
+    }
+
+    /// A cluster that refused the Job a moment ago takes none of it for a while: it goes elsewhere, if it may.
+    fn close_where_refused(&self, key: &Key, seen: &mut BTreeMap<String, Seen>) {
+        for (cluster, seen) in seen {
+            if seen.candidate.closed.is_none()
+                && let Some(Failure { reason, message, .. }) = self.memory.refusal(cluster, key)
+            {
+                seen.candidate.closed = Some(Refusal { reason, message });
+            }
+        }
     }
 
     /// How long the job may still take.
@@ -289,6 +307,15 @@ impl Controller {
             let failed = failed.map(|placed| placed.cluster.as_str()).collect::<Vec<_>>().join(", ");
             let note = format!("what failed in {failed} goes to another cluster: retry {}", new.retries);
             self.recorder.record(now, Weight::Warning, "RetriedElsewhere", &note).await;
+        }
+        for placed in &new.placements {
+            let before = old.placements.iter().find(|each| each.cluster == placed.cluster);
+            let given_away = matches!(placed.released, Some(JobRelease::NoRoom | JobRelease::Refused));
+            if given_away && before.is_none_or(|before| before.released != placed.released) {
+                let why = placed.message.as_deref().unwrap_or_default();
+                let note = format!("{}: {why}", placed.cluster);
+                self.recorder.record(now, Weight::Warning, "GivenElsewhere", &note).await;
+            }
         }
         for (type_, weight) in
             [(ConditionType::Complete, Weight::Normal), (ConditionType::Failed, Weight::Warning)]

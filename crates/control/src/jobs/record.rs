@@ -60,6 +60,8 @@ fn part(placed: &JobPlacementStatus) -> Part {
         released: placed.released.map(|released| match released {
             JobRelease::Failed => Release::Failed,
             JobRelease::Silent => Release::Silent,
+            JobRelease::NoRoom => Release::NoRoom,
+            JobRelease::Refused => Release::Refused,
         }),
         cause: placed.cause,
     }
@@ -86,6 +88,8 @@ pub(super) fn write(part: &Part, placed: &mut JobPlacementStatus) {
     placed.released = part.released.map(|released| match released {
         Release::Failed => JobRelease::Failed,
         Release::Silent => JobRelease::Silent,
+        Release::NoRoom => JobRelease::NoRoom,
+        Release::Refused => JobRelease::Refused,
     });
     placed.cause = part.cause;
 }

@@ -151,6 +151,26 @@ fn placement(
         say(&mut placed, PlacementState::Failed, reason, message.clone());
         return placed;
     }
+    let given_away = matches!(placed.released, Some(JobRelease::NoRoom | JobRelease::Refused));
+    if given_away && part.open() == 0 {
+        // The reason is known in the moment in which they go, and stays told.
+        let told = last.filter(|last| last.released == placed.released);
+        let (reason, message) = match (situation.plan.stuck.get(cluster), told) {
+            (Some(why), _) => {
+                let message = format!("{}; what was open was given to other clusters", why.message);
+                (Some(why.reason.to_owned()), Some(message))
+            }
+            (None, told) => told.map(|last| (last.reason.clone(), last.message.clone())).unwrap_or_default(),
+        };
+        placed.state = if seen.job.is_some() { PlacementState::Removing } else { PlacementState::Failed };
+        (placed.reason, placed.message) = (reason, message);
+        return placed;
+    }
+    if let Some(why) = situation.plan.stuck.get(cluster).filter(|_| part.open() > 0) {
+        let state = if current.is_some() { PlacementState::Applied } else { PlacementState::Reserved };
+        say(&mut placed, state, why.reason, why.message.clone());
+        return placed;
+    }
     match (current, seen.job.as_deref(), placed.released) {
         (_, _, Some(JobRelease::Failed)) if part.open() == 0 => {
             let message = match seen.job.as_deref().and_then(|job| job.failure.as_ref()) {
@@ -204,6 +224,10 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
         ),
     };
     let refused = placements.iter().find(|each| situation.failures.contains_key(&each.cluster));
+    let waits = |each: &&JobPlacementStatus| {
+        situation.plan.stuck.contains_key(&each.cluster) && each.completions > each.succeeded
+    };
+    let stuck = placements.iter().find(waits);
     let ready = match &plan.record.end {
         Some(End::Complete) => Finding::new(ConditionType::Ready, true, "Complete", progress),
         Some(End::Failed { message, .. }) => {
@@ -223,6 +247,12 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
             Some(refused) => {
                 let why = refused.message.as_deref().unwrap_or_default();
                 Finding::new(ConditionType::Ready, false, "Failed", format!("{}: {why}", refused.cluster))
+            }
+            None if pending == 0 && stuck.is_some() => {
+                let stuck = stuck.map(|each| (each.cluster.as_str(), each.message.as_deref()));
+                let (cluster, why) = stuck.unwrap_or_default();
+                let message = format!("{progress}; {cluster}: {}", why.unwrap_or_default());
+                Finding::new(ConditionType::Ready, false, "Waiting", message)
             }
             None if pending > 0 => {
                 let message = format!("{progress}; {pending} have no cluster");

@@ -17,7 +17,11 @@ use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterService;
 use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, feed, work};
+use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// Namespaces open in bursts; one look after this long serves them all.
+const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
 const WORKERS: usize = 8;
 
@@ -107,10 +111,16 @@ impl Wake {
                     self.queue.add(key.clone());
                 }
             }),
+            // A namespace that is open now lets in a Service that waits for it.
+            Touched::Room => self.services.for_each(|key, service| {
+                let known = service.status.iter().flat_map(|status| &status.clusters);
+                if known.into_iter().any(|each| each.cluster == cluster && each.reason.is_some()) {
+                    self.queue.add_after(key.clone(), ROOM_SETTLES);
+                }
+            }),
             Touched::Workload(_)
             | Touched::Job(_)
             | Touched::Dependency(..)
-            | Touched::Room
             | Touched::Numbers
             | Touched::Traffic(_) => {}
         }

@@ -137,7 +137,7 @@ impl fmt::Display for Shortage {
             .iter()
             .map(|(reason, count)| format!("{count} of {} nodes: {reason}", self.nodes))
             .collect();
-        for (name, need, most) in &self.lacking {
+        for (name, need, most) in self.lacking.iter().filter(|_| self.open > 0) {
             let (need, most) = (written(name, *need), written(name, (*most).max(0)));
             parts.push(format!(
                 "a replica needs {name} {need} and the freest of {} nodes has {most}",

@@ -80,7 +80,8 @@ fn asking(work: &Work, plan: &Plan, replicas: u32) -> Wanted {
 }
 
 fn moved(plan: &Plan) -> bool {
-    plan.record.retries > 0 || plan.record.parts.values().any(|part| part.released.is_some())
+    plan.record.retries > 0
+        || plan.record.parts.values().any(|part| part.released.is_some_and(Release::is_loss))
 }
 
 /// The candidates with the room that they have beside what the job holds already.
@@ -128,6 +129,7 @@ fn add(plan: &mut Plan, cluster: &str, completions: u32, parallelism: u32, cause
     let part = plan.record.parts.entry(cluster.to_owned()).or_default();
     part.parallelism = part.in_use() + parallelism.min(completions);
     part.completions += completions;
+    part.released = part.released.filter(|release| release.is_loss());
     let cause = if replaces { PlacementCause::Replacement } else { cause };
     part.cause = part.cause.or(Some(cause));
 }

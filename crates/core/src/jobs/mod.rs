@@ -8,6 +8,7 @@
 
 mod assign;
 mod count;
+mod elsewhere;
 mod pace;
 mod plan;
 
@@ -84,6 +85,18 @@ pub enum Release {
     Failed,
     /// It was silent for too long, or leaves the fleet.
     Silent,
+    /// Not a single pod of them found a node there.
+    NoRoom,
+    /// It did not take the Job: it refused it, or was closed to it.
+    Refused,
+}
+
+impl Release {
+    /// Whether the work was lost there, so that it may go wherever there is room. Otherwise it goes where the policy
+    /// of the job would have let it go at once.
+    fn is_loss(self) -> bool {
+        matches!(self, Self::Failed | Self::Silent)
+    }
 }
 
 impl Part {
@@ -219,4 +232,6 @@ pub struct Plan {
     pub refusals: BTreeMap<String, Refusal>,
     /// Whether a further cluster in the cloud would help.
     pub to_cloud: bool,
+    /// The clusters in which not a single pod of their part can run now, and why.
+    pub stuck: BTreeMap<String, Refusal>,
 }

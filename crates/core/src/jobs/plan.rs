@@ -2,11 +2,12 @@
 
 use super::assign::assign;
 use super::count::{count, credit};
+use super::elsewhere::give_elsewhere;
 use super::pace::pace;
 use super::{End, Order, Part, Plan, Record, Release, Sight, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Undecided};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans the next step of a job: what is to be on record, and then done in each cluster.
 ///
@@ -43,9 +44,15 @@ pub fn plan(
     if plan.record.end.is_none() && done >= work.total() {
         plan.record.end = Some(End::Complete);
     }
-    if plan.record.end.is_none() && !work.suspended && plan.pending > 0 {
-        assign(work, candidates, &mut plan, &mut shortage)?;
-        give_up_where_all_failed(candidates, &mut plan);
+    let mut held = BTreeSet::new();
+    if plan.record.end.is_none() && !work.suspended {
+        if plan.pending > 0 {
+            assign(work, candidates, &mut plan, &mut shortage)?;
+            give_up_where_all_failed(candidates, &mut plan);
+        }
+        if plan.record.end.is_none() {
+            held = give_elsewhere(work, sights, candidates, &mut plan, &mut shortage)?;
+        }
         for (cluster, part) in &mut plan.record.parts {
             // A cluster whose Job is gone after all was brought got more: that is work for another Job.
             let no_job = sights.get(cluster) == Some(&Sight::Nothing);
@@ -65,7 +72,7 @@ pub fn plan(
         let order = match sight {
             // All it brought is on record, and it is in the way of the cluster's leaving.
             Sight::Job(job) if leaving && job.over && done => Order::Remove,
-            _ => order(part, sight, stopped || (leaving && !bound), bound),
+            _ => order(part, sight, stopped || held.contains(cluster) || (leaving && !bound), bound),
         };
         plan.orders.insert(cluster.clone(), order);
     }

@@ -202,6 +202,43 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
 }
 
+#[test]
+fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
+    let mut work = work(5, 2, ReplicasMode::PerLocation, &["a"]);
+    let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
+    let fleet = [cluster("a", 0), cluster("b", 9)];
+    let waiting = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
+    let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
+    assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Run { parallelism: 2 }));
+    assert_eq!(bound.stuck["a"].reason, "NoRoom", "the policy lets it go nowhere else, and it is told");
+    work.wanted.placement.enable_substitution = true;
+    let held = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
+    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
+    let settled = Candidate { settled: 1, ..cluster("a", 0) };
+    let slow = next(&work, &begun, &[settled, cluster("b", 9)], &[("a", waiting.clone())]);
+    assert_eq!(slow.orders["a"], Order::Run { parallelism: 2 }, "one pod runs: it comes to its end");
+    let over = JobSeen { suspended: true, over: true, succeeded: 3, ..waiting };
+    let moved = next(&work, &held, &fleet, &[("a", over.clone())]);
+    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
+    assert_eq!(moved.record.parts["a"].released, Some(Release::NoRoom));
+    let nowhere = next(&work, &held, &[cluster("a", 0), cluster("b", 0)], &[("a", over)]);
+    assert_eq!(shares(&nowhere), [("a", 5, 2)], "it is no better off anywhere else");
+    assert_eq!(nowhere.orders["a"], Order::Run { parallelism: 2 });
+}
+
+#[test]
+fn work_that_a_cluster_does_not_take_goes_to_another_one() {
+    let work = work(4, 2, ReplicasMode::Total, &["a", "b"]);
+    let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
+    assert_eq!(shares(&begun), [("a", 2, 1), ("b", 2, 1)]);
+    let refusal = crate::placement::Refusal { reason: "NameTaken", message: "rename one".to_owned() };
+    let closed = Candidate { closed: Some(refusal.clone()), ..cluster("a", 9) };
+    let running = JobSeen { completions: 2, ..JobSeen::default() };
+    let moved = next(&work, &begun, &[closed, cluster("b", 9)], &[("b", running)]);
+    assert_eq!(shares(&moved), [("a", 0, 0), ("b", 4, 2)]);
+    assert_eq!((moved.record.parts["a"].released, &moved.stuck["a"]), (Some(Release::Refused), &refusal));
+}
+
 /// A cluster of the model, with what really happens in it.
 #[derive(Clone, Debug, Default)]
 struct Member {
@@ -209,6 +246,7 @@ struct Member {
     parallelism: u32,
     silent: bool,
     long: bool,
+    closed: bool,
     room: u32,
 }
 
@@ -238,8 +276,8 @@ impl Model {
             .members
             .iter()
             .map(|(name, member)| {
-                let closed = member
-                    .silent
+                let closed = member.silent || member.closed;
+                let closed = closed
                     .then(|| crate::placement::Refusal { reason: "Unreachable", message: String::new() });
                 Candidate { closed, ..cluster(name, member.room) }
             })
@@ -274,6 +312,9 @@ impl Model {
                     prop_assert!(member.job.is_none());
                     prop_assert_eq!(*completions, part.open(), "no more than what is open");
                     prop_assert_eq!(*finished_before, part.succeeded);
+                    if member.closed {
+                        continue;
+                    }
                     member.job = Some(JobSeen {
                         attempt: *attempt,
                         finished_before: *finished_before,
@@ -331,6 +372,7 @@ impl Model {
             7 => member.long = !member.long,
             8 => self.work.suspended = !self.work.suspended,
             9 => self.work.parallelism = much,
+            10 => member.closed = !member.closed,
             _ => member.room = much,
         }
     }
@@ -346,7 +388,7 @@ proptest! {
         substitution in any::<bool>(),
         retries in proptest::option::of(1u32..4),
         rooms in proptest::collection::vec(0u32..6, 1..4),
-        events in proptest::collection::vec((0u8..12, 0usize..4, 0u32..6), 0..40),
+        events in proptest::collection::vec((0u8..14, 0usize..4, 0u32..6), 0..40),
     ) {
         let names = ["a", "b", "c", "d"];
         let mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
@@ -367,7 +409,7 @@ proptest! {
         model.work.suspended = false;
         model.work.parallelism = model.work.parallelism.max(2);
         for member in model.members.values_mut() {
-            (member.silent, member.room) = (false, 9);
+            (member.silent, member.closed, member.room) = (false, false, 9);
         }
         for _ in 0..60 {
             for index in 0..4 {

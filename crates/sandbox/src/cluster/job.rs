@@ -1,6 +1,7 @@
 //! Jobs: pods until enough of them have succeeded, or too many have failed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +15,7 @@ use super::{Controller, Seen, control_reference, controller_of, deleting, number
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::kinds::condition_is_true;
+use crate::registry::Resource;
 use crate::store::{EventKind, ObjectKey};
 use crate::verbs::{DeleteOptions, Part, Propagation};
 
@@ -100,7 +102,7 @@ impl Jobs {
         let end = self.end(job, now, succeeded, failed, pods.active.is_empty());
         let mut again = None;
         if end.is_some() || suspended {
-            self.stop(api, &pods)?;
+            self.stop(api, &pods, suspended)?;
             pods.terminating += pods.active.len();
             pods.active.clear();
         } else {
@@ -156,7 +158,7 @@ impl Jobs {
         if pods.active.len() > wanted {
             let row = api.row("", "pods")?;
             for (key, _) in pods.active.split_off(wanted) {
-                api.remove_object(&row, &key, &DeleteOptions::default())?;
+                self.dismiss(api, &row, &key)?;
                 pods.terminating += 1;
             }
         }
@@ -220,12 +222,32 @@ impl Jobs {
         Ok(())
     }
 
-    fn stop(&self, api: &mut Api, pods: &Pods) -> Result<(), ApiError> {
+    /// Pods of a held job are not counted; those of one that has ended count as failed, unless they never had a node.
+    fn stop(&self, api: &mut Api, pods: &Pods, held: bool) -> Result<(), ApiError> {
         let row = api.row("", "pods")?;
-        for (key, _) in &pods.active {
-            api.remove_object(&row, key, &DeleteOptions::default())?;
+        for (key, pod) in &pods.active {
+            if held || text(pod, "/spec/nodeName").is_empty() {
+                self.dismiss(api, &row, key)?;
+            } else {
+                api.remove_object(&row, key, &DeleteOptions::default())?;
+            }
         }
         Ok(())
+    }
+
+    /// Deletes a pod that is not to be counted: one without a node is gone at once.
+    fn dismiss(&self, api: &mut Api, row: &Arc<Resource>, key: &ObjectKey) -> Result<(), ApiError> {
+        self.untrack(api, row, key)?;
+        api.remove_object(row, key, &DeleteOptions::default())
+    }
+
+    fn untrack(&self, api: &mut Api, row: &Arc<Resource>, key: &ObjectKey) -> Result<(), ApiError> {
+        api.modify(row, key, Part::Main, self.name(), |object| {
+            if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
+                finalizers.retain(|finalizer| finalizer.as_str() != Some(TRACKING));
+            }
+        })
+        .map(|_| ())
     }
 
     /// Lets go of pods that have been counted.
@@ -233,11 +255,7 @@ impl Jobs {
         let row = api.row("", "pods")?;
         for pod in pods.succeeded.iter().chain(&pods.failed) {
             let key = ObjectKey::new(text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
-            api.modify(&row, &key, Part::Main, self.name(), |object| {
-                if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-                    finalizers.retain(|finalizer| finalizer.as_str() != Some(TRACKING));
-                }
-            })?;
+            self.untrack(api, &row, &key)?;
         }
         Ok(())
     }

@@ -1,0 +1,79 @@
+//! Work that cannot be done where it was given to, and may go elsewhere.
+
+use super::assign::assign;
+use super::{JobSeen, Part, Plan, Release, Sight, Work};
+use crate::capacity::Shortage;
+use crate::placement::{Candidate, Refusal, Undecided};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Gives the open completions of clusters that cannot run a single pod of them to others, as far as the policy finds
+/// any; answers in which clusters the Job must be held before that can be done.
+///
+/// What is given is what the policy would decide without that part, and only if all of it finds a place: work that is
+/// no better off elsewhere stays, and goes on when its cluster can run it again.
+pub(super) fn give_elsewhere(
+    work: &Work,
+    sights: &BTreeMap<String, Sight>,
+    candidates: &[Candidate],
+    plan: &mut Plan,
+    shortage: &mut dyn FnMut(&str, u32) -> Shortage,
+) -> Result<BTreeSet<String>, Undecided> {
+    let mut held = BTreeSet::new();
+    for candidate in candidates {
+        let (Some(part), Some(sight)) =
+            (plan.record.parts.get(&*candidate.name), sights.get(&*candidate.name))
+        else {
+            continue;
+        };
+        let Some((release, refusal)) = stuck(part, sight, candidate, shortage) else { continue };
+        let name = candidate.name.to_string();
+        plan.stuck.insert(name.clone(), refusal);
+        // A rest of numbered work cannot be run alone.
+        if work.indexed && part.succeeded > 0 {
+            continue;
+        }
+        let mut moved = plan.clone();
+        if let Some(part) = moved.record.parts.get_mut(&name) {
+            moved.pending = moved.pending.saturating_add(part.open());
+            part.release(release);
+        }
+        assign(work, candidates, &mut moved, shortage)?;
+        if moved.pending > plan.pending {
+            continue;
+        }
+        match sight {
+            Sight::Job(job) if !job.over => _ = held.insert(name),
+            _ => *plan = moved,
+        }
+    }
+    Ok(held)
+}
+
+/// Why not a single pod of a part can run in its cluster, if that is so.
+fn stuck(
+    part: &Part,
+    sight: &Sight,
+    candidate: &Candidate,
+    shortage: &mut dyn FnMut(&str, u32) -> Shortage,
+) -> Option<(Release, Refusal)> {
+    let waits = match sight {
+        Sight::Silent { .. } => false,
+        Sight::Nothing => true,
+        Sight::Job(job) => job.attempt == part.attempt && !ended(job),
+    };
+    if !waits || part.open() == 0 {
+        return None;
+    }
+    if let (Sight::Nothing, Some(closed)) = (sight, &candidate.closed) {
+        return Some((Release::Refused, closed.clone()));
+    }
+    let none = candidate.settled == 0 && candidate.room.fits == 0;
+    none.then(|| {
+        let message = format!("no pod of its part finds a node: {}", shortage(&candidate.name, 0));
+        (Release::NoRoom, Refusal { reason: "NoRoom", message })
+    })
+}
+
+fn ended(job: &JobSeen) -> bool {
+    job.complete || job.failure.is_some()
+}
