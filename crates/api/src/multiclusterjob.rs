@@ -159,7 +159,8 @@ pub struct MultiClusterJobStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Placed, Complete, Failed, ToCloud, Unreachable.
+    /// What was found out: Ready, Placed, Complete, Failed, ToCloud, Unreachable,
+    /// DependenciesReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

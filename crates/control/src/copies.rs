@@ -140,6 +140,18 @@ impl Memory {
         copy::take_away::<K>(term, member, key, seen.sight()).await
     }
 
+    /// A member cannot be given what is to be applied; it is not tried again for a while.
+    pub(crate) fn refuse(
+        &self,
+        member: &Member,
+        key: &Key,
+        desired: &Desired,
+        reason: &'static str,
+        message: String,
+    ) -> Outcome {
+        self.refused((member.name.clone(), key.clone()), desired, reason, message)
+    }
+
     fn refused(
         &self,
         place: (String, Key),

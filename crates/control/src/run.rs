@@ -18,7 +18,7 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     let sources = Sources::default();
     let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &term);
     let services = Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &term);
-    let jobs = Jobs::new(&hub, &fleet, &clock, seed.child("jobs"), &term);
+    let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &term);
     let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
     let (wake_placement, wake_services) = (placement.wake(), services.wake());
     let (followers, room) = (services.wake(), placement.wake());
@@ -29,9 +29,10 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         owning_jobs.room(owner);
     }));
     let mut tasks = JoinSet::new();
-    let needs = placement.wake();
+    let (needs, needs_of_jobs) = (placement.wake(), jobs.wake());
     sources.follow(&hub.client, seed.child("dependencies"), &mut tasks, move |namespace, reference| {
         needs.needs(namespace, reference);
+        needs_of_jobs.needs(namespace, reference);
     });
     tasks.spawn(tell_of_room(fleet.ledger.clone(), move |owner| {
         room.room(owner);

@@ -2,7 +2,7 @@
 
 use super::stage::{asking, contend, events, pass, start};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJobStatus};
@@ -65,6 +65,26 @@ async fn fail(fleet: &Fleet, member: usize, name: &str) {
         json!({"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"});
     let patch = Patch::Merge(json!({"status": {"conditions": [failed]}}));
     in_member(fleet, member).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+fn config(name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE},
+        "data": {"key": value},
+    })
+}
+
+/// A job whose pods take their environment from a ConfigMap.
+fn needing(name: &str, config: &str, more: Value) -> Value {
+    let mut object = job(name, 4, 1, more);
+    object["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        json!([{"configMapRef": {"name": config}}]);
+    object
+}
+
+async fn carried(fleet: &Fleet, member: usize, name: &str) -> Option<String> {
+    let api: Api<ConfigMap> = Api::namespaced(fleet.members[member].client("user"), NAMESPACE);
+    api.get_opt(name).await.unwrap()?.data?.get("key").cloned()
 }
 
 /// A Job of somebody else.
@@ -328,7 +348,14 @@ async fn work_whose_pods_find_no_node_goes_to_another_cluster() {
     assert_eq!(free.locations_summary.as_deref(), Some("c2=2,c3=4"), "{free:?}");
     assert_eq!((free.succeeded, condition(&free, "Complete").0.as_str()), (6, "True"));
     assert_eq!((free.placements[0].released, free.retries), (Some(JobRelease::NoRoom), 0));
-    assert!(free.placements[0].message.as_deref().unwrap().contains("1 of 1 nodes: cordoned; what was open was given"), "{free:?}");
+    assert!(
+        free.placements[0]
+            .message
+            .as_deref()
+            .unwrap()
+            .contains("1 of 1 nodes: cordoned; what was open was given"),
+        "{free:?}"
+    );
     assert_eq!(there(&fleet, 0, "free").await, None, "what is superseded is taken away");
     cordon(&fleet, 0, false).await;
     watch(&fleet, 30, &mut seen).await;
@@ -370,6 +397,43 @@ async fn what_one_cluster_refuses_runs_in_another_where_the_policy_allows() {
     in_member(&fleet, 0).delete("bound", &DeleteParams::background()).await.unwrap();
     pass(60).await;
     assert_eq!(condition(&status(&fleet, "bound").await, "Complete").0, "True", "it is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_job_refers_to_follows_it_stays_current_and_goes_with_it() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&fleet.members[0].client("user"), &config("theirs", "another")).await;
+    apply(&user, &config("theirs", "ours")).await;
+    apply(&user, &needing("sum", "settings", json!({"locations": ["c2"]}))).await;
+    apply(&user, &needing("late", "absent", json!({"locations": ["c3"]}))).await;
+    apply(&user, &needing("free", "theirs", json!({"locations": ["c2"], "enableSubstitution": true}))).await;
+    pass(5).await;
+    let there = |member: usize, name: &'static str| carried(&fleet, member, name);
+    assert_eq!(there(0, "settings").await.as_deref(), Some("one"));
+    assert_eq!(there(1, "settings").await, None, "only where it is needed");
+    assert_eq!(condition(&status(&fleet, "sum").await, "DependenciesReady").0, "True");
+    let late = condition(&status(&fleet, "late").await, "DependenciesReady");
+    assert_eq!((late.0.as_str(), late.1.as_str()), ("False", "Missing"));
+    assert!(late.2.contains("lacks ConfigMap absent"), "{}", late.2);
+    let free = status(&fleet, "free").await;
+    assert_eq!(free.locations, ["c3"], "where its ConfigMap can be: {free:?}");
+    assert_eq!(free.placements[0].reason.as_deref(), Some("NameTaken"));
+    assert_eq!(
+        (there(0, "theirs").await.as_deref(), there(1, "theirs").await.as_deref()),
+        (Some("another"), Some("ours"))
+    );
+    apply(&user, &config("settings", "two")).await;
+    apply(&user, &config("absent", "three")).await;
+    pass(2).await;
+    assert_eq!(there(0, "settings").await.as_deref(), Some("two"), "it is kept current");
+    assert_eq!(there(1, "absent").await.as_deref(), Some("three"), "it comes when it is made");
+    assert_eq!(condition(&status(&fleet, "late").await, "DependenciesReady").0, "True");
+    jobs(&fleet).delete("sum", &DeleteParams::default()).await.unwrap();
+    pass(20).await;
+    assert!(jobs(&fleet).get_opt("sum").await.unwrap().is_none());
+    assert_eq!(there(0, "settings").await, None, "it goes with the last that needs it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,12 +16,14 @@
 
 mod carriage;
 mod carry;
+mod finding;
 mod leftovers;
 mod references;
 mod sources;
 
 pub use carriage::{Carriage, Namespaced};
 pub use carry::{Carried, CarriedFacts, carry, needs, release, release_seen};
+pub use finding::finding;
 pub(crate) use leftovers::Leftovers;
 pub use references::{DependencyKind, Reference, References, references};
 pub use sources::Sources;

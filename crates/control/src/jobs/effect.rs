@@ -5,6 +5,7 @@ use super::observe::Seen;
 use super::{Controller, Declared};
 use crate::copies::{Desired, Outcome, SEEN_WITHIN, outranked};
 use crate::copy::{self, Marks};
+use crate::dependencies::{Carried, References, carry, release, release_seen};
 use crate::fleet::{JobFacts, Member};
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::batch::v1::Job;
@@ -40,7 +41,36 @@ impl Controller {
                 Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
             }
         }
+        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
+            let Some(member) = &seen.member else { continue };
+            let makes = matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
+            let kept = if seen.job.is_some() || makes { &job.references } else { &References::new() };
+            if self.release(key, job, member, kept).await? {
+                next = Next::After(SEEN_WITHIN);
+            }
+        }
         Ok(next)
+    }
+
+    /// Brings what the template refers to into a member, and keeps it current.
+    async fn carry(&self, key: &Key, job: &Declared, member: &Member) -> Result<Carried, CallError> {
+        let (uid, references) = (job.uid(), &job.references);
+        carry(&self.term, &self.hub, &self.sources, member, &key.namespace, uid, references).await
+    }
+
+    /// Lets go of the ConfigMaps and Secrets that the job needed in a member, but for some; answers whether any may be
+    /// left. Where none are expected, what is known to be there is let go all the same.
+    pub(super) async fn release(
+        &self,
+        key: &Key,
+        job: &Declared,
+        member: &Member,
+        kept: &References,
+    ) -> Result<bool, CallError> {
+        match job.has_dependencies() {
+            true => release(&self.term, member, &key.namespace, job.uid(), kept).await,
+            false => release_seen(&self.term, member, &key.namespace, job.uid(), kept).await,
+        }
     }
 
     async fn give(
@@ -61,9 +91,20 @@ impl Controller {
                 let (completions, parallelism) = (*completions, *parallelism);
                 let numbers = Numbers { attempt, finished_before, completions, parallelism };
                 let desired = self.desired(key, job, numbers);
+                let carried = self.carry(key, job, member).await?;
+                if let Some((reason, problem)) = carried.problems.into_iter().next() {
+                    return Ok(self.memory.refuse(member, key, &desired, reason, problem));
+                }
+                if carried.outdated {
+                    return Ok(Outcome::NotSeenYet);
+                }
                 self.memory.apply::<Job>(&self.term, member, key, None, &desired).await
             }
             (Order::Run { parallelism }, Some(there)) => {
+                // A Job that runs goes on with what it has; a problem with that is told where it is made.
+                if self.carry(key, job, member).await?.outdated {
+                    return Ok(Outcome::NotSeenYet);
+                }
                 self.run(key, job, *parallelism, member, there).await
             }
             (Order::Hold, Some(there)) => self.hold(key, member, there).await,

@@ -14,10 +14,12 @@ mod status;
 
 use crate::capacity::{Claim, Owner};
 use crate::copies::Memory;
+use crate::dependencies::{Reference, References, Sources, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterJob;
+use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
 use portolan_core::capacity::{PodShape, Shape};
@@ -45,6 +47,7 @@ struct Controller {
     hub: Hub,
     fleet: Fleet,
     jobs: Index<Declared>,
+    sources: Sources,
     memory: Memory,
     clock: Clock,
     term: Term,
@@ -56,6 +59,7 @@ struct Controller {
 struct Declared {
     object: MultiClusterJob,
     shape: Result<Shape, String>,
+    references: References,
 }
 
 impl Declared {
@@ -66,11 +70,19 @@ impl Declared {
             }
             Err(error) => Err(error.to_string()),
         };
-        Self { object, shape }
+        let references = references(&object.spec.template.0);
+        Self { object, shape, references }
     }
 
     fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether ConfigMaps or Secrets were carried for it, or are to be: as long as its condition says so, some may be left.
+    fn has_dependencies(&self) -> bool {
+        let conditions = self.object.status.as_ref().map(|status| status.conditions.as_slice());
+        let told = conditions::find(conditions.unwrap_or_default(), ConditionType::DependenciesReady);
+        !self.references.is_empty() || told.is_some()
     }
 
     /// The room that the job holds, as its status says: for the pods that may run at the same time.
@@ -121,12 +133,20 @@ impl Declared {
 
 impl Jobs {
     /// Jobs for the hub on this fleet.
-    pub(crate) fn new(hub: &Hub, fleet: &Fleet, clock: &Clock, seed: Seed, term: &Term) -> Self {
+    pub(crate) fn new(
+        hub: &Hub,
+        fleet: &Fleet,
+        sources: &Sources,
+        clock: &Clock,
+        seed: Seed,
+        term: &Term,
+    ) -> Self {
         fleet.ledger.expect(KIND);
         let controller = Controller {
             hub: hub.clone(),
             fleet: fleet.clone(),
             jobs: Index::default(),
+            sources: sources.clone(),
             memory: Memory::default(),
             clock: clock.clone(),
             term: term.clone(),
@@ -180,6 +200,15 @@ impl Wake {
         }
     }
 
+    /// Looks again at the jobs of a namespace that refer to a ConfigMap or Secret.
+    pub(crate) fn needs(&self, namespace: &str, reference: &Reference) {
+        self.jobs.for_each(|key, job| {
+            if key.namespace == namespace && job.references.contains_key(reference) {
+                self.queue.add_after(key.clone(), ROOM_SETTLES);
+            }
+        });
+    }
+
     /// Something has changed in a member.
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
@@ -194,11 +223,8 @@ impl Wake {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Workload(_)
-            | Touched::Service(_)
-            | Touched::Dependency(..)
-            | Touched::Numbers
-            | Touched::Traffic(_) => {}
+            Touched::Dependency(namespace, reference) => self.needs(namespace, reference),
+            Touched::Workload(_) | Touched::Service(_) | Touched::Numbers | Touched::Traffic(_) => {}
         }
     }
 }

@@ -6,12 +6,13 @@ use super::record::{record, work};
 use super::status::{Situation, status, undecided};
 use super::{Controller, Declared};
 use crate::copies::{Failure, REFUSAL_HOLDS};
+use crate::dependencies::{finding, needs};
 use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
 use jiff::SignedDuration;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
-use portolan_api::conditions::{self, ConditionType};
+use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJobStatus};
 use portolan_api::placement::Reservation;
 use portolan_core::capacity::PODS;
@@ -84,6 +85,7 @@ impl Controller {
             total,
             failures: self.failures(&key, &job, &plan, &seen),
             requests: self.requests(&job),
+            dependencies: self.dependencies(&key, &job, &seen),
         };
         let mut new = status(&situation, &self.clock.time());
         new.reservation = self.reservation(&job.object, &new);
@@ -222,6 +224,19 @@ impl Controller {
         };
         let orders = plan.orders.iter();
         orders.filter_map(|(cluster, order)| Some((cluster.clone(), failure(cluster, order)?))).collect()
+    }
+
+    /// Whether what the template refers to follows the job; nothing once it refers to nothing and nothing is left.
+    fn dependencies(&self, key: &Key, job: &Declared, seen: &BTreeMap<String, Seen>) -> Option<Finding> {
+        let left = |(cluster, seen): (&String, &Seen)| match seen.member.as_ref().filter(|_| seen.answers) {
+            Some(member) => needs(member, &key.namespace, job.uid()),
+            None => job.is_in(cluster),
+        };
+        if job.references.is_empty() && !(job.has_dependencies() && seen.iter().any(left)) {
+            return None;
+        }
+        let missing = self.sources.synced().then(|| self.sources.missing(&key.namespace, &job.references));
+        Some(finding(&key.namespace, &job.references, missing.as_ref()))
     }
 
     fn requests(&self, job: &Declared) -> portolan_api::placement::Resources {

@@ -2,6 +2,7 @@
 
 use super::{Controller, Declared};
 use crate::declared;
+use crate::dependencies::References;
 use k8s_openapi::api::batch::v1::Job;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_runtime::{CallError, Key, Next};
@@ -36,7 +37,11 @@ impl Controller {
                     left += 1;
                     self.memory.delete::<Job>(&self.term, &member, key, &there.mark).await?;
                 }
-                (Some(_), None) => {}
+                (Some(member), None) => {
+                    if self.release(key, job, &member, &References::new()).await? {
+                        left += 1;
+                    }
+                }
                 (None, there) => away.extend((holds || there.is_some()).then_some(name.name)),
             }
         }

@@ -23,6 +23,8 @@ pub(super) struct Situation<'a> {
     /// By cluster: reason and message of a refusal.
     pub(super) failures: BTreeMap<String, (&'static str, String)>,
     pub(super) requests: Resources,
+    /// Whether what the template refers to follows the job, if it refers to anything.
+    pub(super) dependencies: Option<Finding>,
 }
 
 /// The new status. Numbers of a silent cluster stay as last reported; finished completions never go down.
@@ -75,6 +77,10 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobSt
     };
     for finding in findings(situation, &placements, succeeded) {
         conditions::set(&mut status.conditions, finding, generation, now.0);
+    }
+    match &situation.dependencies {
+        Some(finding) => _ = conditions::set(&mut status.conditions, finding.clone(), generation, now.0),
+        None => _ = conditions::remove(&mut status.conditions, ConditionType::DependenciesReady),
     }
     status.placements = placements;
     status

@@ -65,7 +65,7 @@ impl Preview {
         let (sources, term) = (Sources::default(), Term::alone("preview"));
         let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &term);
         // Jobs hold room too.
-        let jobs = Jobs::new(&hub, &fleet, &clock, seed.child("jobs"), &Term::alone("preview"));
+        let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &Term::alone("preview"));
         let mut tasks = JoinSet::new();
         tasks.spawn(jobs.watch());
         tasks.spawn(look(hub, fleet, connect, clock, seed.child("fleet")));

@@ -4,7 +4,7 @@ use super::Workload;
 use super::observe::Seen;
 use super::reconcile::{Failure, Notes};
 use super::replace::is_replaced;
-use crate::dependencies::{References, needs};
+use crate::dependencies::{finding, needs};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::multiclusterdeployment::TO_CLOUD;
@@ -114,7 +114,8 @@ pub(super) fn status(
     if workload.references.is_empty() && !left {
         conditions::remove(&mut status.conditions, ConditionType::DependenciesReady);
     } else {
-        let finding = dependencies(workload, notes.missing.as_ref());
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        let finding = finding(namespace, &workload.references, notes.missing.as_ref());
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
     status.placements = placements;
@@ -197,39 +198,6 @@ fn noted(placement: &mut PlacementStatus, notes: &Notes) {
             "{kept} replicas are kept there until {} more are ready elsewhere",
             kept - placement.replicas
         ));
-    }
-}
-
-/// Whether all that the template refers to is there to follow it.
-fn dependencies(workload: &Workload, missing: Option<&References>) -> Finding {
-    let found = |status: ConditionStatus, reason, message| {
-        Finding::new(ConditionType::DependenciesReady, status, reason, message)
-    };
-    let Some(missing) = missing else {
-        let message = "the ConfigMaps and Secrets of the hub are not listed yet".to_owned();
-        return found(ConditionStatus::Unknown, "NotListedYet", message);
-    };
-    let list = |optional: bool| {
-        let names = missing.iter().filter(|(_, each)| **each == optional).map(|(each, _)| each.to_string());
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let namespace = workload.object.metadata.namespace.as_deref().unwrap_or_default();
-    match (list(false).as_str(), list(true).as_str()) {
-        ("", "") => {
-            let message = format!("{} ConfigMaps and Secrets follow the workload", workload.references.len());
-            found(ConditionStatus::True, "Carried", message)
-        }
-        ("", optional) => {
-            let message = format!(
-                "what is needed follows; namespace {namespace} of the hub lacks, optional: {optional}"
-            );
-            found(ConditionStatus::True, "Carried", message)
-        }
-        (needed, _) => {
-            let message =
-                format!("namespace {namespace} of the hub lacks {needed}: pods wait until it is made there");
-            found(ConditionStatus::False, "Missing", message)
-        }
     }
 }
 

@@ -1,0 +1,37 @@
+//! What a status tells of dependencies.
+
+use super::References;
+use portolan_api::conditions::{ConditionStatus, ConditionType, Finding};
+
+/// Whether all that a template refers to is there to follow it. Nothing missing is known before the hub has been listed.
+#[must_use]
+pub fn finding(namespace: &str, references: &References, missing: Option<&References>) -> Finding {
+    let found = |status: ConditionStatus, reason, message| {
+        Finding::new(ConditionType::DependenciesReady, status, reason, message)
+    };
+    let Some(missing) = missing else {
+        let message = "the ConfigMaps and Secrets of the hub are not listed yet".to_owned();
+        return found(ConditionStatus::Unknown, "NotListedYet", message);
+    };
+    let list = |optional: bool| {
+        let names = missing.iter().filter(|(_, each)| **each == optional).map(|(each, _)| each.to_string());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    match (list(false).as_str(), list(true).as_str()) {
+        ("", "") => {
+            let message = format!("{} ConfigMaps and Secrets follow the workload", references.len());
+            found(ConditionStatus::True, "Carried", message)
+        }
+        ("", optional) => {
+            let message = format!(
+                "what is needed follows; namespace {namespace} of the hub lacks, optional: {optional}"
+            );
+            found(ConditionStatus::True, "Carried", message)
+        }
+        (needed, _) => {
+            let message =
+                format!("namespace {namespace} of the hub lacks {needed}: pods wait until it is made there");
+            found(ConditionStatus::False, "Missing", message)
+        }
+    }
+}
