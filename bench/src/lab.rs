@@ -91,6 +91,7 @@ pub(crate) fn table(_: usize) -> Result<Report> {
             for (policy, mut spec, paper) in policies {
                 spec["enableBursting"] = json!(true);
                 spec["burstingPolicy"] = json!("nearest-first");
+                tell_traffic(&members).await;
                 let before = running(&members).await?;
                 let name = format!("{policy}-{replicas}");
                 let started = create(&hub, &name, replicas, on_simulated(spec, "500m", "512Mi")).await?;
@@ -138,6 +139,25 @@ async fn make_known(hub: &Cluster, member: &Cluster, client: &Client) -> Result<
     hub.kubectl(&["-n", "portolan", "create", "secret", "generic", member.name(), &from]).await?;
     portolan_tests::simulation::apply(client, &foreign_cluster(member.name())).await;
     Ok(())
+}
+
+/// What somebody who measures in each member would write: users near the second one send the most.
+async fn tell_traffic(members: &[Client]) {
+    for (number, member) in members.iter().enumerate() {
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {
+                "name": "bench", "namespace": NAMESPACE,
+                "labels": {"portolan.dev/traffic": "told"},
+                "annotations": {
+                    "portolan.dev/requests-per-second": if number == 1 { "50" } else { "5" },
+                    "portolan.dev/traffic-measured-at": Timestamp::now().to_string(),
+                },
+            },
+            "spec": {"selector": {"app": "bench"}, "ports": [{"port": 80}]},
+        });
+        portolan_tests::simulation::apply(member, &service).await;
+    }
 }
 
 /// Adds a template for pods on simulated nodes.

@@ -62,7 +62,11 @@ const ROOM_SETTLES: Duration = Duration::from_millis(100);
 /// The kind whose claims placement tells the ledger.
 const KIND: &str = "MultiClusterDeployment";
 
-const WORKERS: usize = 16;
+/// Most of a look is waiting for API servers, the longer the busier they are.
+const WORKERS: usize = 48;
+
+/// A copy on its way to readiness changes several times; one look after this long serves the changes of a moment.
+const COPY_SETTLES: Duration = Duration::from_millis(200);
 
 /// Placement, ready to be run: the workloads of the hub and what decides about them.
 pub(crate) struct Placement {
@@ -253,7 +257,7 @@ impl Wake {
 
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
-            Touched::Workload(key) => self.queue.add(key.clone()),
+            Touched::Workload(key) => self.queue.add_after(key.clone(), COPY_SETTLES),
             Touched::Room => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
