@@ -69,6 +69,18 @@ fn a_dry_run_prints_what_would_be_made_and_makes_nothing() {
         assert!(yaml.contains(word), "{word}: {yaml}");
     }
     assert!(!yaml.contains("cluster-admin") && !yaml.contains("\"*\""));
+    assert!(!yaml.contains("services/proxy"), "only who asks for it: {yaml}");
+    let by_traffic = ["--traffic-from-prometheus", "monitoring/prometheus:9090", "--traffic-query", "sum(r)"];
+    let peer = ["peer", "--remote-context", "c2", "--dry-run"];
+    let yaml = world.succeeds(&[&peer[..], &by_traffic[..]].concat());
+    for word in ["services/proxy", "prometheus:9090", "query: sum(r)", "namespace: monitoring"] {
+        assert!(yaml.contains(word), "{word}: {yaml}");
+    }
+    let odd = world.portolan(
+        &[&peer[..], &["--traffic-from-prometheus", "prometheus", "--traffic-query", "r"]].concat(),
+    );
+    assert_eq!(odd.status.code(), Some(2));
+    assert!(text(&odd.stderr).contains("NAMESPACE/SERVICE:PORT"), "{}", text(&odd.stderr));
     let none = world.portolan(&["get", "clusters"]);
     assert_eq!(none.status.code(), Some(1), "not even the definitions are there");
     assert!(text(&none.stderr).contains("portolan peer"), "{}", text(&none.stderr));

@@ -5,6 +5,7 @@ use super::proof::{TIMEOUT, eventually, shown};
 use super::{can_run, kubectl_apply};
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
+use portolan_api::foreigncluster::PrometheusQuery;
 use portolan_control::fleet::Credentials;
 use portolan_control::peering::{
     Address, Names, Peer, RIGHTS, Right, Scope, Sides, identity, join, leave_hub, leave_member,
@@ -16,6 +17,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+
+/// Where the member's Prometheus is.
+const MONITORING: &str = "monitoring";
 
 /// What the audit log says of one request: where, verb, group, resource with subresource.
 type Request = (Scope, String, String, String);
@@ -37,8 +41,15 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         name: "c2".to_owned(),
         namespaces: vec![NAMESPACE.to_owned()],
         token_lifetime: 600,
+        prometheus: Some(PrometheusQuery {
+            namespace: MONITORING.to_owned(),
+            service: "prometheus".to_owned(),
+            port: 9090,
+            query: "sum by (namespace, workload) (rate(requests_total[1m]))".to_owned(),
+        }),
         ..Peer::default()
     };
+    tells_traffic(member).await?;
     // Time is set so that the token is due for renewal at once: half of its ten minutes is over.
     let joined_at = Timestamp::now() - jiff::SignedDuration::from_secs(900);
     join(&sides, &peer, joined_at, &|_| ()).await?;
@@ -59,6 +70,11 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     )
     .await?;
     everything_that_is_done_with_a_deployment(hub, member).await?;
+    // Nobody but Prometheus tells the traffic of this one, through the proxy of its Service.
+    let by_traffic = json!({"placementPolicy": "traffic-aware", "numberOfLocations": 1});
+    kubectl_apply(hub, &[workload("busy", 1, by_traffic)]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/busy", TIMEOUT]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/busy", TIMEOUT]).await?;
     hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", TIMEOUT]).await?;
     hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/sum", "mcs/web", TIMEOUT]).await?;
 
@@ -100,6 +116,37 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         .await?;
     ensure!(!left.contains("hub-"), "{left}");
     Ok(())
+}
+
+/// A pod that answers as Prometheus does, whatever it is asked.
+async fn tells_traffic(member: &Cluster) -> Result<()> {
+    let metric = json!({"namespace": NAMESPACE, "workload": "busy"});
+    let result = json!([{"metric": metric, "value": [1, "12.5"]}]);
+    let answer = json!({"status": "success", "data": {"resultType": "vector", "result": result}});
+    let serve = format!(
+        "mkdir -p /www/api/v1 && echo '{answer}' > /www/api/v1/query && exec httpd -f -p 9090 -h /www"
+    );
+    let metadata = json!({"name": "prometheus", "namespace": MONITORING, "labels": {"app": "prometheus"}});
+    let container = json!({
+        "name": "main", "image": "portolan.test/busybox:1", "command": ["sh", "-c", serve],
+        "readinessProbe": {"httpGet": {"path": "/api/v1/query", "port": 9090}, "periodSeconds": 1},
+    });
+    let spec = json!({"terminationGracePeriodSeconds": 0, "containers": [container]});
+    let ports = json!([{"port": 9090}]);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MONITORING}});
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {"selector": {"app": "prometheus"}, "ports": ports},
+    });
+    kubectl_apply(member, &[namespace, service]).await?;
+    eventually("the namespace has its account", async || {
+        member.kubectl(&["-n", MONITORING, "get", "serviceaccount/default"]).await.map(Seen::Ready)
+    })
+    .await?;
+    kubectl_apply(member, &[json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})])
+        .await?;
+    let ready = ["-n", MONITORING, "wait", "--for=condition=Ready", "pod/prometheus", TIMEOUT];
+    member.kubectl(&ready).await.map(|_| ())
 }
 
 /// Other programs read of the member in its ClusterProfile.
@@ -203,6 +250,7 @@ fn requests(log: &str, account: &str) -> Result<(BTreeSet<Request>, BTreeSet<Str
         let scope = match object["namespace"].as_str() {
             None => Scope::Cluster,
             Some("portolan") => Scope::OwnAccount,
+            Some(MONITORING) => Scope::Traffic,
             Some(_) => Scope::OpenNamespaces,
         };
         let scope = if resource == "namespaces" { Scope::Cluster } else { scope };

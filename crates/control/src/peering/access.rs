@@ -1,8 +1,8 @@
 //! Whether the user may do what peering takes, asked before anything is made.
 
-use super::PeerError;
 use super::objects::NAMESPACE;
 use super::role::{RIGHTS, Scope};
+use super::{Peer, PeerError};
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -48,11 +48,9 @@ fn kept(group: &str, resource: &str, namespace: Option<&str>) -> impl Iterator<I
 }
 
 /// What making a member takes there.
-pub(super) async fn of_member(
-    member: &Client,
-    namespaces: &[String],
-    everywhere: bool,
-) -> Result<Vec<Need>, PeerError> {
+pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>, PeerError> {
+    let namespaces = &peer.namespaces;
+    let traffic = peer.prometheus.as_ref().map(|prometheus| prometheus.namespace.as_str());
     let own = Some(NAMESPACE);
     let mut needs: Vec<Need> = kept("", "namespaces", None)
         .chain(kept("", "serviceaccounts", own))
@@ -65,14 +63,18 @@ pub(super) async fn of_member(
     for namespace in namespaces {
         needs.extend(kept(RBAC, "rolebindings", Some(namespace)));
     }
+    if let Some(namespace) = traffic {
+        needs.extend(kept(RBAC, "roles", Some(namespace)).chain(kept(RBAC, "rolebindings", Some(namespace))));
+    }
     // Nobody may give away rights that they do not have, unless they may escalate.
     if !missing(member, &[Need::new("escalate", RBAC, "clusterroles", None)]).await?.is_empty() {
         for right in RIGHTS {
             let places: Vec<Option<&str>> = match right.scope {
                 Scope::Cluster => vec![None],
-                Scope::OpenNamespaces if everywhere => vec![None],
+                Scope::OpenNamespaces if peer.everywhere => vec![None],
                 Scope::OpenNamespaces => namespaces.iter().map(|name| Some(name.as_str())).collect(),
                 Scope::OwnAccount => vec![own],
+                Scope::Traffic => traffic.map(Some).into_iter().collect(),
             };
             for (place, verb) in
                 places.iter().flat_map(|place| right.verbs.iter().map(move |verb| (place, verb)))

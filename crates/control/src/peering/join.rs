@@ -13,7 +13,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
-use portolan_api::foreigncluster::StaticLatency;
+use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
 use portolan_runtime::call;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub struct Peer {
     pub namespaces: Vec<String>,
     /// Whether the hub may place in every namespace that has the label.
     pub everywhere: bool,
+    /// The Prometheus of the member that is asked for traffic.
+    pub prometheus: Option<PrometheusQuery>,
     /// For how many seconds a token is asked for.
     pub token_lifetime: i64,
 }
@@ -92,10 +94,10 @@ pub async fn join(
         (None, None)
     } else {
         let names = Names::of(&hub_id);
-        let needs = of_member(&sides.member, &peer.namespaces, peer.everywhere).await?;
+        let needs = of_member(&sides.member, peer).await?;
         refuse_missing(&sides.member, &needs, &peer.name).await?;
         tell("making the hub's account and its roles in the member");
-        for object in in_member(&names, &peer.namespaces, peer.everywhere) {
+        for object in in_member(&names, peer) {
             match object["kind"].as_str() {
                 Some("Namespace") => make(&sides.member, &object, &hub_id, &peer.name).await?,
                 _ => apply_anew(&sides.member, &object, &peer.name).await?,

@@ -76,9 +76,11 @@ pub(super) async fn opened(member: &Client, names: &Names) -> Result<Opened, Pee
     let (mut to_us, mut to_others) = (BTreeSet::from([NAMESPACE.to_owned()]), BTreeSet::new());
     for binding in list.items {
         let labels = binding.metadata.labels.unwrap_or_default();
-        let ours = labels.get(HUB_LABEL).is_some_and(|hub| hub == names.hub());
-        let namespaces = if ours { &mut to_us } else { &mut to_others };
-        namespaces.extend(binding.metadata.namespace);
+        if labels.get(HUB_LABEL).is_some_and(|hub| hub != names.hub()) {
+            to_others.extend(binding.metadata.namespace);
+        } else if binding.metadata.name.as_ref() == Some(&names.placement) {
+            to_us.extend(binding.metadata.namespace);
+        }
     }
     Ok(Opened { to_us, to_others })
 }

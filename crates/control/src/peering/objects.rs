@@ -5,6 +5,7 @@ use super::{Peer, TokenFacts};
 use crate::names::{HUB_LABEL, OPT_IN, OPT_IN_LABEL};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use portolan_api::foreigncluster::PrometheusQuery;
 use serde_json::{Value, json};
 
 /// Portolan's own namespace, in hubs and in members.
@@ -28,6 +29,8 @@ pub struct Names {
     pub sight: String,
     /// The ClusterRole for open namespaces, and its binding in each of them.
     pub placement: String,
+    /// The Role on the member's Prometheus, and its binding.
+    pub traffic: String,
 }
 
 impl Names {
@@ -40,6 +43,7 @@ impl Names {
             account: format!("hub-{short}"),
             sight: format!("portolan-hub-{short}"),
             placement: format!("portolan-hub-{short}-placement"),
+            traffic: format!("portolan-hub-{short}-traffic"),
         }
     }
 
@@ -56,12 +60,12 @@ impl Names {
 
 /// What is made in the member, in this order. Objects that bind a namespace come with the namespace itself, opened.
 #[must_use]
-pub fn in_member(names: &Names, namespaces: &[String], everywhere: bool) -> Vec<Value> {
+pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
     let labels = json!({ HUB_LABEL: names.hub });
-    let role = |kind: &str, name: &str, scope: Scope| {
+    let role = |kind: &str, name: &str, scope: Scope, named: &str| {
         json!({
             "apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": { "name": name, "labels": labels },
-            "rules": rules(scope, &names.account),
+            "rules": rules(scope, named),
         })
     };
     let binding = |kind: &str, name: &str, to: &str, to_kind: &str| {
@@ -83,16 +87,22 @@ pub fn in_member(names: &Names, namespaces: &[String], everywhere: bool) -> Vec<
             "metadata": { "name": account, "namespace": NAMESPACE, "labels": labels },
             "automountServiceAccountToken": false,
         }),
-        role("ClusterRole", sight, Scope::Cluster),
-        role("ClusterRole", placement, Scope::OpenNamespaces),
-        within(role("Role", account, Scope::OwnAccount), NAMESPACE),
+        role("ClusterRole", sight, Scope::Cluster, ""),
+        role("ClusterRole", placement, Scope::OpenNamespaces, ""),
+        within(role("Role", account, Scope::OwnAccount, account), NAMESPACE),
         binding("ClusterRoleBinding", sight, sight, "ClusterRole"),
         within(binding("RoleBinding", account, account, "Role"), NAMESPACE),
     ];
-    if everywhere {
+    if let Some(PrometheusQuery { namespace, service, port, .. }) = &peer.prometheus {
+        let traffic = &names.traffic;
+        let proxied = format!("{service}:{port}");
+        objects.push(within(role("Role", traffic, Scope::Traffic, &proxied), namespace));
+        objects.push(within(binding("RoleBinding", traffic, traffic, "Role"), namespace));
+    }
+    if peer.everywhere {
         objects.push(binding("ClusterRoleBinding", placement, placement, "ClusterRole"));
     }
-    for namespace in namespaces {
+    for namespace in &peer.namespaces {
         objects.push(open_namespace(namespace));
         objects.push(within(binding("RoleBinding", placement, placement, "ClusterRole"), namespace));
     }
@@ -140,6 +150,9 @@ pub fn foreign_cluster(peer: &Peer, id: &str) -> Value {
     if !peer.latencies.is_empty() {
         spec["latencies"] = json!(peer.latencies);
     }
+    if let Some(prometheus) = &peer.prometheus {
+        spec["traffic"] = json!({ "prometheus": prometheus });
+    }
     json!({
         "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster",
         "metadata": { "name": peer.name, "labels": peer.labels }, "spec": spec,
@@ -162,10 +175,12 @@ mod tests {
                 |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
             objects.iter().filter(placing).map(place).collect()
         };
-        let named = in_member(&names, &["shop".into(), "lab".into()], false);
+        let peer = Peer { namespaces: vec!["shop".into(), "lab".into()], ..Peer::default() };
+        let named = in_member(&names, &peer);
         assert_eq!(binds(&named, "RoleBinding"), ["shop", "lab"]);
         assert!(binds(&named, "ClusterRoleBinding").is_empty());
-        assert_eq!(binds(&in_member(&names, &[], true), "ClusterRoleBinding").len(), 1);
+        let everywhere = in_member(&names, &Peer { everywhere: true, ..Peer::default() });
+        assert_eq!(binds(&everywhere, "ClusterRoleBinding").len(), 1);
         let roles: Vec<_> = named.iter().filter(|object| object.get("rules").is_some()).collect();
         assert!(roles.iter().all(|role| !role["rules"].as_array().unwrap().is_empty()));
     }

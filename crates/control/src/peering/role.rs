@@ -15,6 +15,8 @@ pub enum Scope {
     OpenNamespaces,
     /// In Portolan's own namespace in the member, on the hub's own service account only.
     OwnAccount,
+    /// In the namespace of the member's Prometheus, on its Service only, if traffic is asked of it.
+    Traffic,
 }
 
 /// One row: some verbs on one resource.
@@ -42,7 +44,7 @@ const fn right(
     Right { scope, group, resource, verbs, why }
 }
 
-use Scope::{Cluster, OpenNamespaces, OwnAccount};
+use Scope::{Cluster, OpenNamespaces, OwnAccount, Traffic};
 
 /// An object that is watched.
 const LOOK: &[&str] = &["list", "watch"];
@@ -68,17 +70,19 @@ pub const RIGHTS: &[Right] = &[
     right(OpenNamespaces, "", "configmaps", CARRY, "ConfigMaps that workloads placed there refer to"),
     right(OpenNamespaces, "", "secrets", CARRY, "Secrets that workloads placed there refer to"),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
+    right(Traffic, "", "services/proxy", &["get"], "the traffic of applications, by a query"),
 ];
 
-/// The rows of a scope as rules of RBAC; `account` is the hub's service account.
+/// The rows of a scope as rules of RBAC; `named` is the one object that those of [`Scope::OwnAccount`] and
+/// [`Scope::Traffic`] are about.
 #[must_use]
-pub fn rules(scope: Scope, account: &str) -> Vec<Value> {
+pub fn rules(scope: Scope, named: &str) -> Vec<Value> {
     let rows = RIGHTS.iter().filter(|right| right.scope == scope);
     rows.map(|right| {
         let mut rule =
             json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs });
-        if scope == Scope::OwnAccount {
-            rule["resourceNames"] = json!([account]);
+        if matches!(scope, Scope::OwnAccount | Scope::Traffic) {
+            rule["resourceNames"] = json!([named]);
         }
         rule
     })
@@ -108,6 +112,12 @@ pub fn page() -> String {
             OwnAccount,
             "On the hub's own service account",
             "By a Role in namespace `portolan` that names this one account.",
+        ),
+        (
+            Traffic,
+            "On the Service of a Prometheus",
+            "Only if it was given to `portolan peer --traffic-from-prometheus`: by a Role in its namespace that names this \
+             one Service and port.",
         ),
     ];
     for (scope, title, how) in parts {
@@ -147,8 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn a_token_can_be_had_for_the_own_account_only() {
-        let rules = rules(Scope::OwnAccount, "hub-1");
-        assert!(!rules.is_empty() && rules.iter().all(|rule| rule["resourceNames"] == json!(["hub-1"])));
+    fn a_token_can_be_had_for_the_own_account_only_and_one_service_be_asked() {
+        for (scope, named) in [(Scope::OwnAccount, "hub-1"), (Scope::Traffic, "prometheus:9090")] {
+            let rules = rules(scope, named);
+            assert!(!rules.is_empty() && rules.iter().all(|rule| rule["resourceNames"] == json!([named])));
+        }
     }
 }

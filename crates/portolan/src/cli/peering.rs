@@ -69,6 +69,15 @@ pub(crate) struct PeerArgs {
     #[arg(long = "latency", value_name = "CLUSTER=TIME")]
     pub(crate) latencies: Vec<String>,
 
+    /// The Service of a Prometheus in the member that is asked for the traffic of applications, such as
+    /// monitoring/prometheus:9090. The hub gets the right to that one Service's proxy.
+    #[arg(long, value_name = "NAMESPACE/SERVICE:PORT", requires = "traffic_query")]
+    pub(crate) traffic_from_prometheus: Option<String>,
+
+    /// What it is asked: a query for requests per second, by the labels namespace and workload.
+    #[arg(long, value_name = "QUERY", requires = "traffic_from_prometheus")]
+    pub(crate) traffic_query: Option<String>,
+
     /// How long the member's token is valid; it is renewed at half of that while the controller runs.
     #[arg(long, value_name = "TIME", default_value = "168h")]
     pub(crate) token_lifetime: Duration,

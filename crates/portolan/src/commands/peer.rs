@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::convert::{to_json, to_yaml};
-use portolan_api::foreigncluster::StaticLatency;
+use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
 use portolan_control::peering::{
     Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, identity, in_hub, in_member,
     join,
@@ -121,8 +121,30 @@ fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> 
         latencies: args.latencies.iter().map(latency).collect::<Result<_, Failure>>()?,
         namespaces: args.namespaces.clone(),
         everywhere: args.all_labelled_namespaces,
+        prometheus: prometheus(args)?,
         token_lifetime: i64::try_from(args.token_lifetime.0.as_secs()).unwrap_or(i64::MAX),
     })
+}
+
+/// The Prometheus that is asked for traffic, if one is named.
+fn prometheus(args: &PeerArgs) -> Result<Option<PrometheusQuery>, Failure> {
+    let (Some(text), Some(query)) = (&args.traffic_from_prometheus, &args.traffic_query) else {
+        return Ok(None);
+    };
+    let wrong = || {
+        Failure::input(format!(
+            "--traffic-from-prometheus: {text:?} is not of the form NAMESPACE/SERVICE:PORT"
+        ))
+        .hint("such as monitoring/prometheus:9090")
+    };
+    let (namespace, service) = text.split_once('/').ok_or_else(wrong)?;
+    let (service, port) = service.split_once(':').ok_or_else(wrong)?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    if namespace.is_empty() || service.is_empty() || service.contains('/') || port == 0 {
+        return Err(wrong());
+    }
+    let (namespace, service) = (namespace.to_owned(), service.to_owned());
+    Ok(Some(PrometheusQuery { namespace, service, port: i32::from(port), query: query.clone() }))
 }
 
 /// Prints what would be made, member first.
@@ -135,7 +157,7 @@ async fn dry_run(args: &PeerArgs, sides: &Sides, peer: &Peer) -> Result<(), Fail
     let mut objects = Vec::new();
     if !peer.local {
         let names = Names::of(&hub);
-        objects.extend(in_member(&names, &peer.namespaces, peer.everywhere));
+        objects.extend(in_member(&names, peer));
         let kubeconfig = sides.address.kubeconfig(&peer.name, "made by the member").to_string();
         let now = Timestamp::now();
         let facts =
