@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     conditions::conditions_schema,
+    placement::Reservation,
     schema::{Rule, kind, rule, rules},
 };
 
@@ -229,6 +230,9 @@ pub struct MultiClusterServiceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
     pub clusters: Vec<ServiceClusterStatus>,
+    /// Who decided where the service is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Reservation>,
 }
 
 /// The service in one cluster.

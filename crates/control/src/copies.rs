@@ -1,11 +1,13 @@
 //! What a process remembers of the copies that it made in members.
 
 use crate::copy::{self, Kind, Put};
-use crate::fleet::{Mark, Member};
-use portolan_runtime::{CallError, Key, Term};
+use crate::fleet::{Fleet, JobFacts, Mark, Member, ServiceFacts};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Service;
+use portolan_runtime::{CallError, Index, Key, Next, Term};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -14,6 +16,70 @@ pub(crate) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
 
 /// What we applied comes back through the watch within this time; until then we do not apply it again.
 pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often to look whether a member that holds up a deletion is back; its return is told anyway.
+const AWAITING_RETURN: Duration = Duration::from_secs(30);
+
+/// How often to look whether copies are gone; that they are is told anyway.
+pub(crate) const AWAITING_DELETION: Duration = Duration::from_secs(5);
+
+/// A kind of which members hold copies that have the name of what they belong to.
+pub(crate) trait Copied: Kind {
+    /// What is kept of a copy.
+    type Facts;
+
+    /// The copies in a member.
+    fn of(member: &Member) -> &Index<Self::Facts>;
+
+    /// Whose a copy is.
+    fn mark(facts: &Self::Facts) -> &Mark;
+}
+
+impl Copied for Service {
+    type Facts = ServiceFacts;
+
+    fn of(member: &Member) -> &Index<ServiceFacts> {
+        &member.services
+    }
+
+    fn mark(facts: &ServiceFacts) -> &Mark {
+        &facts.mark
+    }
+}
+
+impl Copied for Job {
+    type Facts = JobFacts;
+
+    fn of(member: &Member) -> &Index<JobFacts> {
+        &member.jobs
+    }
+
+    fn mark(facts: &JobFacts) -> &Mark {
+        &facts.mark
+    }
+}
+
+/// Where copies of what is being deleted still are.
+#[derive(Default)]
+pub(crate) struct Remaining {
+    /// How many members still had one.
+    pub(crate) left: usize,
+    /// The members that may have one and cannot be asked.
+    pub(crate) away: Vec<String>,
+    /// The members that have none.
+    pub(crate) clear: Vec<Arc<Member>>,
+}
+
+impl Remaining {
+    /// When to look again; nothing if no copy is left anywhere.
+    pub(crate) fn next(&self) -> Option<Next> {
+        match (self.left, self.away.is_empty()) {
+            (0, true) => None,
+            (0, false) => Some(Next::After(AWAITING_RETURN)),
+            _ => Some(Next::After(AWAITING_DELETION)),
+        }
+    }
+}
 
 /// An object to be applied in a member, and its digest.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +204,59 @@ impl Memory {
         }
         lock(&self.applied).remove(&(member.name.clone(), key.clone()));
         copy::take_away::<K>(term, member, key, seen.sight()).await
+    }
+
+    /// Deletes all copies of what is being deleted, with this uid; answers what is left of them. A member that is away
+    /// and has one, by what was seen or by the record, holds the deletion up until it returns: no copy is orphaned.
+    pub(crate) async fn withdraw<K: Copied>(
+        &self,
+        term: &Term,
+        fleet: &Fleet,
+        key: &Key,
+        uid: &str,
+        on_record: impl Fn(&str) -> bool,
+    ) -> Result<Remaining, CallError> {
+        let mut remaining = Remaining::default();
+        for (name, _) in fleet.clusters.all() {
+            let member = fleet.member(&name.name);
+            let copy = member.as_ref().and_then(|member| K::of(member).get(key));
+            let copy = copy.filter(|copy| K::mark(copy).is_of(uid));
+            let asked = member.filter(|member| member.reach.answers() && K::of(member).synced());
+            match (asked, copy) {
+                (Some(member), Some(copy)) => {
+                    remaining.left += 1;
+                    self.delete::<K>(term, &member, key, K::mark(&copy)).await?;
+                }
+                (Some(member), None) => remaining.clear.push(member),
+                (None, copy) => {
+                    let held = copy.is_some() || on_record(&name.name);
+                    remaining.away.extend(held.then_some(name.name));
+                }
+            }
+        }
+        Ok(remaining)
+    }
+
+    /// Deletes copies of this name that belong to nothing in the hub any more.
+    pub(crate) async fn sweep<K: Copied>(
+        &self,
+        term: &Term,
+        fleet: &Fleet,
+        key: &Key,
+        uid: Option<&str>,
+    ) -> Result<(), CallError> {
+        if uid.is_none() {
+            self.forget(key);
+        }
+        for (name, _) in fleet.clusters.all() {
+            let member = fleet.member(&name.name).filter(|member| member.reach.answers());
+            let Some(member) = member else { continue };
+            let stray = K::of(&member).get(key);
+            if let Some(stray) = stray.filter(|copy| K::mark(copy).workload.as_deref() != uid) {
+                self.delete::<K>(term, &member, key, K::mark(&stray)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// A member cannot be given what is to be applied; it is not tried again for a while.

@@ -2,8 +2,45 @@
 
 use crate::copy::{Kind, set_finalizers};
 use crate::names::FINALIZER;
-use kube::Client;
-use portolan_runtime::{CallError, Term};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use portolan_api::conditions::{ConditionType, Finding};
+use portolan_runtime::{CallError, Change, Index, Key, Queue, Seed, Term, follow};
+
+/// Keeps the objects of a kind known, for ever. Who counts on them is told of a change first, then it is indexed, and
+/// then what changed is looked at.
+pub(crate) fn watch<K, T>(
+    hub: &Client,
+    project: impl Fn(K) -> T + Send + 'static,
+    index: &Index<T>,
+    queue: &Queue<Key>,
+    first: impl Fn(&Change<T>) + Send + 'static,
+    changed: impl Fn(&Key) + Send + 'static,
+    seed: Seed,
+) -> impl Future<Output = ()> + Send + 'static
+where
+    K: Kind + Send + Sync + 'static,
+    T: Send + Sync + 'static,
+{
+    let (index, queue) = (index.clone(), queue.clone());
+    let take = move |change| {
+        first(&change);
+        for key in index.take(change) {
+            changed(&key);
+            queue.add(key);
+        }
+    };
+    follow(Api::<K>::all(hub.clone()), watcher::Config::default(), project, take, seed)
+}
+
+/// What is told of a deletion that members hold up.
+pub(crate) fn awaiting(away: &[String], copy: &str) -> Finding {
+    let message = format!(
+        "deletion waits for {}, which cannot be reached: its {copy} goes when it returns, or with its ForeignCluster",
+        away.join(", ")
+    );
+    Finding::new(ConditionType::Ready, false, "AwaitingMember", message)
+}
 
 /// Whether our finalizer is on the object.
 pub(crate) fn is_kept<K: Kind>(object: &K) -> bool {

@@ -1,6 +1,7 @@
 //! The controllers of Portolan, one folder a capability.
 
 pub mod capacity;
+mod claims;
 mod copies;
 pub mod copy;
 mod declared;

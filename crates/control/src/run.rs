@@ -1,6 +1,7 @@
 //! All controllers of a hub on one fleet.
 
 use crate::capacity::tell_of_room;
+use crate::claims::Claims;
 use crate::dependencies::{Leftovers, Sources};
 use crate::fleet::{Connect, Fleet, Hub, keep};
 use crate::jobs::Jobs;
@@ -16,9 +17,11 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     let hub = Hub::identify(hub, seed).await;
     let fleet = Fleet::default();
     let sources = Sources::default();
-    let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &term);
-    let services = Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &term);
-    let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &term);
+    let claims = Claims::new(&term);
+    let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &claims, &term);
+    let services =
+        Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &claims, &term);
+    let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &claims, &term);
     let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
     let (wake_placement, wake_services) = (placement.wake(), services.wake());
     let (followers, room) = (services.wake(), placement.wake());

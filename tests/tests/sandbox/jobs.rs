@@ -1,14 +1,15 @@
 //! MultiClusterJobs on the sandbox, on virtual time. A pod of a job runs for ten seconds.
 
-use super::stage::{asking, contend, events, pass, start};
+use super::stage::{asking, contend, events, fleet, pass, start};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJobStatus};
-use portolan_api::{MultiClusterDeployment, MultiClusterJob};
-use portolan_tests::simulation::{Contender, Fleet, apply};
-use portolan_tests::{NAMESPACE, job, open_namespace, workload};
+use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
+use portolan_sandbox::FaultPlan;
+use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, STANDBY, apply};
+use portolan_tests::{NAMESPACE, job, open_namespace, service, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -434,6 +435,28 @@ async fn what_a_job_refers_to_follows_it_stays_current_and_goes_with_it() {
     pass(20).await;
     assert!(jobs(&fleet).get_opt("sum").await.unwrap().is_none());
     assert_eq!(there(0, "settings").await, None, "it goes with the last that needs it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_makes_jobs_and_services_its_own_before_it_decides() {
+    let fleet = fleet(FaultPlan::none()).await;
+    drop(contend(&fleet, Contender::named(CONTROLLER)));
+    pass(5).await;
+    drop(contend(&fleet, Contender::named(STANDBY)));
+    let user = fleet.hub.client("user");
+    apply(&user, &job("sum", 1, 1, json!({"locations": ["c2"]}))).await;
+    apply(&user, &service("web", json!({"app": "web"}))).await;
+    pass(30).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, done.reservation.map(|by| by.epoch)), (1, Some(1)));
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(60).await;
+    // Nothing has happened to them that would have to be decided.
+    let claimed = status(&fleet, "sum").await.reservation.unwrap();
+    assert_eq!((claimed.epoch, claimed.holder.as_str()), (2, STANDBY));
+    let services: Api<MultiClusterService> = Api::namespaced(user, NAMESPACE);
+    let claimed = services.get("web").await.unwrap().status.unwrap().reservation.unwrap();
+    assert_eq!((claimed.epoch, claimed.holder.as_str()), (2, STANDBY));
 }
 
 #[tokio::test(start_paused = true)]

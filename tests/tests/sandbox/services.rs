@@ -183,3 +183,32 @@ async fn it_goes_with_the_workload_and_comes_back_with_it() {
     pass(20).await;
     assert_eq!(status(&fleet, "web").await.locations_summary.as_deref(), Some("c3=1"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_cannot_be_changed_is_told_with_what_helps_and_the_service_made_anew_when_it_is_deleted()
+ {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    apply(&user, &service("web", json!({"app": "web"}))).await;
+    pass(10).await;
+    let address = copy(&fleet, 0, "web").await.unwrap().spec.unwrap().cluster_ip.unwrap();
+    for (wanted, has, asked) in
+        [(json!("None"), address.as_str(), "None"), (json!(null), "None", "an address")]
+    {
+        let patch = Patch::Merge(json!({"spec": {"clusterIP": wanted}}));
+        services(&fleet).patch("web", &PatchParams::default(), &patch).await.unwrap();
+        pass(5).await;
+        let told = status(&fleet, "web").await;
+        assert_eq!(told.clusters[0].reason.as_deref(), Some("Immutable"), "{told:?}");
+        let message = told.clusters[0].message.clone().unwrap();
+        assert!(message.contains(&format!("it is {has} there, and {asked}")), "{message}");
+        assert!(message.contains("Delete the Service there"), "{message}");
+        assert_eq!(condition(&told, "Ready").0, "False");
+        in_member(&fleet, 0).delete("web", &Default::default()).await.unwrap();
+        pass(5).await;
+        let made = copy(&fleet, 0, "web").await.unwrap().spec.unwrap().cluster_ip;
+        assert_eq!(made.as_deref() == Some("None"), asked == "None");
+        assert_eq!(condition(&status(&fleet, "web").await, "Ready").0, "True");
+    }
+}

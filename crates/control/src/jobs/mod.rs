@@ -13,17 +13,17 @@ mod remove;
 mod status;
 
 use crate::capacity::{Claim, Owner};
+use crate::claims::{self, Claims};
 use crate::copies::Memory;
+use crate::declared;
 use crate::dependencies::{Reference, References, Sources, references};
 use crate::fleet::{Fleet, Hub, Touched};
-use kube::Api;
-use kube::runtime::watcher;
 use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
 use portolan_core::capacity::{PodShape, Shape};
-use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
+use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -49,6 +49,7 @@ struct Controller {
     jobs: Index<Declared>,
     sources: Sources,
     memory: Memory,
+    claims: Claims,
     clock: Clock,
     term: Term,
     recorder: Recorder,
@@ -85,6 +86,21 @@ impl Declared {
         !self.references.is_empty() || told.is_some()
     }
 
+    /// The epoch of the leader that planned it last, 0 if none did.
+    fn epoch(&self) -> i64 {
+        claims::epoch(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
+    }
+
+    /// For how many locations the numbers of the spec count.
+    fn times(&self) -> u32 {
+        match self.object.spec.completions_mode {
+            ReplicasMode::PerLocation => {
+                u32::try_from(self.object.spec.placement.effective_locations()).unwrap_or(u32::MAX)
+            }
+            ReplicasMode::Total => 1,
+        }
+    }
+
     /// The room that the job holds, as its status says: for the pods that may run at the same time.
     fn claim(&self) -> Claim {
         let record = record::record(self.object.status.as_ref());
@@ -92,11 +108,7 @@ impl Declared {
         let (used, open) = record.parts.values().fold((0u32, 0u32), |(used, open), part| {
             (used.saturating_add(part.in_use()), open.saturating_add(part.open()))
         });
-        let times = match spec.completions_mode {
-            ReplicasMode::PerLocation => spec.placement.effective_locations(),
-            ReplicasMode::Total => 1,
-        };
-        let most = record::count(spec.parallelism).saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
+        let most = record::count(spec.parallelism).saturating_mul(self.times());
         let slow = used < open.min(most);
         let waits = record.end.is_none() && !spec.suspend && (self.is_unsettled() || slow);
         Claim {
@@ -139,15 +151,18 @@ impl Jobs {
         sources: &Sources,
         clock: &Clock,
         seed: Seed,
+        claims: &Claims,
         term: &Term,
     ) -> Self {
         fleet.ledger.expect(KIND);
+        claims.expect(KIND);
         let controller = Controller {
             hub: hub.clone(),
             fleet: fleet.clone(),
             jobs: Index::default(),
             sources: sources.clone(),
             memory: Memory::default(),
+            claims: claims.clone(),
             clock: clock.clone(),
             term: term.clone(),
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/jobs"),
@@ -169,19 +184,15 @@ impl Jobs {
 
     /// Keeps the jobs and what they hold known, for ever.
     pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (queue, jobs) = (self.queue.clone(), self.controller.jobs.clone());
-        let ledger = self.controller.fleet.ledger.clone();
-        follow(
-            Api::<MultiClusterJob>::all(self.controller.hub.client.clone()),
-            watcher::Config::default(),
-            Declared::of,
-            move |change| {
-                // The ledger first: whoever sees a job sees what it holds.
-                ledger.transact(|book| book.take(KIND, &change, Declared::claim));
-                jobs.take(change).into_iter().for_each(|key| queue.add(key));
-            },
-            self.seed.child("multiclusterjobs"),
-        )
+        let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
+        let first = move |change: &Change<Declared>| {
+            // The ledger first: whoever sees a job sees what it holds.
+            ledger.transact(|book| book.take(KIND, change, Declared::claim));
+            claims.take(KIND, change, Declared::epoch);
+        };
+        let (hub, jobs) = (&self.controller.hub.client, &self.controller.jobs);
+        let seed = self.seed.child("multiclusterjobs");
+        declared::watch(hub, Declared::of, jobs, &self.queue, first, |_| (), seed)
     }
 }
 

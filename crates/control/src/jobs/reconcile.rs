@@ -2,14 +2,16 @@
 
 use super::desired::Numbers;
 use super::observe::Seen;
-use super::record::{record, work};
+use super::record::{count, record, signed, work};
 use super::status::{Situation, status, undecided};
-use super::{Controller, Declared};
+use super::{Controller, Declared, KIND};
+use crate::claims::{Step, reservation};
 use crate::copies::{Failure, REFUSAL_HOLDS};
 use crate::dependencies::{finding, needs};
 use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
 use jiff::SignedDuration;
+use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use portolan_api::conditions::{self, ConditionType, Finding};
@@ -45,15 +47,16 @@ impl Controller {
         if !self.jobs.synced() {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
-        let Some(job) = self.jobs.get(&key) else {
-            return self.sweep(&key, None).await;
-        };
-        if let (Some(theirs), Some(ours)) = (epoch(&job.object), self.term.epoch())
-            && theirs > ours
-        {
-            self.term.outranked(theirs);
-            return Ok(Next::Done);
+        let job = self.jobs.get(&key);
+        match (self.claims.step(KIND, &key, job.as_ref().map(|job| job.epoch())), &job) {
+            (Step::Claim, Some(job)) => return self.claim(job).await,
+            (Step::Wait(next), _) => return Ok(next),
+            _ => {}
         }
+        let Some(job) = job else {
+            self.memory.sweep::<Job>(&self.term, &self.fleet, &key, None).await?;
+            return Ok(Next::Done);
+        };
         if job.object.metadata.deletion_timestamp.is_some() {
             return self.remove(&key, &job).await;
         }
@@ -61,7 +64,7 @@ impl Controller {
             declared::keep(&self.term, &self.hub.client, &job.object).await?;
             return Ok(Next::Done);
         }
-        self.sweep(&key, Some(job.uid())).await?;
+        self.memory.sweep::<Job>(&self.term, &self.fleet, &key, Some(job.uid())).await?;
         let observed = job.object.status.as_ref().and_then(|status| status.observed_generation);
         if observed != job.object.metadata.generation {
             // What is asked for now may be taken where what was asked for before was not.
@@ -100,6 +103,18 @@ impl Controller {
         let next = self.effect(&key, &job, &plan, &seen).await?;
         let next = if refused { Next::After(REFUSAL_HOLDS) } else { next };
         self.in_time(&written, &seen, next).await
+    }
+
+    /// Makes a job this leader's own, and leaves all else as it is.
+    async fn claim(&self, job: &Declared) -> Result<Next, CallError> {
+        let fresh = || {
+            let total = signed(count(job.object.spec.completions).saturating_mul(job.times()));
+            MultiClusterJobStatus { completions: total, pending_completions: total, ..Default::default() }
+        };
+        let mut status = job.object.status.clone().unwrap_or_else(fresh);
+        status.reservation = self.reservation(&job.object, &status);
+        let written = self.write(job, status, false).await.map(|_| ());
+        self.claims.written(KIND, &job.object, &self.recorder, written).await
     }
 
     /// Observes, plans and holds the room that was planned, in one step: no other decision counts the same room.
@@ -286,20 +301,13 @@ impl Controller {
     /// Who stands for what a status says: this leader, since the placements last changed hands or places.
     fn reservation(&self, job: &MultiClusterJob, new: &MultiClusterJobStatus) -> Option<Reservation> {
         let old = job.status.as_ref();
-        let last = old.and_then(|status| status.reservation.clone());
-        let epoch = self.term.epoch().or_else(|| epoch(job)).unwrap_or_default();
-        let holder = self.term.holder();
+        let last = old.and_then(|status| status.reservation.as_ref());
         let places = |status: &MultiClusterJobStatus| {
             let each = status.placements.iter();
             each.map(|placed| (placed.cluster.clone(), placed.completions, placed.attempt))
                 .collect::<Vec<_>>()
         };
-        let same = last.as_ref().is_some_and(|last| last.epoch == epoch && last.holder == holder)
-            && old.map(places) == Some(places(new));
-        if same {
-            return last;
-        }
-        Some(Reservation { epoch, holder: holder.to_owned(), time: Some(self.clock.time()) })
+        Some(reservation(&self.term, &self.clock, last, old.map(places) != Some(places(new))))
     }
 
     /// Tells the user, as events, what became of the job.
@@ -348,9 +356,4 @@ fn ended(job: &MultiClusterJob) -> Option<k8s_openapi::apimachinery::pkg::apis::
     let ends = [ConditionType::Complete, ConditionType::Failed];
     let end = ends.into_iter().find(|type_| conditions::is_true(conditions, *type_))?;
     Some(conditions::find(conditions, end)?.last_transition_time.clone())
-}
-
-/// The epoch of the leader that planned the job last.
-fn epoch(job: &MultiClusterJob) -> Option<i64> {
-    Some(job.status.as_ref()?.reservation.as_ref()?.epoch)
 }

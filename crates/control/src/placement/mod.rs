@@ -11,7 +11,7 @@
 //!
 //! 1. **What it still sends rests on what it read before its successor was elected.** Every write goes through
 //!    [`Term::call`], which looks at the end of the term just before; see `portolan_runtime`'s lease.
-//! 2. **Its decisions lose.** The successor first *claims* every workload: it writes its own epoch into
+//! 2. **Its decisions lose.** The successor first *claims* every workload, job and service: it writes its own epoch into
 //!    `status.reservation` by compare-and-swap, and decides nothing before all are claimed. A decision of the old leader
 //!    that arrives later was taken on a version that is gone, and is refused with 409. One that arrived earlier makes
 //!    the claim fail and be repeated: then the successor has read it, and counts its room. Workloads made after the
@@ -40,16 +40,15 @@ mod surge;
 pub(crate) use observe::candidate;
 
 use crate::capacity::{Claim, Owner};
+use crate::claims::{self, Claims};
+use crate::declared;
 use crate::dependencies::{Reference, References, Sources, references};
 use crate::fleet::{Fleet, Hub, Touched};
-use claim::Claims;
-use kube::Api;
-use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::{PlacementCause, PlacementPolicy, PlacementState, PlacementStatus};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
-use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, follow, work};
+use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
 pub use preview::{Outlook, Preview};
 use reconcile::Memory;
 use std::collections::BTreeMap;
@@ -83,15 +82,17 @@ impl Placement {
         sources: &Sources,
         clock: &Clock,
         seed: Seed,
+        claims: &Claims,
         term: &Term,
     ) -> Self {
         fleet.ledger.expect(KIND);
+        claims.expect(KIND);
         let controller = Controller {
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
             hub: hub.clone(),
             fleet: fleet.clone(),
             workloads: Index::default(),
-            claims: Claims::default(),
+            claims: claims.clone(),
             term: term.clone(),
             sources: sources.clone(),
             memory: Memory::default(),
@@ -119,22 +120,15 @@ impl Placement {
 
     /// Keeps the workloads and what they hold known, for ever, and tells which of them change.
     fn watch(&self, told: impl Fn(&Key) + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
-        let (queue, workloads) = (self.queue.clone(), self.controller.workloads.clone());
-        let ledger = self.controller.fleet.ledger.clone();
-        follow(
-            Api::<MultiClusterDeployment>::all(self.controller.hub.client.clone()),
-            watcher::Config::default(),
-            Workload::of,
-            move |change| {
-                // The ledger first: whoever sees a workload sees what it holds.
-                ledger.transact(|book| book.take(KIND, &change, Workload::claim));
-                for key in workloads.take(change) {
-                    told(&key);
-                    queue.add(key);
-                }
-            },
-            self.seed.child("multiclusterdeployments"),
-        )
+        let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
+        let first = move |change: &Change<Workload>| {
+            // The ledger first: whoever sees a workload sees what it holds.
+            ledger.transact(|book| book.take(KIND, change, Workload::claim));
+            claims.take(KIND, change, Workload::epoch);
+        };
+        let (hub, workloads) = (&self.controller.hub.client, &self.controller.workloads);
+        let seed = self.seed.child("multiclusterdeployments");
+        declared::watch(hub, Workload::of, workloads, &self.queue, first, told, seed)
     }
 
     fn into_controller(self) -> Controller {
@@ -190,8 +184,7 @@ impl Workload {
 
     /// The epoch of the leader that decided its placement, 0 if none did.
     fn epoch(&self) -> i64 {
-        let reservation = self.object.status.as_ref().and_then(|status| status.reservation.as_ref());
-        reservation.map_or(0, |reservation| reservation.epoch)
+        claims::epoch(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
     }
 
     /// What the workload holds, as its status says.

@@ -3,6 +3,7 @@
 use super::reconcile::Considered;
 use super::{Controller, KIND, Placement, Workload};
 use crate::capacity::Claim;
+use crate::claims::Claims;
 use crate::dependencies::Sources;
 use crate::fleet::{Connect, Fleet, Hub, look};
 use crate::jobs::Jobs;
@@ -63,9 +64,10 @@ impl Preview {
         let fleet = Fleet::default();
         // What follows a workload makes no difference to where it goes.
         let (sources, term) = (Sources::default(), Term::alone("preview"));
-        let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &term);
+        let claims = Claims::new(&term);
+        let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &claims, &term);
         // Jobs hold room too.
-        let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &Term::alone("preview"));
+        let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &claims, &term);
         let mut tasks = JoinSet::new();
         tasks.spawn(jobs.watch());
         tasks.spawn(look(hub, fleet, connect, clock, seed.child("fleet")));

@@ -52,6 +52,22 @@ pub(super) fn holds(copy: &ServiceFacts, desired: &Desired) -> bool {
         && includes(&copy.spec, &wanted["spec"])
 }
 
+/// What is wanted of the Service in a member that no Service lets be changed: the field, what is there, what would help.
+pub(super) fn unchangeable(copy: &ServiceFacts, desired: &Desired) -> Option<String> {
+    let address = |spec: &Value| spec["clusterIP"].as_str().map(str::to_owned);
+    let (there, wanted) = (address(&copy.spec), address(&desired.object["spec"]));
+    let headless = |address: &Option<String>| address.as_deref() == Some("None");
+    if headless(&there) == headless(&wanted) {
+        return None;
+    }
+    let wanted = if headless(&wanted) { "None" } else { "an address of the cluster" };
+    Some(format!(
+        "spec.clusterIP of a Service cannot be changed: it is {} there, and {wanted} is asked for. Delete the Service \
+         there and it is made anew at once (until then its clients find nothing), or set spec.clusterIP back",
+        there.as_deref().unwrap_or("not set")
+    ))
+}
+
 /// Whether `actual` has every field of `wanted`. The ports of a list are told apart by number and protocol.
 fn includes(actual: &Value, wanted: &Value) -> bool {
     match (actual, wanted) {

@@ -10,18 +10,21 @@ mod reconcile;
 mod remove;
 mod status;
 
+use crate::claims::{self, Claims};
 use crate::copies::Memory;
+use crate::declared;
 use crate::fleet::{Fleet, Hub, Touched};
 use crate::placement::Workload;
-use kube::Api;
-use kube::runtime::watcher;
 use portolan_api::MultiClusterService;
-use portolan_runtime::{Clock, Index, Key, Queue, Recorder, Seed, Term, feed, work};
+use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
+
+/// The kind, as those know it who claim.
+const KIND: &str = "MultiClusterService";
 
 const WORKERS: usize = 8;
 
@@ -39,6 +42,7 @@ struct Controller {
     services: Index<MultiClusterService>,
     workloads: Index<Workload>,
     memory: Memory,
+    claims: Claims,
     clock: Clock,
     term: Term,
     recorder: Recorder,
@@ -52,14 +56,17 @@ impl Services {
         workloads: &Index<Workload>,
         clock: &Clock,
         seed: Seed,
+        claims: &Claims,
         term: &Term,
     ) -> Self {
+        claims.expect(KIND);
         let controller = Controller {
             hub: hub.clone(),
             fleet: fleet.clone(),
             services: Index::default(),
             workloads: workloads.clone(),
             memory: Memory::default(),
+            claims: claims.clone(),
             clock: clock.clone(),
             term: term.clone(),
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/services"),
@@ -78,18 +85,18 @@ impl Services {
 
     /// Keeps services for ever.
     pub(crate) async fn run(self) {
-        let changed = self.queue.clone();
+        let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
+        let first = move |change: &Change<MultiClusterService>| claims.take(KIND, change, epoch);
+        let (services, seed) = (&self.controller.services, self.seed.child("multiclusterservices"));
         let mut tasks = JoinSet::new();
-        tasks.spawn(feed(
-            Api::<MultiClusterService>::all(self.controller.hub.client.clone()),
-            watcher::Config::default(),
-            |service| service,
-            self.controller.services.clone(),
-            move |key| changed.add(key.clone()),
-            self.seed.child("multiclusterservices"),
-        ));
+        tasks.spawn(declared::watch(hub, |service| service, services, &self.queue, first, |_| (), seed));
         work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
     }
+}
+
+/// The epoch of the leader that decided about a service last, 0 if none did.
+fn epoch(service: &MultiClusterService) -> i64 {
+    claims::epoch(service.status.as_ref().and_then(|status| status.reservation.as_ref()))
 }
 
 /// Decides which services a change concerns.

@@ -1,15 +1,17 @@
 //! One look at one service.
 
-use super::Controller;
-use super::desired::{desired, holds};
+use super::desired::{desired, holds, unchangeable};
 use super::follow::{Following, follow};
 use super::observe::Seen;
 use super::status::{Situation, status};
+use super::{Controller, KIND, epoch};
+use crate::claims::{Step, reservation};
 use crate::copies::{Desired, Outcome, REFUSAL_HOLDS, SEEN_WITHIN};
 use crate::fleet::{Member, ServiceFacts};
 use crate::{copy, declared};
 use k8s_openapi::api::core::v1::Service;
-use portolan_api::MultiClusterService;
+use portolan_api::placement::Reservation;
+use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,8 +30,15 @@ impl Controller {
         if !self.services.synced() {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
-        let Some(service) = self.services.get(&key) else {
-            return self.sweep(&key, None).await;
+        let service = self.services.get(&key);
+        match (self.claims.step(KIND, &key, service.as_deref().map(epoch)), &service) {
+            (Step::Claim, Some(service)) => return self.claim(service).await,
+            (Step::Wait(next), _) => return Ok(next),
+            _ => {}
+        }
+        let Some(service) = service else {
+            self.memory.sweep::<Service>(&self.term, &self.fleet, &key, None).await?;
+            return Ok(Next::Done);
         };
         if service.metadata.deletion_timestamp.is_some() {
             return self.remove(&key, &service).await;
@@ -39,11 +48,15 @@ impl Controller {
             return Ok(Next::Done);
         }
         let uid = service.metadata.uid.clone().unwrap_or_default();
-        self.sweep(&key, Some(&uid)).await?;
+        self.memory.sweep::<Service>(&self.term, &self.fleet, &key, Some(&uid)).await?;
         let Some(seen) = self.observe(&key, &uid) else { return Ok(Next::After(GETTING_TO_KNOW)) };
         let following = follow(&service, &key, &self.workloads);
         let desired = desired(&service, &key, &self.hub.id, self.term.epoch());
         let failures = following.wanted.iter().filter_map(|cluster| {
+            let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
+            if let Some(message) = copy.and_then(|copy| unchangeable(copy, &desired)) {
+                return Some((cluster.clone(), ("Immutable", message)));
+            }
             let failure = self.memory.failure(cluster, &key, &desired.digest)?;
             Some((cluster.clone(), (failure.reason, failure.message)))
         });
@@ -54,7 +67,8 @@ impl Controller {
             desired: &desired,
             failures: failures.collect(),
         };
-        let new = status(&situation, &self.clock.time());
+        let mut new = status(&situation, &self.clock.time());
+        new.reservation = self.reservation(&service, &new);
         let refused = !situation.failures.is_empty();
         // Where the service is going to be is on record before a member is touched, so that it is found there again.
         if service.status.as_ref() != Some(&new) {
@@ -66,6 +80,29 @@ impl Controller {
         }
         let next = self.effect(&key, &desired, &following, &seen).await?;
         Ok(if refused { Next::After(REFUSAL_HOLDS) } else { next })
+    }
+
+    /// Makes a service this leader's own, and leaves all else as it is.
+    async fn claim(&self, service: &MultiClusterService) -> Result<Next, CallError> {
+        let mut status = service.status.clone().unwrap_or_default();
+        status.reservation = self.reservation(service, &status);
+        let update = MultiClusterService { status: Some(status), ..service.clone() };
+        let written = copy::replace_status(&self.term, &self.hub.client, &update).await.map(|_| ());
+        self.claims.written(KIND, service, &self.recorder, written).await
+    }
+
+    /// Who stands for what a status says: this leader, since the service last changed hands or places.
+    fn reservation(
+        &self,
+        service: &MultiClusterService,
+        new: &MultiClusterServiceStatus,
+    ) -> Option<Reservation> {
+        let old = service.status.as_ref();
+        let places = |status: &MultiClusterServiceStatus| {
+            status.clusters.iter().map(|each| each.cluster.clone()).collect::<Vec<_>>()
+        };
+        let last = old.and_then(|status| status.reservation.as_ref());
+        Some(reservation(&self.term, &self.clock, last, old.map(places) != Some(places(new))))
     }
 
     /// Applies the Service where pods are, in all clusters at once, and takes it away where they are gone.
@@ -114,6 +151,9 @@ impl Controller {
         let as_made = |copy: &ServiceFacts| {
             holds(copy, desired) || self.memory.made(&member.name, key, &desired.digest, &copy.mark.version)
         };
+        if copy.is_some_and(|copy| unchangeable(copy, desired).is_some()) {
+            return Ok(Outcome::AsDecided);
+        }
         match copy.filter(|copy| as_made(copy)) {
             Some(copy) => {
                 if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
@@ -140,7 +180,8 @@ impl Controller {
             self.recorder.record(now, Weight::Normal, "Placed", &note).await;
         }
         let clusters = now.status.iter().flat_map(|status| &status.clusters);
-        for refused in clusters.filter(|each| matches!(each.reason.as_deref(), Some("NameTaken" | "Refused")))
+        for refused in clusters
+            .filter(|each| matches!(each.reason.as_deref(), Some("NameTaken" | "Refused" | "Immutable")))
         {
             let why = refused.message.as_deref().unwrap_or_default();
             let note = format!("{}: {why}", refused.cluster);

@@ -57,6 +57,7 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterServi
         ports_summary: Some(ports.collect::<Vec<_>>().join(",")),
         locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
         clusters: Vec::new(),
+        reservation: before.reservation,
     };
     for finding in findings(situation, &clusters, status.ready_endpoints) {
         conditions::set(&mut status.conditions, finding, generation, now.0);
