@@ -21,6 +21,8 @@ use crate::measure::{Report, quantile_ms};
 const KIND: &str = "Workload";
 const PODS_PER_NODE: usize = 2;
 const DECISIONS: usize = 1000;
+/// These come before: each brings a shape that was not asked for yet, and whose room is counted once.
+const FIRST: usize = 24;
 
 /// Few large clusters.
 pub(crate) fn over_large(clusters: usize) -> Result<Report> {
@@ -200,14 +202,19 @@ fn measure(clusters: usize, nodes: usize) -> Result<Report> {
     let began = Instant::now();
     let fleet = fleet(clusters, nodes, &mut draw)?;
     let filled = began.elapsed();
-    let (mut times, mut churning, mut churned) = (Vec::with_capacity(DECISIONS), Duration::ZERO, 0);
-    for index in 0..DECISIONS {
+    let mut times = Vec::with_capacity(DECISIONS);
+    let (mut first, mut churning, mut churned) = (Duration::ZERO, Duration::ZERO, 0);
+    for index in 0..FIRST + DECISIONS {
         let uid = format!("u{index}");
         let wanted = wanted(index, clusters, &mut draw);
         fleet.told(&uid, "1", &wanted.shape, BTreeMap::new());
         let began = Instant::now();
         let placed = fleet.decide(&uid, &wanted)?;
-        times.push(began.elapsed());
+        if index < FIRST {
+            first += began.elapsed();
+        } else {
+            times.push(began.elapsed());
+        }
         let began = Instant::now();
         fleet.told(&uid, "2", &wanted.shape, placed.clone());
         fleet.bind(&uid, &wanted, &placed, &mut draw)?;
@@ -219,8 +226,9 @@ fn measure(clusters: usize, nodes: usize) -> Result<Report> {
         .figure("nodes, in 32 shapes", (clusters * nodes) as f64, "")
         .figure("pods at the start", (clusters * nodes * PODS_PER_NODE) as f64, "")
         .figure("filled in", filled.as_secs_f64(), "s")
-        .figure("nodes changed between two decisions", churned as f64 / DECISIONS as f64, "")
+        .figure("nodes changed between two decisions", churned as f64 / (FIRST + DECISIONS) as f64, "")
         .figure("changes taken", churned as f64 / churning.as_secs_f64(), "a second")
+        .figure("the first 24 decisions, new shapes", first.as_secs_f64() * 1000.0, "ms")
         .at_least("decisions on one core", DECISIONS as f64 / total.as_secs_f64(), "a second", 2000.0)
         .figure("a decision, p50", quantile_ms(&mut times, 0.5), "ms")
         .at_most("a decision, p99", quantile_ms(&mut times, 0.99), "ms", 5.0))

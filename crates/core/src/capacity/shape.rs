@@ -1,6 +1,7 @@
 //! A pod's shape that can be told from others at little cost.
 
 use super::PodShape;
+use sha2::{Digest, Sha256};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -9,14 +10,17 @@ use std::sync::Arc;
 /// The label that is different on every node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A [`PodShape`] that is shared, compared and ordered by what it says.
+/// A [`PodShape`] that is shared, compared and ordered by the digest of what it says, which stands beside the pointer:
+/// looking for a shape among others touches none of them.
 #[derive(Clone, Debug)]
-pub struct Shape(Arc<Inner>);
+pub struct Shape {
+    digest: u128,
+    inner: Arc<Inner>,
+}
 
 #[derive(Debug)]
 struct Inner {
     shape: PodShape,
-    key: String,
     labels: BTreeSet<String>,
     pinned: bool,
 }
@@ -24,12 +28,12 @@ struct Inner {
 impl Shape {
     /// The labels of nodes that this shape asks about, those that name a single node left out.
     pub(super) fn labels(&self) -> &BTreeSet<String> {
-        &self.0.labels
+        &self.inner.labels
     }
 
     /// Whether the shape asks for nodes by name, so that nodes which are equal otherwise are not for it.
     pub(super) fn is_pinned(&self) -> bool {
-        self.0.pinned
+        self.inner.pinned
     }
 }
 
@@ -42,7 +46,9 @@ impl From<PodShape> for Shape {
         let pinned = labels.remove(HOSTNAME) || by_name;
         let requests: Vec<_> = shape.requests.iter().collect();
         let key = serde_json::json!([requests, shape.node_selector, shape.node_terms, shape.tolerations]);
-        Self(Arc::new(Inner { key: key.to_string(), shape, labels, pinned }))
+        let bytes = Sha256::digest(key.to_string());
+        let digest = bytes.iter().take(16).fold(0, |digest, byte| digest << 8 | u128::from(*byte));
+        Self { digest, inner: Arc::new(Inner { shape, labels, pinned }) }
     }
 }
 
@@ -50,13 +56,13 @@ impl Deref for Shape {
     type Target = PodShape;
 
     fn deref(&self) -> &PodShape {
-        &self.0.shape
+        &self.inner.shape
     }
 }
 
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.key == other.0.key
+        self.digest == other.digest
     }
 }
 
@@ -70,6 +76,6 @@ impl PartialOrd for Shape {
 
 impl Ord for Shape {
     fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.key.cmp(&other.0.key) }
+        self.digest.cmp(&other.digest)
     }
 }

@@ -55,6 +55,11 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// Whether the sums for a shape are kept.
+    pub(super) fn has(&self, shape: &Shape) -> bool {
+        self.all.contains_key(shape)
+    }
+
     /// Forgets all sums.
     pub(super) fn clear(&mut self) {
         self.all.clear();

@@ -53,7 +53,7 @@ impl ClusterIndex {
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
         self.learn(shape);
         let own = self.workloads.get(uid);
-        let requests = self.requests.id(&shape.requests);
+        let requests = own.and_then(|_| self.requests.id(&shape.requests));
         let settled = own.map_or(0, |own| own.settled(requests));
         let held = own.and_then(|own| own.held.as_ref()).map_or(0, |(_, replicas)| *replicas);
         let alone =
@@ -163,7 +163,8 @@ impl ClusterIndex {
 
     /// Sees to it that the classes are fine enough for the shape.
     fn learn(&mut self, shape: &Shape) {
-        if self.classes.learn(shape) {
+        // Sums are kept only while the classes are fine enough for them.
+        if !self.answers.has(shape) && self.classes.learn(shape) {
             self.reclass();
         }
     }
