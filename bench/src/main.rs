@@ -14,10 +14,6 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use measure::{Measurement, Report};
 
-/// As in the binary that is measured.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Everything that can be measured, at one size and at ten times that size.
 const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "writes", of: "objects of 1 KB", sizes: &[1_000, 10_000], run: sandbox::writes },

@@ -17,10 +17,6 @@ mod table;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// Most of the time goes into JSON, and most of that into allocations.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     output::log(cli.verbose, matches!(cli.command, cli::Command::Demo(_)));

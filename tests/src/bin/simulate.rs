@@ -3,10 +3,6 @@
 use portolan_tests::simulation::simulate;
 use std::process::ExitCode;
 
-/// Simulations encode and decode most of the time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let log = arguments.iter().any(|argument| argument == "--log");
