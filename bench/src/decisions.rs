@@ -131,7 +131,10 @@ fn fleet(clusters: usize, nodes: usize, draw: &mut Draw) -> Result<Fleet> {
         let labels = BTreeMap::from([("region".to_owned(), format!("r{}", cluster % 7))]);
         Candidate { name: format!("c{cluster}").into(), labels: labels.into(), ..Candidate::default() }
     };
-    Ok(Fleet { ledger, feeds, facts: (0..clusters).map(candidate).collect(), nodes })
+    let mut facts: Vec<Candidate> = (0..clusters).map(candidate).collect();
+    // A controller goes through its clusters by name.
+    facts.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Fleet { ledger, feeds, facts, nodes })
 }
 
 impl Fleet {
