@@ -40,12 +40,12 @@ impl ClusterRoom {
         room
     }
 
-    /// The room on nodes of which it is known what is free. Of nodes with the same free, that of the highest rank is
-    /// taken first.
+    /// The room on nodes of which it is known what is free, of each resource that counts. Of nodes with the same free,
+    /// that of the highest rank is taken first.
     pub(super) fn of(nodes: impl IntoIterator<Item = (String, NodeFacts, Amounts)>) -> Self {
         let mut offered = BTreeSet::new();
         let room = |(rank, facts, free): (String, NodeFacts, Amounts)| {
-            offered.extend(facts.allocatable.iter().map(|(name, _)| name.to_owned()));
+            offered.extend(free.iter().map(|(name, _)| name.to_owned()));
             (facts.name.clone(), NodeRoom { facts, free, rank })
         };
         let nodes = nodes.into_iter().map(room).collect();

@@ -66,6 +66,8 @@ struct Told {
     nodes: BTreeMap<String, NodeFacts>,
     pods: BTreeMap<String, PodFacts>,
     held: BTreeMap<String, (Shape, u32)>,
+    /// Whether a node has ever offered the device: from then on it counts.
+    gpu: bool,
 }
 
 impl Told {
@@ -78,6 +80,7 @@ impl Told {
                 if gpu > 0 {
                     allocatable.set(GPU, gpu * 1000);
                 }
+                self.gpu |= gpu > 0;
                 let name = format!("n{name}");
                 let labels = [(HOSTNAME.to_owned(), name.clone()), (ZONE.to_owned(), format!("z{zone}"))];
                 let taint = Taint { key: "t".into(), effect: "NoSchedule".into(), ..Taint::default() };
@@ -129,7 +132,9 @@ impl Told {
             let mut free = facts.allocatable.clone();
             let here = |pod: &&PodFacts| pod.node.as_ref() == Some(&facts.name);
             for pod in self.pods.values().filter(counts).filter(here) {
-                free.add(&pod.requests, -1);
+                for (name, milli) in pod.requests.iter().filter(|(name, _)| *name != GPU || self.gpu) {
+                    free.add(&Amounts::of(name, milli), -1);
+                }
             }
             (index.rank(&facts.name).unwrap(), facts.clone(), free)
         });
@@ -250,4 +255,20 @@ fn says_when_there_may_be_more_room() {
     assert!(index.set_pod("p", PodFacts { finished: true, ..bound }), "a pod has finished");
     assert!(index.release("u"), "a reservation was given up");
     assert!(!index.remove_node("a"));
+}
+
+#[test]
+fn a_pod_gives_up_only_what_its_node_offers() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("n0", 0));
+    let bound = PodFacts {
+        node: Some("n0".into()),
+        requests: requests(4),
+        workload: Some("u1".into()),
+        ..PodFacts::default()
+    };
+    index.set_pod("p", bound);
+    index.hold("u0", &shape(12), 1);
+    let lacking = index.shortage("u1", &shape(9), 2).lacking;
+    assert_eq!(lacking, [(CPU.to_owned(), 1000, 0), (GPU.to_owned(), 1000, 0)], "no node has the device");
 }

@@ -192,7 +192,7 @@ impl ClusterIndex {
         let mut estimate = Estimate::default();
         let own = apart_from.and_then(|uid| self.workloads.get(uid));
         if let Some(own) = own {
-            for (class, from, to) in self.given_up(own, shape) {
+            for (class, from, to) in self.given_up(own, shape).into_values() {
                 estimate.shift(class, from, to, 1);
             }
         }
@@ -215,7 +215,7 @@ impl ClusterIndex {
     }
 
     /// The nodes on which pods of a workload are to be replaced: their class, what is free, and what will be.
-    fn given_up(&self, own: &Workload, shape: &Shape) -> Vec<(usize, Free, Free)> {
+    fn given_up<'a>(&'a self, own: &'a Workload, shape: &Shape) -> BTreeMap<&'a str, (usize, Free, Free)> {
         let mut nodes: BTreeMap<&str, (usize, Free, Free)> = BTreeMap::new();
         for (name, requests, pods) in own.to_be_replaced(self.requests.id(&shape.requests)) {
             let Some((class, free)) = self.nodes.get(name).and_then(super::Node::place) else { continue };
@@ -225,27 +225,18 @@ impl ClusterIndex {
                 *free = free.saturating_add(milli.saturating_mul(i64::from(pods)));
             }
         }
-        nodes.into_values().collect()
+        nodes
     }
 
     /// The room counted node by node, for shapes that name nodes.
     fn counted(&self, uid: &str, shape: &Shape) -> ClusterRoom {
         let own = self.workloads.get(uid);
-        let requests = self.requests.id(&shape.requests);
-        let mut given_up: BTreeMap<&str, Amounts> = BTreeMap::new();
-        for (name, id, pods) in own.into_iter().flat_map(|own| own.to_be_replaced(requests)) {
-            if let Some(requests) = self.requests.by_id(id) {
-                given_up.entry(name).or_default().add(&requests.amounts, i64::from(pods));
-            }
-        }
+        let mut given_up = own.map(|own| self.given_up(own, shape)).unwrap_or_default();
         let free = self.nodes.iter().filter_map(|(name, node)| {
             let (class, free) = node.place()?;
+            let free = given_up.remove(name.as_ref()).map_or(free, |(_, _, to)| to);
             let free: Vec<i128> = free.iter().map(|milli| i128::from(*milli)).collect();
-            let mut free = self.resources.amounts(&free);
-            if let Some(more) = given_up.get(name.as_ref()) {
-                free.add(more, 1);
-            }
-            Some((self.classes.get(class).key.clone(), node.facts(name)?, free))
+            Some((self.classes.get(class).key.clone(), node.facts(name)?, self.resources.amounts(&free)))
         });
         let mut room = ClusterRoom::of(free);
         for (shape, count) in self.others(own) {
