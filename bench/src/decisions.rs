@@ -8,7 +8,7 @@
 use portolan_api::placement::{Placement, PlacementPolicy, ReplicasMode};
 use portolan_control::capacity::{Claim, ClusterFeed, Ledger};
 use portolan_core::capacity::{Amounts, CPU, MEMORY, NodeFacts, PODS, PodFacts, PodShape, Shape};
-use portolan_core::placement::{Candidate, Wanted, decide};
+use portolan_core::placement::{Candidate, Site, Wanted, decide};
 use portolan_runtime::{Change, Key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,11 +129,12 @@ fn fleet(clusters: usize, nodes: usize, draw: &mut Draw) -> Result<Fleet> {
     }
     let candidate = |cluster: usize| {
         let labels = BTreeMap::from([("region".to_owned(), format!("r{}", cluster % 7))]);
-        Candidate { name: format!("c{cluster}").into(), labels: labels.into(), ..Candidate::default() }
+        let site = Site { name: format!("c{cluster}"), labels, ..Site::default() };
+        Candidate { site: site.into(), ..Candidate::default() }
     };
     let mut facts: Vec<Candidate> = (0..clusters).map(candidate).collect();
     // A controller goes through its clusters by name.
-    facts.sort_by(|one, other| one.name.cmp(&other.name));
+    facts.sort_by(|one, other| one.name().cmp(other.name()));
     Ok(Fleet { ledger, feeds, facts, nodes })
 }
 
@@ -145,7 +146,7 @@ impl Fleet {
                 .facts
                 .iter()
                 .map(|facts| {
-                    let view = book.view(&facts.name, uid, &wanted.shape);
+                    let view = book.view(facts.name(), uid, &wanted.shape);
                     Candidate { room: view.room, settled: view.settled, held: view.held, ..facts.clone() }
                 })
                 .collect();

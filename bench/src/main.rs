@@ -14,6 +14,11 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use measure::{Measurement, Report};
 
+/// As in the binary that is measured.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Everything that can be measured, at one size and at ten times that size.
 const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "writes", of: "objects of 1 KB", sizes: &[1_000, 10_000], run: sandbox::writes },

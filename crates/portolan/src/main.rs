@@ -17,6 +17,11 @@ mod table;
 use clap::Parser;
 use std::process::ExitCode;
 
+/// Most of the time goes into JSON, and most of that into allocations. Its settings are in `.cargo/config.toml`.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     output::log(cli.verbose, matches!(cli.command, cli::Command::Demo(_)));

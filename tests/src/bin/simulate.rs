@@ -3,6 +3,11 @@
 use portolan_tests::simulation::simulate;
 use std::process::ExitCode;
 
+/// As in the binary that is simulated.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let log = arguments.iter().any(|argument| argument == "--log");

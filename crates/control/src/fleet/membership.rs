@@ -1,7 +1,7 @@
 //! From ForeignClusters to members, and back into their status.
 
 use super::observed::Observed;
-use super::sights::{Sight, hub_name, matters, sights};
+use super::sites::{hub_name, matters, sites};
 use super::{Connect, Hub, Member, Touched};
 use crate::capacity::Ledger;
 use crate::names::FIELD_MANAGER;
@@ -10,6 +10,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
+use portolan_core::placement::Site;
 use portolan_runtime::{CallError, Change, Clock, Index, Key, Next, Queue, Seed, call, follow, work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -33,7 +34,7 @@ pub struct Fleet {
     pub clusters: Index<ForeignCluster>,
     /// The room in its members, and what workloads hold there.
     pub ledger: Ledger,
-    sights: Arc<RwLock<BTreeMap<String, Sight>>>,
+    sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
 }
@@ -57,17 +58,17 @@ impl Fleet {
 
     /// What placement sees of a ForeignCluster.
     #[must_use]
-    pub fn sight(&self, cluster: &ForeignCluster) -> Sight {
+    pub fn site(&self, cluster: &ForeignCluster) -> Arc<Site> {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let seen = self.sights.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let seen = self.sites.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         // One that came this moment is looked at by itself.
-        seen.or_else(|| sights(std::iter::once(cluster)).remove(name)).unwrap_or_default()
+        seen.or_else(|| sites(std::iter::once(cluster)).remove(name)).unwrap_or_default()
     }
 
     fn look(&self) {
         let all = self.clusters.all();
-        let seen = sights(all.iter().map(|(_, cluster)| cluster.as_ref()));
-        *self.sights.write().unwrap_or_else(PoisonError::into_inner) = seen;
+        let seen = sites(all.iter().map(|(_, cluster)| cluster.as_ref()));
+        *self.sites.write().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
     /// Whether a connection to this cluster was tried and could not be made.

@@ -15,7 +15,7 @@ mod observed;
 mod prometheus;
 mod reach;
 mod service;
-mod sights;
+mod sites;
 mod traffic;
 
 pub use connect::{Connect, ConnectError, Credentials};
@@ -27,5 +27,5 @@ pub use member::{Member, Touched};
 pub use membership::{Fleet, keep, look};
 pub use reach::{Reach, SILENT_AFTER};
 pub use service::{ServiceFacts, SliceFacts};
-pub use sights::{HUB, Sight};
+pub use sites::HUB;
 pub use traffic::Traffic;

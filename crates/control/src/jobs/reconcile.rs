@@ -127,7 +127,7 @@ impl Controller {
                 Err(problem) => return Planned::Not("InvalidTemplate", problem.clone()),
             };
             let leaves = |(name, seen): (&String, &Seen)| {
-                let leaving = seen.candidate.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
+                let leaving = seen.candidate.site.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
                 leaving.then(|| name.clone())
             };
             let work = work(&job.object, shape, seen.iter().filter_map(leaves).collect());

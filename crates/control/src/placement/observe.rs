@@ -2,7 +2,7 @@
 
 use super::{Controller, Workload};
 use crate::capacity::Book;
-use crate::fleet::{DeploymentFacts, Fleet, Member, Sight};
+use crate::fleet::{DeploymentFacts, Fleet, Member};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
 use portolan_api::placement::PlacementPolicy;
@@ -84,17 +84,11 @@ pub(crate) fn candidate(
     namespace: &str,
     view: View,
 ) -> Candidate {
-    let Sight { name, labels, taints, rtt, from_hub } = fleet.sight(cluster);
     Candidate {
-        name,
+        site: fleet.site(cluster),
         silent: silence.is_some() || member.is_none(),
         closed: closed(cluster, member, silence, namespace),
-        labels,
-        taints,
-        rtt,
-        from_hub,
         traffic: None,
-        cloud: cluster.spec.cloud,
         room: view.room,
         settled: view.settled,
         held: view.held,

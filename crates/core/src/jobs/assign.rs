@@ -36,7 +36,7 @@ pub(super) fn assign(
             if !moved(plan) && holding < work.wanted.placement.effective_locations() {
                 // Every location is another cluster.
                 open.retain(|each| {
-                    plan.record.parts.get(&*each.name).is_none_or(|part| part.completions == 0)
+                    plan.record.parts.get(each.name()).is_none_or(|part| part.completions == 0)
                 });
             }
             let decision = decide(&wanted, &open, &mut *shortage)?;
@@ -88,7 +88,7 @@ fn moved(plan: &Plan) -> bool {
 fn open(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
     let beside = |candidate: &Candidate| {
         let mut candidate = candidate.clone();
-        let part = plan.record.parts.get(&*candidate.name);
+        let part = plan.record.parts.get(candidate.name());
         candidate.room.fits = super::pace::beside(&candidate, part);
         (candidate.settled, candidate.held) = (0, 0);
         if part.is_some_and(|part| part.released == Some(Release::Failed)) {

@@ -21,12 +21,12 @@ pub(super) fn give_elsewhere(
     let mut held = BTreeSet::new();
     for candidate in candidates {
         let (Some(part), Some(sight)) =
-            (plan.record.parts.get(&*candidate.name), sights.get(&*candidate.name))
+            (plan.record.parts.get(candidate.name()), sights.get(candidate.name()))
         else {
             continue;
         };
         let Some((release, refusal)) = stuck(part, sight, candidate, shortage) else { continue };
-        let name = candidate.name.to_string();
+        let name = candidate.name().to_owned();
         plan.stuck.insert(name.clone(), refusal);
         // A rest of numbered work cannot be run alone.
         if work.indexed && part.succeeded > 0 {
@@ -69,7 +69,7 @@ fn stuck(
     }
     let none = candidate.settled == 0 && candidate.room.fits == 0;
     none.then(|| {
-        let message = format!("no pod of its part finds a node: {}", shortage(&candidate.name, 0));
+        let message = format!("no pod of its part finds a node: {}", shortage(candidate.name(), 0));
         (Release::NoRoom, Refusal { reason: "NoRoom", message })
     })
 }

@@ -46,7 +46,7 @@ pub(super) fn pace(
         .iter()
         .map(|(cluster, part)| {
             let answers = !matches!(sights.get(cluster), None | Some(Sight::Silent { .. }));
-            let candidate = candidates.iter().find(|each| *each.name == **cluster).filter(|_| answers);
+            let candidate = candidates.iter().find(|each| each.name() == *cluster).filter(|_| answers);
             let room = candidate.map_or(0, |candidate| beside(candidate, Some(part)));
             let more = part.open().min(most(part)).saturating_sub(part.in_use());
             (part.open(), more.min(room))

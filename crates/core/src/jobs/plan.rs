@@ -82,7 +82,7 @@ pub fn plan(
 /// What cannot be done anywhere has failed.
 fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
     let failed = |candidate: &Candidate| {
-        let part = plan.record.parts.get(&*candidate.name);
+        let part = plan.record.parts.get(candidate.name());
         part.is_some_and(|part| part.released == Some(Release::Failed))
     };
     if plan.pending > 0 && !candidates.is_empty() && candidates.iter().all(failed) {

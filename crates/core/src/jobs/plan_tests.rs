@@ -28,7 +28,8 @@ fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&st
 }
 
 fn cluster(name: &str, fits: u32) -> Candidate {
-    Candidate { name: name.into(), room: Room { fits, ..Room::default() }, ..Candidate::default() }
+    let room = Room { fits, ..Room::default() };
+    Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
 }
 
 fn nothing(names: &[&str]) -> BTreeMap<String, Sight> {
@@ -36,7 +37,7 @@ fn nothing(names: &[&str]) -> BTreeMap<String, Sight> {
 }
 
 fn first(work: &Work, candidates: &[Candidate]) -> Plan {
-    let names: Vec<&str> = candidates.iter().map(|each| &*each.name).collect();
+    let names: Vec<&str> = candidates.iter().map(|each| each.name()).collect();
     plan(work, &Record::default(), &nothing(&names), candidates, |_, _| Shortage::default()).unwrap()
 }
 
@@ -47,7 +48,7 @@ fn shares(plan: &Plan) -> Vec<(&str, u32, u32)> {
 
 /// What follows when these Jobs are seen on this record.
 fn next(work: &Work, before: &Plan, candidates: &[Candidate], jobs: &[(&str, JobSeen)]) -> Plan {
-    let names: Vec<&str> = candidates.iter().map(|each| &*each.name).collect();
+    let names: Vec<&str> = candidates.iter().map(|each| each.name()).collect();
     let mut sights = nothing(&names);
     for (name, job) in jobs {
         sights.insert((*name).to_owned(), Sight::Job(job.clone()));

@@ -7,16 +7,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A member of the fleet, considered for one workload. What does not depend on the workload is shared, so that candidates
-/// cost little to make.
+/// What is known of a member of the fleet whatever workload is placed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Site {
+    /// The name of its ForeignCluster.
+    pub name: String,
+    /// The labels of its ForeignCluster.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<ClusterTaint>,
+    /// Round-trip times to other clusters, where they are known.
+    pub rtt: BTreeMap<String, Duration>,
+    /// The round-trip time to the hub, where it is known. Two clusters whose distance is not known are no farther apart
+    /// than both ways through the hub.
+    pub from_hub: Option<Duration>,
+    /// Whether it was made in a cloud and is used last.
+    pub cloud: bool,
+}
+
+/// A member of the fleet, considered for one workload.
 #[derive(Clone, Debug, Default)]
 pub struct Candidate {
-    /// The name of its ForeignCluster.
-    pub name: Arc<str>,
-    /// The labels of its ForeignCluster.
-    pub labels: Arc<BTreeMap<String, String>>,
-    /// Its taints.
-    pub taints: Arc<[ClusterTaint]>,
+    /// What all workloads see alike.
+    pub site: Arc<Site>,
     /// Why nothing new may be placed there whatever room there is: it is silent, leaving, or keeps its namespace closed.
     pub closed: Option<Refusal>,
     /// Whether it does not answer: then what is known of its room is of the past.
@@ -29,13 +42,6 @@ pub struct Candidate {
     pub held: u32,
     /// Whether it has been silent for so long that what it held is to be replaced elsewhere; then it holds nothing.
     pub lost: bool,
-    /// Round-trip times to other clusters, where they are known.
-    pub rtt: Arc<BTreeMap<String, Duration>>,
-    /// The round-trip time to the hub, where it is known. Two clusters whose distance is not known are no farther apart
-    /// than both ways through the hub.
-    pub from_hub: Option<Duration>,
-    /// Whether it was made in a cloud and is used last.
-    pub cloud: bool,
     /// The traffic that the application receives there, in thousandths of a request per second; nothing if nobody tells.
     pub traffic: Option<u64>,
 }
@@ -72,6 +78,12 @@ pub enum Standing {
 }
 
 impl Candidate {
+    /// The name of its ForeignCluster.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.site.name
+    }
+
     /// Filters: can this cluster take the workload, and how much of it? The other clusters tell how far away they are.
     #[must_use]
     pub fn stands(&self, wanted: &Wanted, all: &[Candidate]) -> Standing {
@@ -101,24 +113,24 @@ impl Candidate {
     /// The round-trip time to another cluster: as one of them knows it, or both ways through the hub.
     #[must_use]
     pub fn round_trip(&self, other: &Candidate) -> Option<Duration> {
-        let known = self.rtt.get(&*other.name).or_else(|| other.rtt.get(&*self.name));
-        known.copied().or_else(|| Some(self.from_hub? + other.from_hub?))
+        let known = self.site.rtt.get(other.name()).or_else(|| other.site.rtt.get(self.name()));
+        known.copied().or_else(|| Some(self.site.from_hub? + other.site.from_hub?))
     }
 
     fn refuses(&self, wanted: &Wanted, all: &[Candidate]) -> Option<Refusal> {
         let placement = &wanted.placement;
-        if !wanted.selects(&self.labels) {
+        if !wanted.selects(&self.site.labels) {
             return Some(Refusal {
                 reason: NOT_SELECTED,
                 message: "its labels do not match spec.clusterSelector".to_owned(),
             });
         }
         if let Some(bound) = &placement.max_latency
-            && *bound.from != *self.name
+            && bound.from != self.name()
         {
             let (from, most) = (&bound.from, bound.rtt.0);
-            let other = all.iter().find(|each| *each.name == **from);
-            let known = self.rtt.get(from).copied();
+            let other = all.iter().find(|each| each.name() == from);
+            let known = self.site.rtt.get(from).copied();
             match known.or_else(|| other.and_then(|other| self.round_trip(other))) {
                 Some(rtt) if rtt <= most => {}
                 Some(rtt) => {
@@ -137,13 +149,13 @@ impl Candidate {
         let tolerated = |taint: &ClusterTaint| {
             placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint))
         };
-        let taint = self.taints.iter().filter(repels).find(|taint| !tolerated(taint))?;
+        let taint = self.site.taints.iter().filter(repels).find(|taint| !tolerated(taint))?;
         let message = format!(
             "its taint {} is not tolerated: add it to spec.clusterTolerations to place replicas there",
             taint.key
         );
         let evicts =
-            self.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute && !tolerated(taint));
+            self.site.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute && !tolerated(taint));
         Some(Refusal { reason: if evicts { EVICTED } else { "Tainted" }, message })
     }
 }

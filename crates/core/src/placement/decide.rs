@@ -86,7 +86,7 @@ pub(super) struct Field<'a>(Vec<(&'a Candidate, Standing)>);
 impl<'a> Field<'a> {
     pub(super) fn of(wanted: &Wanted, candidates: &'a [Candidate]) -> Self {
         let mut all: Vec<_> = candidates.iter().map(|each| (each, each.stands(wanted, candidates))).collect();
-        all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        all.sort_by(|(one, _), (other, _)| one.name().cmp(other.name()));
         Self(all)
     }
 
@@ -97,7 +97,7 @@ impl<'a> Field<'a> {
 
     /// The candidate of this name.
     pub(super) fn get(&self, name: &str) -> Option<&(&'a Candidate, Standing)> {
-        let found = self.0.binary_search_by(|(each, _)| (*each.name).cmp(name));
+        let found = self.0.binary_search_by(|(each, _)| each.name().cmp(name));
         found.ok().and_then(|index| self.0.get(index))
     }
 

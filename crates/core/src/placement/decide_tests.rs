@@ -1,5 +1,6 @@
 use super::*;
 use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
+use crate::placement::Site;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use portolan_api::placement::{ClusterSpread, ClusterTaint, TaintEffect, WhenUnsatisfiable};
 use proptest::prelude::*;
@@ -7,13 +8,21 @@ use proptest::prelude::*;
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
 fn cluster(name: &str, cpus: i64) -> Candidate {
     let room = Room { fits: u32::try_from(cpus).unwrap(), cpu: cpus * 1000, memory: 0 };
-    Candidate { name: name.into(), room, ..Candidate::default() }
+    Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
+}
+
+impl Candidate {
+    /// The same at another site.
+    pub(crate) fn at(mut self, change: impl FnOnce(&mut Site)) -> Self {
+        change(std::sync::Arc::make_mut(&mut self.site));
+        self
+    }
 }
 
 /// Decides, and counts the shortages of such clusters.
 fn decide(wanted: &Wanted, fleet: &[Candidate]) -> Result<Decision, Undecided> {
     super::decide(wanted, fleet, |name, more| {
-        let candidate = fleet.iter().find(|each| *each.name == *name).unwrap();
+        let candidate = fleet.iter().find(|each| each.name() == name).unwrap();
         let mut allocatable = Amounts::of(CPU, candidate.room.cpu);
         allocatable.set(PODS, 110_000);
         let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
@@ -142,7 +151,7 @@ fn taints_and_selectors_keep_workloads_away() {
         value: None,
         effect: portolan_api::placement::TaintEffect::NoSchedule,
     };
-    let tainted = Candidate { taints: vec![taint].into(), ..cluster("a", 9) };
+    let tainted = cluster("a", 9).at(|site| site.taints = vec![taint]);
     let refused = decide(&wanted(1, &["a"]), &[tainted]).unwrap();
     assert_eq!(refused.refusals["a"].reason, "Tainted");
 
@@ -151,8 +160,7 @@ fn taints_and_selectors_keep_workloads_away() {
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
     let decision =
-        decide(&selecting, &[cluster("a", 9), Candidate { labels: labels.into(), ..cluster("b", 2) }])
-            .unwrap();
+        decide(&selecting, &[cluster("a", 9), cluster("b", 2).at(|site| site.labels = labels)]).unwrap();
     assert_eq!(counts(&decision), [("b", 1)]);
 }
 
@@ -163,7 +171,7 @@ fn replicas_leave_a_cluster_that_is_not_selected_any_more_if_another_one_takes_t
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
     let home = Candidate { held: 2, settled: 2, ..cluster("a", 9) };
-    let other = |cpus| Candidate { labels: labels.clone().into(), ..cluster("b", cpus) };
+    let other = |cpus| cluster("b", cpus).at(|site| site.labels = labels.clone());
     let decide = |cpus| decide(&selecting, &[home.clone(), other(cpus)]).unwrap();
     assert_eq!(counts(&decide(9)), [("b", 2)]);
     assert_eq!(counts(&decide(0)), [("a", 2)], "nothing is lost where nobody else has room");
@@ -189,7 +197,7 @@ fn sites(rooms: [i64; 5]) -> Vec<Candidate> {
         let to =
             |other: usize| (names[other].to_owned(), Duration::from_secs_f64(table[index][other] / 1000.0));
         let rtt: BTreeMap<_, _> = (0..5).filter(|other| *other != index).map(to).collect();
-        Candidate { rtt: rtt.into(), ..cluster(names[index], rooms[index]) }
+        cluster(names[index], rooms[index]).at(|site| site.rtt = rtt)
     };
     (0..5).map(site).collect()
 }
@@ -230,7 +238,7 @@ fn without_substitution_nothing_leaves_its_location() {
 #[test]
 fn bursting_goes_to_the_nearest_then_to_the_cloud_then_asks_for_one() {
     let mut fleet = sites([2, 2, 0, 0, 1]);
-    fleet.push(Candidate { cloud: true, ..cluster("cloud1", 2) });
+    fleet.push(cluster("cloud1", 2).at(|site| site.cloud = true));
     let mut wanted = Wanted { bursting: true, ..wanted(6, &["nantes"]) };
     let six = decide(&wanted, &fleet).unwrap();
     assert_eq!(counts(&six), [("cloud1", 1), ("grenoble", 1), ("nantes", 2), ("rennes", 2)]);
@@ -244,7 +252,7 @@ fn bursting_goes_to_the_nearest_then_to_the_cloud_then_asks_for_one() {
 
 #[test]
 fn the_cloud_is_used_last() {
-    let fleet = [Candidate { cloud: true, ..cluster("cloud1", 90) }, cluster("a", 4)];
+    let fleet = [cluster("cloud1", 90).at(|site| site.cloud = true), cluster("a", 4)];
     let decision = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &fleet).unwrap();
     assert_eq!(counts(&decision), [("a", 2)]);
 }
@@ -268,7 +276,7 @@ fn a_bound_on_latency_keeps_far_clusters_out() {
 fn chosen_clusters_are_spread_over_regions() {
     let at = |name: &str, cpus: i64, region: &str| {
         let labels = BTreeMap::from([("region".to_owned(), region.to_owned())]);
-        Candidate { labels: labels.into(), ..cluster(name, cpus) }
+        cluster(name, cpus).at(|site| site.labels = labels)
     };
     let fleet = [at("a", 9, "west"), at("b", 8, "west"), at("c", 7, "west"), at("d", 2, "east")];
     let mut spread = by_policy(1, PlacementPolicy::WorstFit, 3);
@@ -362,8 +370,8 @@ fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
     let mut fleet = [cluster("a", 9), cluster("b", 9), cluster("c", 9)];
     let first = decide(&total, &fleet).unwrap();
     for (candidate, cpus) in fleet.iter_mut().zip([6, 7, 7]) {
-        let held = first.placed[&*candidate.name].replicas;
-        *candidate = Candidate { held, settled: held, ..cluster(&candidate.name, cpus) };
+        let held = first.placed[candidate.name()].replicas;
+        *candidate = Candidate { held, settled: held, ..cluster(candidate.name(), cpus) };
     }
     assert_eq!(decide(&total, &fleet).unwrap(), first);
 }
@@ -397,7 +405,7 @@ proptest! {
         let asked = if wanted.mode == ReplicasMode::Total { wanted.replicas } else { wanted.replicas * locations };
         prop_assert_eq!(placed + decision.pending, asked);
         for candidate in &fleet {
-            let replicas = decision.placed.get(&*candidate.name).map_or(0, |placed| placed.replicas);
+            let replicas = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted, &fleet) {
                 Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
                 Standing::Closed(_) | Standing::Leaving(_) => prop_assert!(replicas <= candidate.keeps()),
@@ -426,7 +434,8 @@ proptest! {
 #[test]
 fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
     let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
-    let leaving = |held: u32| Candidate { taints: vec![taint.clone()].into(), held, ..cluster("a", 9) };
+    let leaving =
+        |held: u32| Candidate { held, ..cluster("a", 9) }.at(|site| site.taints = vec![taint.clone()]);
     let anywhere = by_policy(3, PlacementPolicy::WorstFit, 1);
     let moved = decide(&anywhere, &[leaving(3), cluster("b", 9)]).unwrap();
     assert_eq!(counts(&moved), [("b", 3)]);

@@ -52,14 +52,14 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
     let field = Field::of(wanted, candidates);
     let ranked = match wanted.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => Vec::new(),
-        policy => rank(policy, wanted, &field).unwrap_or_default(),
+        policy => rank(policy, wanted, &field, usize::MAX).unwrap_or_default(),
     };
     let away = wanted.placement.locations.iter().find(|name| {
         let placed = decision.placed.get(*name).map_or(0, |placed| placed.replicas);
         placed < wanted.replicas
     });
     let account = |(candidate, standing): &(&Candidate, Standing)| {
-        let name = &*candidate.name;
+        let name = candidate.name();
         let placed = decision.placed.get(name).cloned();
         let distance = away.filter(|away| *away != name).and_then(|away| {
             let rtt = field.rtt(away, name)?;
@@ -75,7 +75,7 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
             room: candidate.room,
             held: candidate.held,
             settled: candidate.settled,
-            rank: ranked.iter().position(|each| each.name == candidate.name).map(|index| index + 1),
+            rank: ranked.iter().position(|each| each.name() == name).map(|index| index + 1),
             traffic: candidate.traffic,
             distance,
             verdict: verdict(wanted, candidate, standing, placed.as_ref(), decision),
@@ -111,7 +111,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         (
             "latency",
             match &wanted.placement.max_latency {
-                Some(bound) => match candidate.rtt.get(&bound.from) {
+                Some(bound) => match candidate.site.rtt.get(&bound.from) {
                     Some(rtt) => format!("{rtt:?} to {}, {:?} allowed", bound.from, bound.rtt.0),
                     None => format!("it is {} itself", bound.from),
                 },
@@ -120,7 +120,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         ),
         (
             "taints",
-            match candidate.taints.len() {
+            match candidate.site.taints.len() {
                 0 => "it has none".to_owned(),
                 count => format!("its {count} are tolerated or only discourage"),
             },
@@ -150,7 +150,7 @@ fn verdict(
     decision: &Decision,
 ) -> String {
     let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    let location = wanted.placement.locations.iter().any(|name| **name == *candidate.name);
+    let location = wanted.placement.locations.iter().any(|name| name == candidate.name());
     match (placed, standing) {
         (Some(placed), _) => {
             let why = match placed.cause {
@@ -179,7 +179,7 @@ fn verdict(
         }
         (None, Standing::Leaving(refusal)) => format!("nothing: {}", refusal.message),
         (None, Standing::Open { fits, .. }) => {
-            let refused = decision.refusals.get(&*candidate.name);
+            let refused = decision.refusals.get(candidate.name());
             match refused {
                 Some(refusal) => format!("nothing: {}", refusal.message),
                 None if affine && !location && !wanted.may_overflow() => {
@@ -204,7 +204,7 @@ mod tests {
 
     fn cluster(name: &str, fits: u32) -> Candidate {
         let room = Room { fits, cpu: i64::from(fits) * 1000, memory: 0 };
-        Candidate { name: name.into(), room, ..Candidate::default() }
+        Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
     }
 
     fn wanted(replicas: u32, placement: Placement) -> Wanted {
@@ -244,7 +244,7 @@ mod tests {
         let mut placement = Placement { locations: vec!["a".into()], ..Placement::default() };
         placement.enable_substitution = true;
         let rtt = BTreeMap::from([("a".to_owned(), Duration::from_millis(7))]);
-        let near = Candidate { rtt: rtt.into(), ..cluster("b", 9) };
+        let near = cluster("b", 9).at(|site| site.rtt = rtt);
         let accounts = told(&wanted(2, placement), &[cluster("a", 1), near]);
         assert_eq!(accounts[1].distance, Some(("a".to_owned(), Duration::from_millis(7))));
         assert_eq!(accounts[1].verdict, "1 replicas: it stands in for a, which has no room");

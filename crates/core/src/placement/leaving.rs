@@ -15,7 +15,7 @@ pub(super) fn stay(field: &Field<'_>, pending: u32, placed: &mut BTreeMap<String
         let replicas = pending.min(candidate.keeps());
         if replicas > 0 {
             let cause = PlacementCause::Staying;
-            placed.insert(candidate.name.to_string(), Placed { replicas, cause, stands_in_for: Vec::new() });
+            placed.insert(candidate.name().to_owned(), Placed { replicas, cause, stands_in_for: Vec::new() });
             pending -= replicas;
         }
     }

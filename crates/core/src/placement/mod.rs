@@ -14,7 +14,7 @@ mod overflow;
 mod prioritise;
 mod refusals;
 
-pub use candidate::{Candidate, Refusal, Standing};
+pub use candidate::{Candidate, Refusal, Site, Standing};
 pub use decide::{Decision, Placed, Undecided, Wanted, decide};
 pub use divide::divide;
 pub use explain::{Account, Filter, explain};

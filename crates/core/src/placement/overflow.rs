@@ -65,11 +65,11 @@ fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>, lost: bool)
     let last = |name: &str| lost && named(name);
     let mut others: Vec<_> = field
         .iter()
-        .filter(|(each, standing)| matches!(standing, Standing::Open { .. }) && !excluded(&each.name))
+        .filter(|(each, standing)| matches!(standing, Standing::Open { .. }) && !excluded(each.name()))
         .map(|(candidate, _)| {
-            let name = &*candidate.name;
+            let name = candidate.name();
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
-            ((candidate.cloud, last(name), Reverse(candidate.held > 0), rtt, name), candidate.cloud)
+            ((candidate.site.cloud, last(name), Reverse(candidate.held > 0), rtt, name), candidate.site.cloud)
         })
         .collect();
     others.sort();

@@ -16,11 +16,13 @@ pub(super) fn prioritise(
     wanted: &Wanted,
     field: &Field<'_>,
 ) -> Result<Vec<String>, Undecided> {
-    let ranked = rank(policy, wanted, field)?;
-    Ok(choose(&ranked, &wanted.placement.spread, wanted.placement.effective_locations()))
+    let (spread, locations) = (&wanted.placement.spread, wanted.placement.effective_locations());
+    // Where clusters are spread, any of them may be needed.
+    let ranked = rank(policy, wanted, field, if spread.is_empty() { locations } else { usize::MAX })?;
+    Ok(choose(&ranked, spread, locations))
 }
 
-/// All clusters that can hold replicas, in the order of the policy.
+/// The clusters that can hold replicas, in the order of the policy; of many, only the first ones.
 ///
 /// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
 /// only traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all
@@ -29,6 +31,7 @@ pub(super) fn rank<'a>(
     policy: PlacementPolicy,
     wanted: &Wanted,
     field: &Field<'a>,
+    most: usize,
 ) -> Result<Vec<&'a Candidate>, Undecided> {
     let mut ranked: Vec<(&Candidate, u32, Room)> = field
         .iter()
@@ -42,15 +45,15 @@ pub(super) fn rank<'a>(
         .collect();
     let rooms = |room: &Room| (room.cpu, room.memory);
     let class = |candidate: &Candidate, fits: u32| {
-        (Reverse(candidate.held > 0), candidate.cloud, Reverse(fits >= wanted.replicas))
+        (Reverse(candidate.held > 0), candidate.site.cloud, Reverse(fits >= wanted.replicas))
     };
     match policy {
-        PlacementPolicy::WorstFit => ranked.sort_by_key(|(candidate, fits, room)| {
-            (class(candidate, *fits), Reverse(rooms(room)), &*candidate.name)
+        PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, fits, room)| {
+            (class(candidate, *fits), Reverse(rooms(room)), candidate.name())
         }),
         PlacementPolicy::BestFit => {
-            ranked.sort_by_key(|(candidate, fits, room)| {
-                (class(candidate, *fits), rooms(room), &*candidate.name)
+            keep_first(&mut ranked, most, |(candidate, fits, room)| {
+                (class(candidate, *fits), rooms(room), candidate.name())
             });
         }
         PlacementPolicy::TrafficAware => {
@@ -60,22 +63,31 @@ pub(super) fn rank<'a>(
                                use worst-fit, best-fit or locations";
                 return Err(Undecided::PolicyUnavailable { policy, missing });
             }
-            ranked.sort_by_key(|(candidate, fits, room)| {
+            keep_first(&mut ranked, most, |(candidate, fits, room)| {
                 let kept = candidate.held > 0
-                    && matches!(field.get(&candidate.name), Some((_, Standing::Closed(_))));
-                let enough = (candidate.cloud, Reverse(*fits >= wanted.replicas));
+                    && matches!(field.get(candidate.name()), Some((_, Standing::Closed(_))));
+                let enough = (candidate.site.cloud, Reverse(*fits >= wanted.replicas));
                 (
                     Reverse(kept),
                     enough,
                     Reverse(attraction(candidate)),
                     Reverse(rooms(room)),
-                    &*candidate.name,
+                    candidate.name(),
                 )
             });
         }
         PlacementPolicy::ClusterAffinity => {}
     }
     Ok(ranked.into_iter().map(|(candidate, ..)| candidate).collect())
+}
+
+/// Puts the first ones in order and lets go of the rest. Of a thousand clusters a workload wants a few.
+fn keep_first<T, K: Ord>(ranked: &mut Vec<T>, most: usize, key: impl Fn(&T) -> K) {
+    if most < ranked.len() {
+        ranked.select_nth_unstable_by_key(most, &key);
+        ranked.truncate(most);
+    }
+    ranked.sort_unstable_by_key(key);
 }
 
 /// How strongly traffic draws replicas to a cluster. One that holds replicas keeps them until another one receives half as
@@ -97,7 +109,7 @@ fn choose(ranked: &[&Candidate], spread: &[ClusterSpread], count: usize) -> Vec<
     let mut chosen: Vec<&Candidate> = Vec::new();
     for constraints in [spread.iter().collect(), strict] {
         while chosen.len() < count {
-            let free = |candidate: &&&Candidate| !chosen.iter().any(|each| each.name == candidate.name);
+            let free = |candidate: &&&Candidate| !chosen.iter().any(|each| each.name() == candidate.name());
             let fits = |candidate: &&&Candidate| {
                 constraints.iter().all(|each| keeps(each, ranked, &chosen, candidate))
             };
@@ -105,12 +117,12 @@ fn choose(ranked: &[&Candidate], spread: &[ClusterSpread], count: usize) -> Vec<
             chosen.push(next);
         }
     }
-    chosen.into_iter().map(|candidate| candidate.name.to_string()).collect()
+    chosen.into_iter().map(|candidate| candidate.name().to_owned()).collect()
 }
 
 /// Whether one more cluster keeps a constraint.
 fn keeps(spread: &ClusterSpread, ranked: &[&Candidate], chosen: &[&Candidate], next: &Candidate) -> bool {
-    let domain = |candidate: &Candidate| candidate.labels.get(&spread.topology_key).cloned();
+    let domain = |candidate: &Candidate| candidate.site.labels.get(&spread.topology_key).cloned();
     let Some(own) = domain(next) else { return false };
     let mut counts: BTreeMap<String, i32> =
         ranked.iter().filter_map(|each| domain(each)).map(|each| (each, 0)).collect();

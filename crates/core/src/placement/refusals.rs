@@ -16,7 +16,7 @@ pub(super) fn refusals(
     let mut refusals = BTreeMap::new();
     let named = &wanted.placement.locations;
     for (candidate, standing) in field.iter() {
-        let name = &*candidate.name;
+        let name = candidate.name();
         let location = named.iter().any(|location| location == name);
         if !named.is_empty() && !location && !wanted.may_overflow() {
             continue;

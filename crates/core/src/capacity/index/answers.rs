@@ -2,7 +2,8 @@
 
 use super::classes::Classes;
 use super::estimate::Fitting;
-use super::resources::Resources;
+use super::resources::{Resources, clamp};
+use super::view::Room;
 use crate::capacity::Shape;
 use std::collections::BTreeMap;
 
@@ -58,6 +59,15 @@ impl Answers {
     /// Whether the sums for a shape are kept.
     pub(super) fn has(&self, shape: &Shape) -> bool {
         self.all.contains_key(shape)
+    }
+
+    /// The room for a shape of which sums are kept, if nothing is to be estimated.
+    pub(super) fn kept(&mut self, shape: &Shape) -> Option<Room> {
+        let answer = self.all.get_mut(shape).filter(|_| !shape.is_pinned())?;
+        self.uses += 1;
+        answer.used = self.uses;
+        let fits = u32::try_from(answer.fits).unwrap_or(u32::MAX);
+        Some(Room { fits, cpu: clamp(answer.cpu), memory: clamp(answer.memory) })
     }
 
     /// Forgets all sums.

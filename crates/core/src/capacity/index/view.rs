@@ -51,6 +51,12 @@ pub struct ClusterSummary {
 impl ClusterIndex {
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
+        if self.outstanding.is_empty()
+            && !self.workloads.contains_key(uid)
+            && let Some(room) = self.answers.kept(shape)
+        {
+            return View { room, ..View::default() };
+        }
         self.learn(shape);
         let own = self.workloads.get(uid);
         let requests = own.and_then(|_| self.requests.id(&shape.requests));
@@ -62,8 +68,6 @@ impl ClusterIndex {
             let room = self.counted(uid, shape);
             let free = room.free(shape);
             Room { fits: room.fits(shape), cpu: free.get(CPU), memory: free.get(MEMORY) }
-        } else if alone && self.outstanding.is_empty() {
-            self.room(shape, &Estimate::default())
         } else if alone {
             let estimate = self.estimate.take().unwrap_or_else(|| self.estimated(None, shape));
             let room = self.room(shape, &estimate);

@@ -1,29 +1,13 @@
 //! What placement sees of each ForeignCluster, made once for all decisions.
 
 use portolan_api::ForeignCluster;
-use portolan_api::placement::ClusterTaint;
+use portolan_core::placement::Site;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The name by which the hub is told in round-trip times, unless it is a member of its own fleet.
 pub const HUB: &str = "hub";
-
-/// What does not depend on the workload that is placed.
-#[derive(Clone, Debug, Default)]
-pub struct Sight {
-    /// The name of the ForeignCluster.
-    pub name: Arc<str>,
-    /// Its labels.
-    pub labels: Arc<BTreeMap<String, String>>,
-    /// Its taints.
-    pub taints: Arc<[ClusterTaint]>,
-    /// Round-trip times to other clusters, as either side of each pair gives them. What a spec says goes before what was
-    /// measured.
-    pub rtt: Arc<BTreeMap<String, Duration>>,
-    /// The round-trip time to the hub, if it is known.
-    pub from_hub: Option<Duration>,
-}
 
 /// Whether something has changed that a decision could depend on.
 pub(super) fn matters(before: Option<&ForeignCluster>, after: &ForeignCluster) -> bool {
@@ -40,10 +24,11 @@ pub(super) fn matters(before: Option<&ForeignCluster>, after: &ForeignCluster) -
     })
 }
 
-/// Looks at all ForeignClusters.
-pub(super) fn sights<'a>(
+/// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what
+/// was measured.
+pub(super) fn sites<'a>(
     clusters: impl Iterator<Item = &'a ForeignCluster> + Clone,
-) -> BTreeMap<String, Sight> {
+) -> BTreeMap<String, Arc<Site>> {
     let name = |cluster: &ForeignCluster| cluster.metadata.name.clone().unwrap_or_default();
     let mut rtt: BTreeMap<String, BTreeMap<String, Duration>> = BTreeMap::new();
     let mut tell = |from: &str, to: &str, time: Duration| {
@@ -61,20 +46,20 @@ pub(super) fn sights<'a>(
         }
     }
     let hub = hub_name(clusters.clone());
-    let sight = |cluster: &ForeignCluster| {
+    let site = |cluster: &ForeignCluster| {
         let name = name(cluster);
         let rtt = rtt.get(&name).cloned().unwrap_or_default();
-        let from_hub = if name == hub { Some(Duration::ZERO) } else { rtt.get(&hub).copied() };
-        let sight = Sight {
-            name: name.as_str().into(),
-            labels: cluster.metadata.labels.clone().unwrap_or_default().into(),
-            taints: cluster.spec.taints.clone().into(),
-            rtt: rtt.into(),
-            from_hub,
+        let site = Site {
+            name: name.clone(),
+            labels: cluster.metadata.labels.clone().unwrap_or_default(),
+            taints: cluster.spec.taints.clone(),
+            from_hub: if name == hub { Some(Duration::ZERO) } else { rtt.get(&hub).copied() },
+            rtt,
+            cloud: cluster.spec.cloud,
         };
-        (name, sight)
+        (name, Arc::new(site))
     };
-    clusters.map(sight).collect()
+    clusters.map(site).collect()
 }
 
 /// What the hub is called in round-trip times: the name of its own ForeignCluster, if it has one.
