@@ -11,8 +11,12 @@ mod jobs;
 pub mod names;
 pub mod peering;
 mod placement;
+mod preview;
 mod run;
 mod services;
 
-pub use placement::{Outlook, Preview};
+pub use jobs::JobOutlook;
+pub use placement::Outlook;
+pub use preview::Preview;
 pub use run::run;
+pub use services::{ServiceOutlook, ServicePart};

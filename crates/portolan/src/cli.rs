@@ -7,7 +7,7 @@ mod peering;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-pub(crate) use explain::{ExplainArgs, PlanArgs};
+pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
 
@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Get(GetArgs),
     /// Tells how the fleet fares, or one workload: its clusters, what waits and why, and what happened.
     Status(StatusArgs),
-    /// Shows what applying manifests would do: replicas of each cluster before and after, and why. Changes nothing.
+    /// Shows what applying manifests would do: what each cluster has before and after, and why. Changes nothing.
     Plan(PlanArgs),
     /// Tells why a workload is where it is: what was asked of each cluster, with numbers, and what was decided.
     Explain(ExplainArgs),

@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::json;
-use support::{World, namespace, text, workload};
+use support::{World, job, namespace, text, workload};
 
 #[test]
 fn what_would_happen_is_told_and_nothing_happens() {
@@ -62,4 +62,104 @@ fn a_rolling_update_that_waits_for_its_own_pods_is_named() {
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app:2");
     world.apply("c1", &changed);
     world.until(&["explain", "mcd/web", "-n", "shop"], &["its rolling update waits", "maxUnavailable"]);
+}
+
+#[test]
+fn jobs_are_planned_and_explained_with_their_split() {
+    let mut world = World::start("plan-jobs", 3);
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop", "--latency", "c3=9ms"]);
+    world.succeeds(&["peer", "--remote-context", "c3", "-n", "shop"]);
+    world.apply("c1", &namespace("shop"));
+
+    // Each member has two nodes of two CPUs: room for four pods of one.
+    let more = json!({
+        "locations": ["c2", "c3"], "completionsMode": "Total", "parallelism": 6, "suspend": false,
+    });
+    let sum = job("sum", 10, "1", &more);
+    let file = world.write("sum.yaml", &sum);
+    let planned = world.portolan(&["plan", "-f", &file]);
+    let told = text(&planned.stdout);
+    assert_eq!(planned.status.code(), Some(3), "{told}{}", text(&planned.stderr));
+    for words in ["5 (+5)", "0 → 3", "5 completions, 3 at a time: it is one of the locations"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let none = world.portolan(&["get", "mcj", "-n", "shop"]);
+    assert!(text(&none.stdout).is_empty(), "nothing was made: {}", text(&none.stdout));
+    let yaml = world.portolan(&["plan", "-f", &file, "-o", "yaml"]);
+    assert!(text(&yaml.stdout).contains("parallelismAfter: 3"), "{}", text(&yaml.stdout));
+
+    // What one plan takes, the next one does not have.
+    let full = json!({"items": [
+        job("first", 4, "1", &json!({"locations": ["c2"], "parallelism": 4})),
+        job("second", 2, "1", &json!({"locations": ["c2"]})),
+    ], "kind": "List"});
+    let both = world.write("both.yaml", &full);
+    let pending = world.portolan(&["plan", "-f", &both, "-o", "json"]);
+    assert_eq!(pending.status.code(), Some(4), "{}", text(&pending.stderr));
+    let lines = text(&pending.stdout);
+    let second: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&second["pending"], &second["refusals"][0]["reason"]),
+        (&json!(2), &json!("NoRoom")),
+        "{second}"
+    );
+
+    world.apply("c1", &sum);
+    world.until(&["get", "mcj", "-n", "shop"], &["10/10"]);
+    let same = world.portolan(&["plan", "-f", &file]);
+    assert_eq!(same.status.code(), Some(0), "{}{}", text(&same.stdout), text(&same.stderr));
+    let why = world.succeeds(&["explain", "mcj/sum", "-n", "shop"]);
+    for words in ["10 of 10 completions finished", "It is complete", "5 completions, all finished", "✓ room"]
+    {
+        assert!(why.contains(words), "{words}: {why}");
+    }
+
+    world.apply("c1", &job("huge", 1, "3", &json!({"locations": ["c2"], "enableSubstitution": true})));
+    world.until(
+        &["explain", "mcj/huge", "-n", "shop"],
+        &["0 placed and open, 1 pending", "✗ room      0 pods fit", "9.0ms from c2"],
+    );
+    let data = world.succeeds(&["explain", "mcj/sum", "-n", "shop", "-o", "json"]);
+    let data: serde_json::Value = serde_json::from_str(&data).unwrap();
+    assert_eq!(data["clusters"][0]["succeeded"], 5, "{data}");
+    let wrong = world.portolan(&["explain", "clusters/c2"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("mcj/NAME"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn a_service_is_planned_with_what_it_follows() {
+    let mut world = World::start("plan-services", 3);
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    world.succeeds(&["peer", "--remote-context", "c3", "-n", "shop"]);
+    world.apply("c1", &namespace("shop"));
+    let service = json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "MultiClusterService",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+    });
+    let web = workload("web", 2, "1", &json!({"locations": ["c3"]}));
+    let file = world.write("both.yaml", &json!({"kind": "List", "items": [service, web]}));
+    let planned = world.portolan(&["plan", "-f", &file, "-o", "json"]);
+    assert_eq!(planned.status.code(), Some(3), "{}", text(&planned.stderr));
+    let lines = text(&planned.stdout);
+    let plan: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    let clusters = plan["clusters"].as_array().unwrap();
+    assert_eq!(clusters.len(), 1, "{plan}");
+    assert_eq!((&clusters[0]["cluster"], &clusters[0]["after"]), (&json!("c3"), &json!(1)), "{plan}");
+
+    world.apply("c1", &service);
+    world.apply("c1", &web);
+    world.until(
+        &["explain", "mcs/web", "-n", "shop"],
+        &[
+            "follows web; 2 endpoints ready",
+            "there: pods that it selects are placed there",
+            "not there: no pods that it selects are placed there",
+            "2 of 2 endpoints ready",
+        ],
+    );
 }

@@ -117,6 +117,14 @@ impl Book {
         self.claims.get(uid).map(|entry| &entry.owner)
     }
 
+    /// Everything that is held: the cluster, by whom, and how many replicas.
+    pub fn holders(&self) -> impl Iterator<Item = (&str, &Owner, u32)> {
+        self.claims.values().flat_map(|entry| {
+            let held = entry.holds().into_iter().flat_map(|(_, held)| held);
+            held.map(|(cluster, count)| (cluster.as_str(), &entry.owner, *count))
+        })
+    }
+
     /// What a claim holds in a cluster that is new to the book.
     pub(super) fn claims_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
         let held = |(uid, entry): (&String, &Entry)| {

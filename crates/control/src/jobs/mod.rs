@@ -7,10 +7,13 @@
 mod desired;
 mod effect;
 mod observe;
+mod preview;
 mod reconcile;
 mod record;
 mod remove;
 mod status;
+
+pub use preview::JobOutlook;
 
 use crate::capacity::{Claim, Owner};
 use crate::claims::{self, Claims};
@@ -28,7 +31,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// The kind, as the ledger of reservations knows it.
-const KIND: &str = "MultiClusterJob";
+pub(crate) const KIND: &str = "MultiClusterJob";
 
 /// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
@@ -115,12 +118,7 @@ impl Declared {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
-            held: record
-                .parts
-                .iter()
-                .map(|(cluster, part)| (cluster.clone(), part.in_use()))
-                .filter(|(_, pods)| *pods > 0)
-                .collect(),
+            held: record.held(),
             waits,
         }
     }

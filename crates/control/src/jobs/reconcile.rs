@@ -5,6 +5,7 @@ use super::observe::Seen;
 use super::record::{count, record, signed, work};
 use super::status::{Situation, status, undecided};
 use super::{Controller, Declared, KIND};
+use crate::capacity::Book;
 use crate::claims::{Step, reservation};
 use crate::copies::{Failure, REFUSAL_HOLDS};
 use crate::dependencies::{finding, needs};
@@ -18,7 +19,7 @@ use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJobStatus};
 use portolan_api::placement::Reservation;
 use portolan_core::capacity::PODS;
-use portolan_core::jobs::{End, Order, Plan, plan};
+use portolan_core::jobs::{End, Order, Plan, Work, plan};
 use portolan_core::placement::{Candidate, Refusal};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
@@ -38,6 +39,16 @@ enum Planned {
     OnWhatWas,
     /// What was seen, and the plan on it.
     So(BTreeMap<String, Seen>, Box<Plan>, u32),
+    /// Nothing can be planned: the reason, in a word and in a sentence.
+    Not(&'static str, String),
+}
+
+/// What came of looking.
+pub(super) enum Considered {
+    /// Not enough is known yet.
+    NotYet,
+    /// What was seen, what is asked for, and the plan on it.
+    So { seen: BTreeMap<String, Seen>, work: Box<Work>, plan: Box<Plan> },
     /// Nothing can be planned: the reason, in a word and in a sentence.
     Not(&'static str, String),
 }
@@ -120,41 +131,47 @@ impl Controller {
     /// Observes, plans and holds the room that was planned, in one step: no other decision counts the same room.
     fn plan(&self, key: &Key, job: &Declared) -> Planned {
         self.fleet.ledger.transact(|book| {
-            let Some(mut seen) = self.observe(book, key, job) else { return Planned::NotYet };
-            self.close_where_refused(key, &mut seen);
-            let shape = match &job.shape {
-                Ok(shape) => shape,
-                Err(problem) => return Planned::Not("InvalidTemplate", problem.clone()),
+            let (seen, work, planned) = match self.consider(book, key, job) {
+                Considered::NotYet => return Planned::NotYet,
+                Considered::Not(reason, message) => return Planned::Not(reason, message),
+                Considered::So { seen, work, plan } => (seen, work, plan),
             };
-            let leaves = |(name, seen): (&String, &Seen)| {
-                let leaving = seen.candidate.site.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
-                leaving.then(|| name.clone())
-            };
-            let work = work(&job.object, shape, seen.iter().filter_map(leaves).collect());
-            let mut record = record(job.object.status.as_ref());
-            let sights = seen.iter().map(|(name, seen)| (name.clone(), seen.sight.clone())).collect();
-            if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {
-                let seconds = job.object.spec.active_deadline_seconds.unwrap_or_default();
-                let message =
-                    format!("the job was active for longer than spec.activeDeadlineSeconds {seconds}");
-                record.end = Some(End::Failed { reason: "DeadlineExceeded".to_owned(), message });
-            }
-            let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
-            let planned = plan(&work, &record, &sights, &candidates, |cluster, more| {
-                book.shortage(cluster, job.uid(), shape, more)
-            });
-            let planned = match planned {
-                Ok(planned) => planned,
-                Err(why) => return Planned::Not("PolicyUnavailable", why.to_string()),
-            };
-            let held = planned.record.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
-            let held = held.filter(|(_, pods)| *pods > 0).collect();
             let version = job.object.metadata.resource_version.as_deref();
-            match book.assume(job.uid(), version, shape, held) {
-                true => Planned::So(seen, Box::new(planned), work.total()),
+            match book.assume(job.uid(), version, &work.wanted.shape, planned.record.held()) {
+                true => Planned::So(seen, planned, work.total()),
                 false => Planned::OnWhatWas,
             }
         })
+    }
+
+    /// Observes and plans; nothing is held.
+    pub(super) fn consider(&self, book: &mut Book, key: &Key, job: &Declared) -> Considered {
+        let Some(mut seen) = self.observe(book, key, job) else { return Considered::NotYet };
+        self.close_where_refused(key, &mut seen);
+        let shape = match &job.shape {
+            Ok(shape) => shape,
+            Err(problem) => return Considered::Not("InvalidTemplate", problem.clone()),
+        };
+        let leaves = |(name, seen): (&String, &Seen)| {
+            let leaving = seen.candidate.site.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
+            leaving.then(|| name.clone())
+        };
+        let work = work(&job.object, shape, seen.iter().filter_map(leaves).collect());
+        let mut record = record(job.object.status.as_ref());
+        let sights = seen.iter().map(|(name, seen)| (name.clone(), seen.sight.clone())).collect();
+        if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {
+            let seconds = job.object.spec.active_deadline_seconds.unwrap_or_default();
+            let message = format!("the job was active for longer than spec.activeDeadlineSeconds {seconds}");
+            record.end = Some(End::Failed { reason: "DeadlineExceeded".to_owned(), message });
+        }
+        let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
+        let planned = plan(&work, &record, &sights, &candidates, |cluster, more| {
+            book.shortage(cluster, job.uid(), shape, more)
+        });
+        match planned {
+            Ok(plan) => Considered::So { seen, work: Box::new(work), plan: Box::new(plan) },
+            Err(why) => Considered::Not("PolicyUnavailable", why.to_string()),
+        }
     }
 
     /// A cluster that refused the Job a moment ago takes none of it for a while: it goes elsewhere, if it may.

@@ -49,7 +49,7 @@ use portolan_api::placement::{PlacementCause, PlacementPolicy, PlacementState, P
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
-pub use preview::{Outlook, Preview};
+pub use preview::Outlook;
 use reconcile::Memory;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -119,7 +119,10 @@ impl Placement {
     }
 
     /// Keeps the workloads and what they hold known, for ever, and tells which of them change.
-    fn watch(&self, told: impl Fn(&Key) + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
+    pub(crate) fn watch(
+        &self,
+        told: impl Fn(&Key) + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
         let first = move |change: &Change<Workload>| {
             // The ledger first: whoever sees a workload sees what it holds.
@@ -129,10 +132,6 @@ impl Placement {
         let (hub, workloads) = (&self.controller.hub.client, &self.controller.workloads);
         let seed = self.seed.child("multiclusterdeployments");
         declared::watch(hub, Workload::of, workloads, &self.queue, first, told, seed)
-    }
-
-    fn into_controller(self) -> Controller {
-        self.controller
     }
 }
 

@@ -6,9 +6,12 @@
 mod desired;
 mod follow;
 mod observe;
+mod preview;
 mod reconcile;
 mod remove;
 mod status;
+
+pub use preview::{ServiceOutlook, ServicePart};
 
 use crate::claims::{self, Claims};
 use crate::copies::Memory;
@@ -85,12 +88,17 @@ impl Services {
 
     /// Keeps services for ever.
     pub(crate) async fn run(self) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.watch());
+        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+    }
+
+    /// Keeps the services of the hub known, for ever.
+    pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
         let first = move |change: &Change<MultiClusterService>| claims.take(KIND, change, epoch);
         let (services, seed) = (&self.controller.services, self.seed.child("multiclusterservices"));
-        let mut tasks = JoinSet::new();
-        tasks.spawn(declared::watch(hub, |service| service, services, &self.queue, first, |_| (), seed));
-        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+        declared::watch(hub, |service| service, services, &self.queue, first, |_| (), seed)
     }
 }
 

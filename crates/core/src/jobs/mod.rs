@@ -9,9 +9,11 @@
 mod assign;
 mod count;
 mod elsewhere;
+mod explain;
 mod pace;
 mod plan;
 
+pub use explain::explain;
 pub use plan::plan;
 
 use crate::placement::{Refusal, Wanted};
@@ -217,6 +219,15 @@ pub struct Record {
     pub retries: u32,
     /// How it ended, if it did.
     pub end: Option<End>,
+}
+
+impl Record {
+    /// How many pods may run in which cluster: the room that is reserved.
+    #[must_use]
+    pub fn held(&self) -> BTreeMap<String, u32> {
+        let held = self.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
+        held.filter(|(_, pods)| *pods > 0).collect()
+    }
 }
 
 /// The next record, and what is to be done.

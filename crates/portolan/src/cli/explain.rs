@@ -14,7 +14,8 @@ Examples:
 Exit codes: 0 nothing would change; 1 it failed; 2 the input or the command line is wrong; 3 something would change;
 4 something could not be placed.")]
 pub(crate) struct PlanArgs {
-    /// A file with MultiClusterDeployments; `-` is standard input. Can be given several times.
+    /// A file with MultiClusterDeployments, MultiClusterJobs or MultiClusterServices; `-` is standard input. Can be given
+    /// several times.
     #[arg(short, long = "filename", value_name = "FILE", required = true)]
     pub(crate) filename: Vec<PathBuf>,
 
@@ -31,21 +32,25 @@ pub(crate) struct PlanArgs {
 
     /// The form of the output; without it, a table.
     #[arg(short, long, value_enum)]
-    pub(crate) output: Option<PlanFormat>,
+    pub(crate) output: Option<DataFormat>,
 }
 
+/// A form that programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlanFormat {
+pub(crate) enum DataFormat {
     /// One JSON object a workload.
     Json,
+    /// One YAML document a workload.
+    Yaml,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  portolan explain mcd/web -n shop")]
+Examples:
+  portolan explain mcd/web -n shop
+  portolan explain mcj/nightly -n shop -o yaml")]
 pub(crate) struct ExplainArgs {
-    /// The workload, as mcd/NAME.
+    /// The workload, as mcd/NAME, mcj/NAME or mcs/NAME.
     pub(crate) workload: String,
 
     #[command(flatten)]
@@ -58,4 +63,8 @@ pub(crate) struct ExplainArgs {
     /// How long to wait until the members are known.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) timeout: Duration,
+
+    /// The form of the output; without it, text.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<DataFormat>,
 }

@@ -170,3 +170,21 @@ pub(crate) fn workload(name: &str, replicas: i32, cpu: &str, more: &Value) -> Va
     object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     object
 }
+
+/// A job whose pods ask for so much CPU, with more fields of its spec.
+pub(crate) fn job(name: &str, completions: i32, cpu: &str, more: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "MultiClusterJob",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "completions": completions,
+            "template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}],
+            }},
+        },
+    });
+    object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}
