@@ -11,8 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a member refused is tried again after this long: somebody may have mended it there.
+/// What a member refused is tried again after this long: somebody may have mended it there. Refused for the same reason
+/// again, it is left alone for twice as long as before.
 pub(crate) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
+
+/// The longest time for which something that is refused again and again is left alone.
+const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(600);
 
 /// What we applied comes back through the watch within this time; until then we do not apply it again.
 pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(2);
@@ -104,6 +108,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Memory {
     applied: Mutex<BTreeMap<(String, Key), Applied>>,
     failures: Mutex<BTreeMap<(String, Key), Failure>>,
+    /// What users were told last of an object in a cluster.
+    told: Mutex<BTreeMap<(String, Key), String>>,
 }
 
 #[derive(Debug)]
@@ -120,6 +126,16 @@ pub(crate) struct Failure {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     at: Instant,
+    /// For how long it is not tried again.
+    holds: Duration,
+}
+
+impl Failure {
+    /// How long it still holds for this connection to the member; a later one is tried anew.
+    fn left(&self, member: &Member) -> Option<Duration> {
+        let left = self.holds.saturating_sub(self.at.elapsed());
+        (self.at >= member.since && !left.is_zero()).then_some(left)
+    }
 }
 
 impl Memory {
@@ -129,16 +145,28 @@ impl Memory {
         failures.get(&(cluster.to_owned(), key.clone())).filter(|each| each.digest == digest).cloned()
     }
 
-    /// What a member refused of an object not long ago, whatever it was.
-    pub(crate) fn refusal(&self, cluster: &str, key: &Key) -> Option<Failure> {
+    /// What a member refused of an object not long ago, whatever it was, and how long that still holds.
+    pub(crate) fn refusal(&self, member: &Member, key: &Key) -> Option<(Failure, Duration)> {
         let failures = lock(&self.failures);
-        let failure = failures.get(&(cluster.to_owned(), key.clone()));
-        failure.filter(|each| each.at.elapsed() < REFUSAL_HOLDS).cloned()
+        let failure = failures.get(&(member.name.clone(), key.clone()))?;
+        failure.left(member).map(|left| (failure.clone(), left))
     }
 
     /// Forgets what members refused of an object.
     pub(crate) fn forgive(&self, key: &Key) {
         lock(&self.failures).retain(|(_, each), _| each != key);
+        lock(&self.told).retain(|(_, each), _| each != key);
+    }
+
+    /// Forgets what one member refused of an object.
+    pub(crate) fn forgive_there(&self, cluster: &str, key: &Key) {
+        lock(&self.failures).remove(&(cluster.to_owned(), key.clone()));
+    }
+
+    /// Whether users were not told this last of the object in the cluster; from now on they were.
+    pub(crate) fn is_news(&self, cluster: &str, key: &Key, note: &str) -> bool {
+        let before = lock(&self.told).insert((cluster.to_owned(), key.clone()), note.to_owned());
+        before.as_deref() != Some(note)
     }
 
     /// Whether the version that was seen is what came of applying exactly this.
@@ -151,7 +179,7 @@ impl Memory {
     /// Forgets everything about an object.
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.applied).retain(|(_, each), _| each != key);
-        lock(&self.failures).retain(|(_, each), _| each != key);
+        self.forgive(key);
     }
 
     /// Applies a copy in place of the one that was seen, unless that was done a moment ago or refused not long ago.
@@ -165,7 +193,7 @@ impl Memory {
     ) -> Result<Outcome, CallError> {
         let place = (member.name.clone(), key.clone());
         let holds_off =
-            |failure: &Failure| failure.digest == desired.digest && failure.at.elapsed() < REFUSAL_HOLDS;
+            |failure: &Failure| failure.digest == desired.digest && failure.left(member).is_some();
         if lock(&self.failures).get(&place).is_some_and(holds_off) {
             return Ok(Outcome::AsDecided);
         }
@@ -279,8 +307,11 @@ impl Memory {
         message: String,
     ) -> Outcome {
         tracing::warn!(cluster = place.0, object = %place.1, reason, message, "a member refuses a copy");
-        let digest = desired.digest.clone();
-        lock(&self.failures).insert(place, Failure { digest, reason, message, at: Instant::now() });
+        let (digest, at) = (desired.digest.clone(), Instant::now());
+        let mut failures = lock(&self.failures);
+        let again = failures.get(&place).filter(|before| before.reason == reason);
+        let holds = again.map_or(REFUSAL_HOLDS, |before| (before.holds * 2).min(REFUSAL_HOLDS_AT_MOST));
+        failures.insert(place, Failure { digest, reason, message, at, holds });
         Outcome::Refused
     }
 }

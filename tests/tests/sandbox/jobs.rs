@@ -396,8 +396,57 @@ async fn what_one_cluster_refuses_runs_in_another_where_the_policy_allows() {
         assert!(events(&fleet, name).await.contains(&"GivenElsewhere".to_owned()));
     }
     in_member(&fleet, 0).delete("bound", &DeleteParams::background()).await.unwrap();
-    pass(60).await;
+    pass(80).await;
     assert_eq!(condition(&status(&fleet, "bound").await, "Complete").0, "True", "it is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_all_clusters_refuse_is_tried_less_and_less_until_something_changes() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    for member in &fleet.members {
+        apply(&member.client("user"), &stranger("free")).await;
+    }
+    let attempts = async || {
+        let placements = status(&fleet, "free").await.placements;
+        placements.iter().map(|placed| placed.attempt).sum::<i32>()
+    };
+    let told = async || events(&fleet, "free").await.iter().filter(|each| *each == "GivenElsewhere").count();
+    apply(&user, &job("free", 2, 2, json!({"locations": ["c2"], "enableSubstitution": true}))).await;
+    pass(200).await;
+    let (soon, events_soon) = (attempts().await, told().await);
+    assert!(soon >= 3, "it is tried again and again at first: {soon}");
+    pass(7200).await;
+    let later = attempts().await;
+    // Each of the two is tried every ten minutes at last.
+    assert!((8..=40).contains(&(later - soon)), "{soon} attempts at first, {later} after two hours");
+    assert_eq!((told().await, events_soon), (2, 2), "each cluster's reason is told once");
+    let reasons = status(&fleet, "free").await;
+    assert!(
+        reasons.placements.iter().any(|placed| placed.reason.as_deref() == Some("NameTaken")),
+        "{reasons:?}"
+    );
+
+    patch(&fleet, "free", json!({"parallelism": 1})).await;
+    pass(5).await;
+    assert!(attempts().await > later, "a change of the job is tried at once");
+    pass(7200).await;
+    in_member(&fleet, 1).delete("free", &DeleteParams::background()).await.unwrap();
+    pass(1).await;
+    assert!(there(&fleet, 1, "free").await.is_none(), "nothing tells of it: it is not tried at once");
+    let spaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(fleet.members[1].client("user"));
+    for label in [json!(null), json!(portolan_control::names::OPT_IN)] {
+        let patch =
+            Patch::Merge(json!({"metadata": {"labels": {portolan_control::names::OPT_IN_LABEL: label}}}));
+        spaces.patch(NAMESPACE, &PatchParams::default(), &patch).await.unwrap();
+        pass(2).await;
+    }
+    pass(40).await;
+    assert_eq!(
+        condition(&status(&fleet, "free").await, "Complete").0,
+        "True",
+        "the namespace was opened anew"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ use portolan_runtime::{Clock, Index, Key, Seed, feed, follow};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// What has changed in a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub struct Member {
     pub asked_traffic: Traffic,
     /// Whether it answers.
     pub reach: Reach,
+    /// Since when it is watched through this client: a change of its ForeignCluster makes another one.
+    pub since: Instant,
     listed: Listed,
     _room: Arc<ClusterFeed>,
     _tasks: JoinSet<()>,
@@ -193,6 +196,7 @@ impl Member {
             carried,
             asked_traffic,
             reach,
+            since: Instant::now(),
             listed,
             _room: room,
             _tasks: tasks,

@@ -7,7 +7,7 @@ use super::status::{Situation, status, undecided};
 use super::{Controller, Declared, KIND};
 use crate::capacity::Book;
 use crate::claims::{Step, reservation};
-use crate::copies::{Failure, REFUSAL_HOLDS};
+use crate::copies::Failure;
 use crate::dependencies::{finding, needs};
 use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
@@ -103,8 +103,7 @@ impl Controller {
         };
         let mut new = status(&situation, &self.clock.time());
         new.reservation = self.reservation(&job.object, &new);
-        let refused = seen.keys().any(|cluster| self.memory.refusal(cluster, &key).is_some())
-            || !situation.failures.is_empty();
+        let refused = self.tried_again(&key, &seen);
         // A Job may be made only by the last record: what it is to bring might be finished by a later one.
         let makes = plan.orders.values().any(|order| matches!(order, Order::Make { .. }));
         let Some(written) = self.write(&job, new, makes).await? else {
@@ -112,8 +111,7 @@ impl Controller {
         };
         self.tell(&job.object, &written).await;
         let next = self.effect(&key, &job, &plan, &seen).await?;
-        let next = if refused { Next::After(REFUSAL_HOLDS) } else { next };
-        self.in_time(&written, &seen, next).await
+        self.in_time(&written, &seen, next, refused).await
     }
 
     /// Makes a job this leader's own, and leaves all else as it is.
@@ -177,12 +175,21 @@ impl Controller {
     /// A cluster that refused the Job a moment ago takes none of it for a while: it goes elsewhere, if it may.
     fn close_where_refused(&self, key: &Key, seen: &mut BTreeMap<String, Seen>) {
         for (cluster, seen) in seen {
-            if seen.candidate.closed.is_none()
-                && let Some(Failure { reason, message, .. }) = self.memory.refusal(cluster, key)
+            if seen.candidate.closed.is_some() {
+                // Once it is open again, it is another cluster than the one that refused.
+                self.memory.forgive_there(cluster, key);
+            } else if let Some((Failure { reason, message, .. }, _)) =
+                seen.member.as_ref().and_then(|member| self.memory.refusal(member, key))
             {
                 seen.candidate.closed = Some(Refusal { reason, message });
             }
         }
+    }
+
+    /// When the first of the clusters that refused the Job is tried again.
+    fn tried_again(&self, key: &Key, seen: &BTreeMap<String, Seen>) -> Option<Duration> {
+        let members = seen.values().filter_map(|seen| seen.member.as_ref());
+        members.filter_map(|member| Some(self.memory.refusal(member, key)?.1)).min()
     }
 
     /// How long the job may still take.
@@ -199,9 +206,11 @@ impl Controller {
         job: &MultiClusterJob,
         seen: &BTreeMap<String, Seen>,
         next: Next,
+        refused: Option<Duration>,
     ) -> Result<Next, CallError> {
         let mut waits: Vec<Duration> = seen.values().filter_map(|seen| seen.patience).collect();
         waits.retain(|wait| !wait.is_zero());
+        waits.extend(refused);
         match ended(job) {
             None => waits.extend(self.deadline(job)),
             Some(at) => {
@@ -354,7 +363,10 @@ impl Controller {
             if given_away && before.is_none_or(|before| before.released != placed.released) {
                 let why = placed.message.as_deref().unwrap_or_default();
                 let note = format!("{}: {why}", placed.cluster);
-                self.recorder.record(now, Weight::Warning, "GivenElsewhere", &note).await;
+                // What is tried in vain again and again is told once.
+                if self.memory.is_news(&placed.cluster, &Key::of(now), &note) {
+                    self.recorder.record(now, Weight::Warning, "GivenElsewhere", &note).await;
+                }
             }
         }
         for (type_, weight) in
