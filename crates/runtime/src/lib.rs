@@ -21,6 +21,6 @@ pub use events::{Recorder, Weight};
 pub use index::{Change, Index, feed, follow};
 pub use key::Key;
 pub use lease::{Election, LEASE_DURATION};
-pub use queue::{Next, Queue, chain, work};
+pub use queue::{Next, Queue, chain, work, work_in_tasks};
 pub use seed::Seed;
 pub use term::Term;

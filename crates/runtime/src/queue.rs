@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// A work queue ordered by (time, key).
@@ -106,6 +107,13 @@ impl<K: Ord + Clone + Debug> Queue<K> {
         wait
     }
 
+    /// By how much the queue is behind: how long ago that was due which is taken next.
+    #[must_use]
+    pub fn behind(&self) -> Duration {
+        let state = self.lock();
+        state.order.first().map_or(Duration::ZERO, |(at, _)| at.elapsed())
+    }
+
     /// How many keys wait or are being worked on.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -179,23 +187,53 @@ where
     Fut: Future<Output = Result<Next, E>>,
     E: std::error::Error,
 {
-    let worker = || async {
-        loop {
-            let key = queue.next().await;
-            match reconcile(key.clone()).await {
-                Ok(Next::Done) => queue.done(&key),
-                Ok(Next::After(wait)) => {
-                    queue.done(&key);
-                    queue.add_after(key, wait);
-                }
-                Err(error) => {
-                    let wait = queue.failed(&key);
-                    tracing::warn!(?key, error = %chain(&error), ?wait, now = %clock.now(), "will be tried again");
-                }
+    futures::future::join_all((0..workers).map(|_| worker(queue, clock, &reconcile))).await;
+}
+
+/// As [`work`], each worker a task of its own: for work that one core cannot keep up with.
+pub async fn work_in_tasks<K, F, Fut, E>(queue: &Queue<K>, workers: usize, clock: &Clock, reconcile: F)
+where
+    K: Ord + Clone + Debug + Send + Sync + 'static,
+    F: Fn(K) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Next, E>> + Send,
+    E: std::error::Error + Send,
+{
+    let mut tasks = JoinSet::new();
+    for _ in 0..workers {
+        let (queue, clock, reconcile) = (queue.clone(), clock.clone(), reconcile.clone());
+        tasks.spawn(async move { worker(&queue, &clock, &reconcile).await });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        // Workers end only by a panic, which is the caller's as much as theirs.
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+async fn worker<K, F, Fut, E>(queue: &Queue<K>, clock: &Clock, reconcile: &F)
+where
+    K: Ord + Clone + Debug,
+    F: Fn(K) -> Fut,
+    Fut: Future<Output = Result<Next, E>>,
+    E: std::error::Error,
+{
+    loop {
+        let key = queue.next().await;
+        match reconcile(key.clone()).await {
+            Ok(Next::Done) => queue.done(&key),
+            Ok(Next::After(wait)) => {
+                queue.done(&key);
+                queue.add_after(key, wait);
+            }
+            Err(error) => {
+                let wait = queue.failed(&key);
+                tracing::warn!(?key, error = %chain(&error), ?wait, now = %clock.now(), "will be tried again");
             }
         }
-    };
-    futures::future::join_all((0..workers).map(|_| worker())).await;
+    }
 }
 
 /// An error with its causes, in one line.
@@ -262,6 +300,42 @@ mod tests {
         queue.add("a");
         let key = queue.next().await;
         assert!(queue.failed(&key) < waits[1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn is_behind_by_what_was_due_first() {
+        let queue = Queue::new(Seed::new(1));
+        queue.add_after("a", Duration::from_secs(1));
+        assert_eq!(queue.behind(), Duration::ZERO, "nothing is due yet");
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        queue.add("b");
+        assert_eq!(queue.behind(), Duration::from_secs(3));
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(queue.behind(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn workers_in_tasks_deal_with_all_and_stop_when_dropped() {
+        let (queue, clock) = (Queue::new(Seed::new(1)), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let (told, keys) = (Arc::clone(&done), queue.clone());
+        let working = tokio::spawn(async move {
+            let reconcile = move |key: &'static str| {
+                let told = Arc::clone(&told);
+                async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    told.lock().unwrap().push(key);
+                    Ok::<_, std::fmt::Error>(Next::Done)
+                }
+            };
+            work_in_tasks(&keys, 2, &clock, reconcile).await;
+        });
+        ["a", "b", "c"].into_iter().for_each(|key| queue.add(key));
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert_eq!(*done.lock().unwrap(), ["a", "b"]);
+        working.abort();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(*done.lock().unwrap(), ["a", "b"], "what was under way is dropped");
     }
 
     #[tokio::test(start_paused = true)]
