@@ -10,7 +10,7 @@ use crate::names::{
     DIGEST_ANNOTATION, EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
 };
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use portolan_runtime::{CallError, Key, Term, call, chain};
 use serde::Serialize;
@@ -82,6 +82,9 @@ pub enum Put<K> {
     Refused(String),
 }
 
+/// A version that no object has. Applied with it, an object is made where there is none, and refused where there is one.
+const NONE_HAS: &str = "1";
+
 /// Applies a copy in a member, in place of the one that was seen there, if any was.
 ///
 /// What is ours is set back, whoever changed it; what is not ours is not taken over.
@@ -104,33 +107,36 @@ pub async fn put<K: Kind>(
             insert(&mut object, &["metadata"], "resourceVersion", json!(seen.version));
             insert(&mut object, &["metadata"], "uid", json!(seen.uid));
         }
-        None => {
-            let what = format!("look for {kind} {key} in {}", member.name);
-            let found = match call(what, api.get_metadata_opt(&key.name)).await {
-                Err(error) if error.is_final() => return Ok(Put::Refused(told(&error, &key.namespace))),
-                other => other?,
-            };
-            let theirs = found.is_some_and(|found| {
-                let (labels, ours) =
-                    (found.metadata.labels.unwrap_or_default(), &object["metadata"]["labels"]);
-                let differs = |label: &str| labels.get(label).map(String::as_str) != ours[label].as_str();
-                differs(HUB_LABEL) || differs(WORKLOAD_LABEL)
-            });
-            if theirs {
-                return Ok(Put::Taken(format!(
-                    "{kind} {key} exists there already and is not ours: rename one of the two"
-                )));
-            }
-        }
+        None => insert(&mut object, &["metadata"], "resourceVersion", json!(NONE_HAS)),
     }
     let params = PatchParams { force: seen.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
     let what = format!("apply {kind} {key} in {}", member.name);
-    match term.call(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await {
-        Ok(applied) => Ok(Put::Applied(Box::new(applied))),
-        Err(error) if error.is_conflict() && seen.is_some() => Ok(Put::Outdated),
-        Err(error) if error.is_final() => Ok(Put::Refused(told(&error, &key.namespace))),
-        Err(error) => Err(error),
+    let applied = term.call(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await;
+    let error = match applied {
+        Ok(applied) => return Ok(Put::Applied(Box::new(applied))),
+        Err(error) if error.is_final() => return Ok(Put::Refused(told(&error, &key.namespace))),
+        Err(error) if !error.is_conflict() => return Err(error),
+        Err(_) if seen.is_some() => return Ok(Put::Outdated),
+        Err(error) => error,
+    };
+    let look = format!("look for {kind} {key} in {}", member.name);
+    match call(look, api.get_metadata_opt(&key.name)).await? {
+        Some(found) if is_of(&found.metadata, &object) => Ok(Put::Outdated),
+        Some(_) => Ok(Put::Taken(format!(
+            "{kind} {key} exists there already and is not ours: rename one of the two"
+        ))),
+        // It went meanwhile.
+        None => Err(error),
     }
+}
+
+/// Whether an object has the marks of another.
+fn is_of(meta: &ObjectMeta, marked: &Value) -> bool {
+    let has = |label: &str| {
+        let found = meta.labels.as_ref().and_then(|labels| labels.get(label));
+        found.map(String::as_str) == marked["metadata"]["labels"][label].as_str()
+    };
+    has(HUB_LABEL) && has(WORKLOAD_LABEL)
 }
 
 /// Writes the leader's epoch on a copy that is otherwise left as it is.

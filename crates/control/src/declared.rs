@@ -6,15 +6,16 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{ConditionType, Finding};
 use portolan_runtime::{CallError, Change, Index, Key, Queue, Seed, Term, follow};
+use std::time::Duration;
 
 /// Keeps the objects of a kind known, for ever. Who counts on them is told of a change first, then it is indexed, and
-/// then what changed is looked at.
+/// then what changed is looked at, after as long as was answered.
 pub(crate) fn watch<K, T>(
     hub: &Client,
     project: impl Fn(K) -> T + Send + 'static,
     index: &Index<T>,
     queue: &Queue<Key>,
-    first: impl Fn(&Change<T>) + Send + 'static,
+    first: impl Fn(&Change<T>) -> Duration + Send + 'static,
     changed: impl Fn(&Key) + Send + 'static,
     seed: Seed,
 ) -> impl Future<Output = ()> + Send + 'static
@@ -24,10 +25,10 @@ where
 {
     let (index, queue) = (index.clone(), queue.clone());
     let take = move |change| {
-        first(&change);
+        let wait = first(&change);
         for key in index.take(change) {
             changed(&key);
-            queue.add(key);
+            queue.add_after(key, wait);
         }
     };
     follow(Api::<K>::all(hub.clone()), watcher::Config::default(), project, take, seed)

@@ -187,6 +187,7 @@ impl Jobs {
             // The ledger first: whoever sees a job sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Declared::claim));
             claims.take(KIND, change, Declared::epoch);
+            Duration::ZERO
         };
         let (hub, jobs) = (&self.controller.hub.client, &self.controller.jobs);
         let seed = self.seed.child("multiclusterjobs");

@@ -1,8 +1,8 @@
 //! Making members hold what was decided.
 
 use super::desired::{Desired, desired};
+use super::memory::{Applied, Failure, lock};
 use super::observe::Seen;
-use super::reconcile::{Applied, Failure, lock};
 use super::{Controller, Workload};
 use crate::copy::{self, Put};
 use crate::dependencies::{References, carry};
@@ -21,8 +21,8 @@ const FULL_LOOK: Duration = Duration::from_secs(300);
 /// What a member refused is tried again after this long: somebody may have mended it there.
 pub(super) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
 
-/// What we applied comes back through the watch within this time; until then we do not apply it again.
-const SEEN_WITHIN: Duration = Duration::from_secs(2);
+/// What we applied or deleted comes back through the watch within this time; until then we do not do it again.
+pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// What came of making one member hold its copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Controller {
         let applies = for_now.iter().filter_map(|(cluster, replicas)| {
             let seen = seen.get(cluster).filter(|seen| seen.answers)?;
             let member = seen.member.as_ref()?;
-            Some(self.apply(key, workload, member, seen, self.desired(workload, *replicas)))
+            Some(self.apply(key, workload, member, seen, *replicas))
         });
         let outcomes = futures::future::join_all(applies).await;
         let mut next = Next::After(FULL_LOOK);
@@ -88,7 +88,7 @@ impl Controller {
         seen: &BTreeMap<String, Seen>,
     ) -> bool {
         decision.placed.iter().all(|(cluster, placed)| {
-            let digest = self.desired(workload, placed.replicas).digest;
+            let digest = self.digest(workload, placed.replicas);
             let replicas = i32::try_from(placed.replicas).unwrap_or(i32::MAX);
             let copy = seen.get(cluster).filter(|seen| seen.answers).and_then(|seen| seen.copy.as_ref());
             copy.is_some_and(|copy| copy.digest.as_ref() == Some(&digest) && copy.rolled_out(replicas))
@@ -102,25 +102,24 @@ impl Controller {
         workload: &Workload,
         member: &Member,
         seen: &Seen,
-        desired: Desired,
+        replicas: u32,
     ) -> Result<Outcome, CallError> {
-        let place = (member.name.clone(), key.clone());
-        let holds =
-            |failure: &Failure| failure.digest == desired.digest && failure.at.elapsed() < REFUSAL_HOLDS;
-        if lock(&self.memory.failures).get(&place).is_some_and(holds) {
+        let (place, digest) = ((key, member.name.as_str()), self.digest(workload, replicas));
+        let holds = |failure: &Failure| failure.digest == digest && failure.at.elapsed() < REFUSAL_HOLDS;
+        if self.memory.failures.get(key, &member.name).as_ref().is_some_and(holds) {
             return Ok(Outcome::AsDecided);
         }
         let (uid, references) = (workload.uid(), &workload.references);
         let carried =
             carry(&self.term, &self.hub, &self.sources, member, &key.namespace, uid, references).await?;
         if let Some((reason, problem)) = carried.problems.into_iter().next() {
-            return Ok(self.refused(place, desired.digest, reason, problem));
+            return Ok(self.refused(place, digest, reason, problem));
         }
         if carried.outdated {
             return Ok(Outcome::NotSeenYet);
         }
-        let applied = lock(&self.memory.applied).get(&place).cloned();
-        let applied = applied.filter(|applied| applied.digest == desired.digest);
+        let applied = self.memory.applied.get(key, &member.name);
+        let applied = applied.filter(|applied| applied.digest == digest);
         let seen_generation = seen.copy.as_ref().map(|copy| copy.generation);
         if let Some(applied) = &applied
             && seen_generation.is_none_or(|generation| generation < applied.generation)
@@ -135,7 +134,7 @@ impl Controller {
                 self.term.outranked(theirs);
                 return Ok(Outcome::NotSeenYet);
             }
-            let as_applied = copy.digest.as_deref() == Some(&desired.digest);
+            let as_applied = copy.digest.as_deref() == Some(&digest);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
             let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
@@ -146,19 +145,20 @@ impl Controller {
                 return Ok(Outcome::AsDecided);
             }
         }
-        let sight = seen.copy.as_ref().map(|copy| copy.sight());
+        let (desired, sight) =
+            (self.desired(workload, replicas), seen.copy.as_ref().map(|copy| copy.sight()));
         match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await? {
             Put::Applied(applied) => {
                 self.tell_corrected(workload, &member.name, seen, &desired, &applied).await;
                 let generation = applied.metadata.generation.unwrap_or_default();
-                lock(&self.memory.failures).remove(&place);
-                let applied = Applied { digest: desired.digest, generation, at: Instant::now() };
-                lock(&self.memory.applied).insert(place, applied);
+                self.memory.failures.remove(key, &member.name);
+                let applied = Applied { digest, generation, at: Instant::now() };
+                self.memory.applied.set(key, &member.name, applied);
                 Ok(Outcome::AsDecided)
             }
             Put::Outdated => Ok(Outcome::NotSeenYet),
-            Put::Taken(message) => Ok(self.refused(place, desired.digest, "NameTaken", message)),
-            Put::Refused(message) => Ok(self.refused(place, desired.digest, "Refused", message)),
+            Put::Taken(message) => Ok(self.refused(place, digest, "NameTaken", message)),
+            Put::Refused(message) => Ok(self.refused(place, digest, "Refused", message)),
         }
     }
 
@@ -188,15 +188,21 @@ impl Controller {
         desired(&workload.object, &self.hub.id, self.term.epoch(), replicas)
     }
 
+    /// The digest of that, made once.
+    pub(super) fn digest(&self, workload: &Workload, replicas: u32) -> String {
+        let mut digests = lock(&workload.digests);
+        digests.entry(replicas).or_insert_with(|| self.desired(workload, replicas).digest).clone()
+    }
+
     fn refused(
         &self,
-        place: (String, Key),
+        (key, cluster): (&Key, &str),
         digest: String,
         reason: &'static str,
         message: String,
     ) -> Outcome {
-        tracing::warn!(cluster = place.0, workload = %place.1, reason, message, "a member refuses a workload");
-        lock(&self.memory.failures).insert(place, Failure { digest, reason, message, at: Instant::now() });
+        tracing::warn!(cluster, workload = %key, reason, message, "a member refuses a workload");
+        self.memory.failures.set(key, cluster, Failure { digest, reason, message, at: Instant::now() });
         Outcome::Refused
     }
 }

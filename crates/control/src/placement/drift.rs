@@ -1,7 +1,7 @@
 //! What somebody changed in a member, of what was placed there.
 
+use super::memory::Applied;
 use super::observe::Seen;
-use super::reconcile::lock;
 use super::{Controller, Workload};
 use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -43,31 +43,30 @@ impl Controller {
         for (cluster, placed) in &decision.placed {
             let Some(seen) = seen.get(cluster).filter(|seen| seen.answers) else { continue };
             let (Some(member), Some(copy)) = (&seen.member, &seen.copy) else { continue };
-            let desired = self.desired(workload, placed.replicas);
-            if copy.digest.as_ref() != Some(&desired.digest) {
+            let digest = self.digest(workload, placed.replicas);
+            if copy.digest.as_ref() != Some(&digest) {
                 continue;
             }
-            let place = (cluster.clone(), key.clone());
-            let as_applied = |applied: &super::reconcile::Applied| {
-                applied.digest == desired.digest && applied.generation == copy.generation
-            };
-            if lock(&self.memory.applied).get(&place).is_some_and(as_applied) {
+            let as_applied =
+                |applied: &Applied| applied.digest == digest && applied.generation == copy.generation;
+            if self.memory.applied.get(key, cluster).as_ref().is_some_and(as_applied) {
                 continue;
             }
-            let known = lock(&self.memory.compared).get(&place).cloned();
+            let known = self.memory.compared.get(key, cluster);
             let current = |known: &Compared| {
-                known.uid == copy.uid && known.generation == copy.generation && known.digest == desired.digest
+                known.uid == copy.uid && known.generation == copy.generation && known.digest == digest
             };
             let compared = match known.filter(current) {
                 Some(known) => known,
                 None => Compared {
                     uid: copy.uid.clone(),
                     generation: copy.generation,
-                    digest: desired.digest.clone(),
-                    differences: compare(member, key, &desired.object).await?,
+                    digest,
+                    differences: compare(member, key, &self.desired(workload, placed.replicas).object)
+                        .await?,
                 },
             };
-            lock(&self.memory.compared).insert(place, compared.clone());
+            self.memory.compared.set(key, cluster, compared.clone());
             if !compared.differences.is_empty() {
                 drifts.insert(cluster.clone(), compared.differences);
             }

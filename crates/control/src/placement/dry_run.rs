@@ -4,8 +4,8 @@
 //! dry run there, under a name that nobody has, tells what it thinks of the template and changes nothing.
 
 use super::desired::Desired;
+use super::memory::lock;
 use super::observe::Seen;
-use super::reconcile::lock;
 use super::{Controller, Workload};
 use crate::fleet::Member;
 use crate::names::FIELD_MANAGER;
@@ -47,17 +47,17 @@ impl Controller {
         decision: &Decision,
         seen: &BTreeMap<String, Seen>,
     ) -> Result<Option<String>, CallError> {
-        let desired = self.desired(workload, 1);
+        let digest = self.digest(workload, 1);
         let tried = lock(&self.memory.tried).get(key).cloned();
         let holds = |tried: &Tried| {
-            tried.template == desired.digest && (tried.refusal.is_none() || tried.at.elapsed() < REFUSED_FOR)
+            tried.template == digest && (tried.refusal.is_none() || tried.at.elapsed() < REFUSED_FOR)
         };
         if let Some(tried) = tried.filter(holds) {
             return Ok(tried.refusal);
         }
         let mut refusal = None;
         if !self.is_held(workload, decision, seen) {
-            let mut last = None;
+            let (mut last, desired) = (None, self.desired(workload, 1));
             let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
             let mut asked = false;
             for member in chosen.filter_map(|seen| seen.member.as_ref()) {
@@ -77,7 +77,7 @@ impl Controller {
                 _ => {}
             }
         }
-        let tried = Tried { template: desired.digest, refusal: refusal.clone(), at: Instant::now() };
+        let tried = Tried { template: digest, refusal: refusal.clone(), at: Instant::now() };
         lock(&self.memory.tried).insert(key.clone(), tried);
         Ok(refusal)
     }
@@ -86,7 +86,7 @@ impl Controller {
     fn is_held(&self, workload: &Workload, decision: &Decision, seen: &BTreeMap<String, Seen>) -> bool {
         decision.placed.iter().any(|(cluster, placed)| {
             let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
-            copy.is_some_and(|copy| copy.digest == Some(self.desired(workload, placed.replicas).digest))
+            copy.is_some_and(|copy| copy.digest == Some(self.digest(workload, placed.replicas)))
         })
     }
 }

@@ -29,6 +29,8 @@ mod claim;
 mod desired;
 mod drift;
 mod dry_run;
+mod memory;
+mod news;
 mod observe;
 mod preview;
 mod reconcile;
@@ -44,14 +46,15 @@ use crate::claims::{self, Claims};
 use crate::declared;
 use crate::dependencies::{Reference, References, Sources, references};
 use crate::fleet::{Fleet, Hub, Touched};
+use memory::Memory;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::{PlacementCause, PlacementPolicy, PlacementState, PlacementStatus};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
-use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
+use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work_in_tasks};
 pub use preview::Outlook;
-use reconcile::Memory;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -64,8 +67,16 @@ const KIND: &str = "MultiClusterDeployment";
 /// Most of a look is waiting for API servers, the longer the busier they are.
 const WORKERS: usize = 48;
 
-/// A copy on its way to readiness changes several times; one look after this long serves the changes of a moment.
+/// A copy on its way to readiness changes several times; one look after this long serves the changes of a moment. A queue
+/// that is behind gathers them for as long as it is behind, so that what nobody has looked at yet goes first.
 const COPY_SETTLES: Duration = Duration::from_millis(200);
+
+/// Changes are never gathered for longer.
+const SETTLES_AT_LAST: Duration = Duration::from_secs(5);
+
+fn copy_settles(queue: &Queue<Key>) -> Duration {
+    queue.behind().clamp(COPY_SETTLES, SETTLES_AT_LAST)
+}
 
 /// Placement, ready to be run: the workloads of the hub and what decides about them.
 pub(crate) struct Placement {
@@ -87,6 +98,7 @@ impl Placement {
     ) -> Self {
         fleet.ledger.expect(KIND);
         claims.expect(KIND);
+        let queue = Queue::new(seed.child("workloads"));
         let controller = Controller {
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/placement"),
             hub: hub.clone(),
@@ -97,8 +109,9 @@ impl Placement {
             sources: sources.clone(),
             memory: Memory::default(),
             clock: clock.clone(),
+            queue: queue.clone(),
         };
-        Self { queue: Queue::new(seed.child("workloads")), controller, seed }
+        Self { queue, controller, seed }
     }
 
     /// Tells placement what has changed in members.
@@ -115,7 +128,12 @@ impl Placement {
     pub(crate) async fn run(self, told: impl Fn(&Key) + Send + 'static) {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.watch(told));
-        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+        let (clock, controller) = (self.controller.clock.clone(), Arc::new(self.controller));
+        let reconcile = move |key| {
+            let controller = Arc::clone(&controller);
+            async move { controller.reconcile(key).await }
+        };
+        work_in_tasks(&self.queue, WORKERS, &clock, reconcile).await;
     }
 
     /// Keeps the workloads and what they hold known, for ever, and tells which of them change.
@@ -124,10 +142,18 @@ impl Placement {
         told: impl Fn(&Key) + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
+        let (known, queue) = (self.controller.workloads.clone(), self.queue.clone());
         let first = move |change: &Change<Workload>| {
             // The ledger first: whoever sees a workload sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Workload::claim));
             claims.take(KIND, change, Workload::epoch);
+            match change {
+                // Only leaders write its status, and whoever wrote it goes on from there.
+                Change::Set(key, now) if known.get(key).is_some_and(|before| before.asks_as(now)) => {
+                    copy_settles(&queue)
+                }
+                _ => Duration::ZERO,
+            }
         };
         let (hub, workloads) = (&self.controller.hub.client, &self.controller.workloads);
         let seed = self.seed.child("multiclusterdeployments");
@@ -146,6 +172,7 @@ struct Controller {
     memory: Memory,
     clock: Clock,
     recorder: Recorder,
+    queue: Queue<Key>,
 }
 
 /// A workload of the hub, and the shape of its pods, read once.
@@ -156,6 +183,8 @@ pub(crate) struct Workload {
     /// The labels of its pods.
     labels: BTreeMap<String, String>,
     references: References,
+    /// The digests of its copies, by replicas, as they are asked for.
+    digests: Mutex<BTreeMap<u32, String>>,
 }
 
 impl Workload {
@@ -167,11 +196,21 @@ impl Workload {
             shape.map_err(|error: ShapeError| error.to_string())
         });
         let references = references(&object.spec.template.0);
-        Self { object, shape, labels: labels.unwrap_or_default(), references }
+        Self { object, shape, labels: labels.unwrap_or_default(), references, digests: Mutex::default() }
     }
 
     fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether users and others who write more than its status left it as it was.
+    fn asks_as(&self, other: &Self) -> bool {
+        let (one, other) = (&self.object.metadata, &other.object.metadata);
+        one.uid == other.uid
+            && one.generation == other.generation
+            && one.deletion_timestamp == other.deletion_timestamp
+            && one.finalizers == other.finalizers
+            && one.labels == other.labels
     }
 
     /// Whether ConfigMaps or Secrets were carried for it, or are to be: as long as its condition says so, some may be left.
@@ -249,7 +288,7 @@ impl Wake {
 
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
-            Touched::Workload(key) => self.queue.add_after(key.clone(), COPY_SETTLES),
+            Touched::Workload(key) => self.queue.add_after(key.clone(), copy_settles(&self.queue)),
             Touched::Room => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);

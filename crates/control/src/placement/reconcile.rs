@@ -1,8 +1,8 @@
 //! One look at one workload.
 
 use super::apply::REFUSAL_HOLDS;
-use super::drift::Compared;
-use super::dry_run::{REFUSED_FOR, Tried};
+use super::dry_run::REFUSED_FOR;
+use super::memory::Failure;
 use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
 use super::surge::for_now;
@@ -17,44 +17,13 @@ use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::placement::{Decision, Placed, Wanted, decide};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// How soon to look again while a cluster is still being got to know.
 const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
 
 /// How soon to look again at a workload that somebody else changed; usually the change itself brings us back earlier.
 const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
-
-/// What this process remembers of what it did in members; all of it can be found out again.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
-    /// By cluster and workload: what was applied, and the generation that made.
-    pub(super) applied: Mutex<BTreeMap<(String, Key), Applied>>,
-    /// By cluster and workload: what was refused for good.
-    pub(super) failures: Mutex<BTreeMap<(String, Key), Failure>>,
-    /// By cluster and workload: what was compared with what was placed.
-    pub(super) compared: Mutex<BTreeMap<(String, Key), Compared>>,
-    /// By workload: whether its template was accepted.
-    pub(super) tried: Mutex<BTreeMap<Key, Tried>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Applied {
-    pub(super) digest: String,
-    pub(super) generation: i64,
-    pub(super) at: Instant,
-}
-
-/// A member refused what was to be applied, and will again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) digest: String,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
-    pub(super) at: Instant,
-}
 
 /// What came of deciding.
 enum Decided {
@@ -89,11 +58,6 @@ pub(super) struct Notes {
     pub(super) for_now: BTreeMap<String, u32>,
     /// What the template refers to and the hub does not have; nothing if that is not known yet.
     pub(super) missing: Option<References>,
-}
-
-/// Locks a part of the memory.
-pub(super) fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Controller {
@@ -144,16 +108,32 @@ impl Controller {
         };
         let mut new = status(&workload, &decision, &seen, &notes, &self.clock.time());
         new.reservation = self.reservation(&workload, &new);
-        let Some(reserved) = self.write_status(&workload, new).await? else {
-            return Ok(Next::After(CHANGED_MEANWHILE));
+        let told_in = self.may_wait(&key, &workload, &new);
+        let reserved = match told_in {
+            Some(_) => {
+                self.fleet.ledger.transact(|book| book.retract(workload.uid()));
+                None
+            }
+            None => match self.write_status(&workload, new).await? {
+                Some(reserved) => Some(reserved),
+                None => return Ok(Next::After(CHANGED_MEANWHILE)),
+            },
         };
-        self.tell(&workload, &reserved).await;
+        let told_in = told_in.map(Next::After);
+        let tell = async {
+            if let Some(reserved) = &reserved {
+                self.tell(&workload, reserved).await;
+            }
+        };
         if paused {
-            return Ok(Next::Done);
+            tell.await;
+            return Ok(told_in.unwrap_or(Next::Done));
         }
-        let next = self.effect(&key, &workload, &decision, &seen, &notes.for_now).await?;
+        let effect = self.effect(&key, &workload, &decision, &seen, &notes.for_now);
+        let ((), next) = futures::future::join(tell, effect).await;
         let refused = (!notes.failures.is_empty()).then_some(Next::After(REFUSAL_HOLDS));
-        Ok(earliest([Some(next), Some(swept), refused, due.map(Next::After)].into_iter().flatten()))
+        let times = [Some(next?), Some(swept), refused, due.map(Next::After), told_in];
+        Ok(earliest(times.into_iter().flatten()))
     }
 
     /// Observes, decides and holds what was decided, in one step: no other decision counts the same room.
@@ -195,10 +175,9 @@ impl Controller {
 
     /// The failures that still hold: those of exactly what would be applied now.
     fn failures(&self, key: &Key, workload: &Workload, decision: &Decision) -> BTreeMap<String, Failure> {
-        let failures = lock(&self.memory.failures);
         let current = |cluster: &String, replicas: u32| {
-            let failure = failures.get(&(cluster.clone(), key.clone()))?;
-            (failure.digest == self.desired(workload, replicas).digest).then(|| failure.clone())
+            let failure = self.memory.failures.get(key, cluster)?;
+            (failure.digest == self.digest(workload, replicas)).then_some(failure)
         };
         let placed = decision.placed.iter();
         placed

@@ -1,7 +1,8 @@
 //! Taking copies away from members.
 
+use super::apply::SEEN_WITHIN;
+use super::memory::Deleted;
 use super::observe::Seen;
-use super::reconcile::lock;
 use super::{Controller, Workload};
 use crate::copy;
 use crate::dependencies::{References, release, release_seen};
@@ -12,6 +13,7 @@ use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_runtime::{CallError, Key, Next};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often to look whether a member that holds up a deletion is back; its return is told anyway.
 const AWAITING_RETURN: Duration = Duration::from_secs(30);
@@ -55,7 +57,7 @@ impl Controller {
             self.tell_awaited(workload, &away).await?;
             return Ok(Next::After(AWAITING_RETURN));
         }
-        self.forget(key);
+        self.memory.forget(key);
         let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
         copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &kept).await?;
         Ok(Next::Done)
@@ -81,7 +83,7 @@ impl Controller {
     /// deleted and made anew while a late request was still on its way.
     pub(super) async fn sweep(&self, key: &Key, uid: Option<&str>) -> Result<Next, CallError> {
         if uid.is_none() {
-            self.forget(key);
+            self.memory.forget(key);
         }
         let mut next = Next::Done;
         for (name, _) in self.fleet.clusters.all() {
@@ -105,8 +107,15 @@ impl Controller {
     }
 
     async fn delete(&self, key: &Key, member: &Member, copy: &DeploymentFacts) -> Result<(), CallError> {
-        lock(&self.memory.applied).remove(&(member.name.clone(), key.clone()));
-        copy::take_away::<Deployment>(&self.term, member, key, copy.sight()).await
+        let on_its_way = |deleted: &Deleted| deleted.uid == copy.uid && deleted.at.elapsed() < SEEN_WITHIN;
+        if self.memory.deleted.get(key, &member.name).as_ref().is_some_and(on_its_way) {
+            return Ok(());
+        }
+        self.memory.applied.remove(key, &member.name);
+        copy::take_away::<Deployment>(&self.term, member, key, copy.sight()).await?;
+        let deleted = Deleted { uid: copy.uid.clone(), at: Instant::now() };
+        self.memory.deleted.set(key, &member.name, deleted);
+        Ok(())
     }
 
     async fn tell_awaited(&self, workload: &Workload, away: &[String]) -> Result<(), CallError> {
@@ -121,13 +130,6 @@ impl Controller {
             self.write_status(workload, status).await?;
         }
         Ok(())
-    }
-
-    fn forget(&self, key: &Key) {
-        lock(&self.memory.applied).retain(|(_, each), _| each != key);
-        lock(&self.memory.failures).retain(|(_, each), _| each != key);
-        lock(&self.memory.compared).retain(|(_, each), _| each != key);
-        lock(&self.memory.tried).remove(key);
     }
 }
 

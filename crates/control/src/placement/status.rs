@@ -1,8 +1,9 @@
 //! What the workload's status says: pure, from the decision and what was seen.
 
 use super::Workload;
+use super::memory::Failure;
 use super::observe::Seen;
-use super::reconcile::{Failure, Notes};
+use super::reconcile::Notes;
 use super::replace::is_replaced;
 use crate::dependencies::{finding, needs};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -96,7 +96,10 @@ impl Services {
     /// Keeps the services of the hub known, for ever.
     pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
-        let first = move |change: &Change<MultiClusterService>| claims.take(KIND, change, epoch);
+        let first = move |change: &Change<MultiClusterService>| {
+            claims.take(KIND, change, epoch);
+            Duration::ZERO
+        };
         let (services, seed) = (&self.controller.services, self.seed.child("multiclusterservices"));
         declared::watch(hub, |service| service, services, &self.queue, first, |_| (), seed)
     }

@@ -150,9 +150,8 @@ impl Api {
             }
             (Err(missing), _) if part != Part::Main => Err(missing),
             _ => {
-                if !metadata::text(&merged, "uid").is_empty()
-                    || !metadata::text(&merged, "resourceVersion").is_empty()
-                {
+                // A version, other than a uid, does not keep an object from being made.
+                if !metadata::text(&merged, "uid").is_empty() {
                     return Err(ApiError::modified(row.about(name)));
                 }
                 self.check_namespace(row, namespace, name)?;

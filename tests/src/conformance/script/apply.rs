@@ -36,6 +36,17 @@ fn ownership() -> Scenario {
                 object
             }),
             delete("delete", maps("/one")),
+            apply("makes one with a version that none has", as_b.clone(), &{
+                let mut object = one(json!({"x": "1"}));
+                object["metadata"]["resourceVersion"] = json!("1");
+                object
+            }),
+            apply("makes none where there is one", as_b.clone(), &{
+                let mut object = one(json!({"x": "1"}));
+                object["metadata"]["resourceVersion"] = json!("1");
+                object
+            }),
+            delete("delete again", maps("/one")),
             apply("creates anew", as_b, &one(json!({"x": "1"}))),
             apply("conflict in another object of its own", as_a, &one(json!({"x": "8"}))),
         ],

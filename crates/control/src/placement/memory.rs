@@ -1,0 +1,98 @@
+//! What this process remembers of what it did in members; all of it can be found out again.
+
+use super::drift::Compared;
+use super::dry_run::Tried;
+use portolan_runtime::Key;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// What was applied, and the generation that made.
+    pub(super) applied: Places<Applied>,
+    /// What was refused for good.
+    pub(super) failures: Places<Failure>,
+    /// What was deleted.
+    pub(super) deleted: Places<Deleted>,
+    /// What was compared with what was placed.
+    pub(super) compared: Places<Compared>,
+    /// By workload: whether its template was accepted.
+    pub(super) tried: Mutex<BTreeMap<Key, Tried>>,
+    /// By workload: since when its status does not tell how far its copies have come.
+    pub(super) untold: Mutex<BTreeMap<Key, Instant>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    pub(super) digest: String,
+    pub(super) generation: i64,
+    pub(super) at: Instant,
+}
+
+/// A copy that was deleted: its uid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Deleted {
+    pub(super) uid: String,
+    pub(super) at: Instant,
+}
+
+/// A member refused what was to be applied, and will again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) digest: String,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    pub(super) at: Instant,
+}
+
+impl Memory {
+    /// Forgets everything about a workload.
+    pub(super) fn forget(&self, key: &Key) {
+        self.applied.forget(key);
+        self.failures.forget(key);
+        self.deleted.forget(key);
+        self.compared.forget(key);
+        lock(&self.tried).remove(key);
+        lock(&self.untold).remove(key);
+    }
+}
+
+/// Something by workload and cluster.
+#[derive(Debug)]
+pub(super) struct Places<T>(Mutex<BTreeMap<Key, BTreeMap<String, T>>>);
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> Places<T> {
+    pub(super) fn get(&self, key: &Key, cluster: &str) -> Option<T> {
+        lock(&self.0).get(key).and_then(|places| places.get(cluster)).cloned()
+    }
+
+    pub(super) fn set(&self, key: &Key, cluster: &str, what: T) {
+        lock(&self.0).entry(key.clone()).or_default().insert(cluster.to_owned(), what);
+    }
+
+    pub(super) fn remove(&self, key: &Key, cluster: &str) {
+        let mut all = lock(&self.0);
+        if let Some(places) = all.get_mut(key) {
+            places.remove(cluster);
+            if places.is_empty() {
+                all.remove(key);
+            }
+        }
+    }
+
+    fn forget(&self, key: &Key) {
+        lock(&self.0).remove(key);
+    }
+}
+
+/// Locks a part of the memory.
+pub(super) fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
