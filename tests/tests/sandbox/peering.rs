@@ -12,14 +12,14 @@ use kube::{Api, Client};
 use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_control::peering::{
-    Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_member,
-    publish,
+    Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_local,
+    leave_member, publish,
 };
 use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, open_namespace, workload};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,6 +171,37 @@ async fn who_a_cluster_is_decides_and_not_what_it_is_called() {
     let namespaces: Api<Namespace> = Api::all(fleet.hub.client("user"));
     let labels = namespaces.get(NAMESPACE).await.unwrap().metadata.labels.unwrap();
     assert_eq!(labels["portolan.dev/placement"], "allowed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_hub_that_leaves_its_own_fleet_gets_its_namespaces_back() {
+    let fleet = Fleet::new();
+    let (user, now) = (fleet.hub.client("user"), fleet.world.clock().now());
+    let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    apply(&user, &space("older", json!({}))).await;
+    apply(&user, &space("own", json!({"portolan.dev/placement": "allowed"}))).await;
+    let names = ["fresh", "filled", "older"].map(str::to_owned).to_vec();
+    let local = Peer { local: true, namespaces: names, ..peer("home") };
+    join(&fleet.sides(&fleet.hub), &local, now, &|_| ()).await.unwrap();
+    let config =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": "filled"}});
+    apply(&user, &config).await;
+    let id = identity(&user, "the hub").await.unwrap();
+    let came = leave_local(&user, &id).await.unwrap();
+    let label = |name: &str| format!("label portolan.dev/placement of Namespace {name}");
+    assert_eq!(came.went, [label("filled"), "Namespace fresh".to_owned(), label("older")]);
+    assert_eq!(came.stays, ["Namespace filled: ConfigMap mine is in it"]);
+    pass(10).await;
+    let namespaces: Api<Namespace> = Api::all(user.clone());
+    assert!(namespaces.get_opt("fresh").await.unwrap().is_none());
+    let open = async |name: &str| {
+        let labels = namespaces.get(name).await.unwrap().metadata.labels.unwrap_or_default();
+        labels.contains_key("portolan.dev/placement")
+    };
+    assert!(!open("filled").await && !open("older").await, "what peering opened is closed");
+    assert!(open("own").await, "what a user opened stays open");
+    let again = leave_local(&user, &id).await.unwrap();
+    assert_eq!(again.went, [""; 0], "it can be repeated");
 }
 
 #[tokio::test(start_paused = true)]

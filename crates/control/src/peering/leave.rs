@@ -1,7 +1,7 @@
 //! Letting a member go.
 
 use super::apply::PeerError;
-use super::namespaces::{Departure, give_back, opened};
+use super::namespaces::{Departure, give_back, opened, opened_locally};
 use super::objects::{NAMESPACE, Names};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -116,6 +116,17 @@ pub async fn leave_member(member: &Client, hub: &str) -> Result<Departure, PeerE
     came.went.extend(own.went);
     came.stays.extend(own.stays);
     Ok(came)
+}
+
+/// Takes back what made the hub a member of its own fleet: the namespaces and labels that peering made, as far as nobody
+/// else uses them. Portolan's own namespace stays; says what went, and what stays and why.
+///
+/// # Errors
+/// The hub refused, or does not answer.
+pub async fn leave_local(hub: &Client, id: &str) -> Result<Departure, PeerError> {
+    let names = Names::of(id);
+    let opened = opened_locally(hub, &names).await?;
+    give_back(hub, &names, &opened, |namespace| namespace != NAMESPACE).await
 }
 
 async fn sweep<K>(member: &Client, names: &Names) -> Result<Vec<String>, PeerError>

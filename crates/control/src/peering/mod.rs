@@ -23,7 +23,7 @@ pub use apply::{PeerError, apply};
 pub use identity::identity;
 pub use join::{Joined, Peer, Sides, install_definitions, join};
 pub use kubeconfig::Address;
-pub use leave::{Holding, holdings, leave_hub, leave_member};
+pub use leave::{Holding, holdings, leave_hub, leave_local, leave_member};
 pub use namespaces::Departure;
 pub use objects::{Names, foreign_cluster, in_hub, in_member};
 pub use profile::publish;

@@ -2,7 +2,7 @@
 
 use super::apply::{PeerError, apply};
 use super::objects::{NAMESPACE, Names};
-use crate::names::{HUB_LABEL, OPT_IN_LABEL};
+use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -66,6 +66,32 @@ pub(super) struct Opened {
     pub(super) to_us: BTreeSet<String>,
     /// To others.
     to_others: BTreeSet<String>,
+}
+
+/// Looks which namespaces of the hub itself peering made or opened: no binding tells that of a local peer, but whose the
+/// label is does.
+pub(super) async fn opened_locally(hub: &Client, names: &Names) -> Result<Opened, PeerError> {
+    let others = opened(hub, names).await?.to_others;
+    let api: Api<Namespace> = Api::all(hub.clone());
+    let list = call("list Namespaces of the hub", api.list_metadata(&ListParams::default())).await?;
+    let ours = list.items.into_iter().filter(|namespace| {
+        maker(namespace).as_deref() == Some(names.hub()) || is_opened_by_us(&namespace.metadata)
+    });
+    let to_us = ours.filter_map(|namespace| namespace.metadata.name).collect();
+    Ok(Opened { to_us, to_others: others })
+}
+
+/// Whether the label that opens a namespace was applied by peering.
+fn is_opened_by_us(meta: &ObjectMeta) -> bool {
+    let label = format!("f:{OPT_IN_LABEL}");
+    let mut managed = meta.managed_fields.iter().flatten();
+    managed.any(|each| {
+        let fields = each.fields_v1.as_ref().map(|fields| &fields.0["f:metadata"]["f:labels"]);
+        let applied = each.operation.as_deref() == Some("Apply");
+        applied
+            && each.manager.as_deref() == Some(FIELD_MANAGER)
+            && fields.is_some_and(|fields| fields.get(&label).is_some())
+    })
 }
 
 /// Looks which namespaces are bound to which hub.

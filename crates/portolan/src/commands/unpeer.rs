@@ -11,7 +11,9 @@ use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::ClusterType;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use portolan_control::names::{FIELD_MANAGER, LEAVING_TAINT};
-use portolan_control::peering::{Departure, Holding, PeerError, holdings, identity, leave_hub, leave_member};
+use portolan_control::peering::{
+    Departure, Holding, PeerError, holdings, identity, leave_hub, leave_local, leave_member,
+};
 use portolan_runtime::{call, chain};
 use serde_json::json;
 use std::time::Duration;
@@ -60,15 +62,18 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
             }
         }
     }
+    let mut came = Departure::default();
+    if is_local(cluster.as_ref()) {
+        // First, since only the ForeignCluster tells that the hub is a member: interrupted here, the next run still knows.
+        progress.step("taking what peering made out of the hub");
+        came = leave_local(&hub, &hub_id).await.map_err(told)?;
+    }
     progress.step("taking it out of the hub");
     let was_there = leave_hub(&hub, name).await.map_err(told)?;
-    let came = match &member {
-        Some(member) => {
-            progress.step("taking what peering made out of the member");
-            leave_member(member, &hub_id).await.map_err(told)?
-        }
-        None => Departure::default(),
-    };
+    if let Some(member) = member.as_ref().filter(|_| !is_local(cluster.as_ref())) {
+        progress.step("taking what peering made out of the member");
+        came = leave_member(member, &hub_id).await.map_err(told)?;
+    }
     for stays in &came.stays {
         anstream::eprintln!("stays in {name}: {stays}");
     }
@@ -76,14 +81,18 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
         return Err(Failure::input(format!("no member is called {name}"))
             .hint("`portolan get clusters` lists the members"));
     }
-    let remote = cluster.as_ref().is_some_and(|cluster| cluster.spec.type_ == ClusterType::Remote);
-    if member.is_none() && remote {
+    if member.is_none() && !is_local(cluster.as_ref()) {
         anstream::eprintln!(
             "what peering made is still in {name}: the same command with --remote-context takes it out"
         );
     }
     progress.done(&format!("{name} is no longer a member"));
     Ok(())
+}
+
+/// Whether it is the hub as a member of its own fleet.
+fn is_local(cluster: Option<&ForeignCluster>) -> bool {
+    cluster.is_some_and(|cluster| cluster.spec.type_ == ClusterType::Local)
 }
 
 async fn remote(args: &UnpeerArgs) -> Result<Option<Client>, Failure> {
@@ -144,7 +153,11 @@ fn dry_run(
         Some(_) => text.push_str(&format!("would delete ForeignCluster {name} and its Secret\n")),
         None => text.push_str(&format!("no ForeignCluster is called {name}\n")),
     }
-    if member {
+    if is_local(cluster) {
+        text.push_str(
+            "would delete the namespaces and labels in the hub that peering made and nobody else uses\n",
+        );
+    } else if member {
         text.push_str(
             "would delete the hub's account, roles and bindings in the member, and the namespaces and labels \
              that peering made and nobody else uses\n",
