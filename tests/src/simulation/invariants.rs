@@ -131,6 +131,12 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
     problems
 }
 
+/// The ConfigMap that a template of a simulation refers to.
+pub(super) fn referred(template: &serde_json::Value) -> Option<String> {
+    let name = template.pointer("/spec/containers/0/envFrom/0/configMapRef/name")?;
+    name.as_str().map(str::to_owned)
+}
+
 /// What was carried into a member is needed there and as it is in the hub; what is needed and there is, is carried.
 async fn dependencies(
     fleet: &Fleet,
@@ -148,13 +154,16 @@ async fn dependencies(
         let placed = workload.status.iter().flat_map(|status| &status.placements);
         placed.clone().any(|placed| placed.cluster == member.name())
     };
-    let reference = |workload: &MultiClusterDeployment| {
-        let path = "/spec/containers/0/envFrom/0/configMapRef/name";
-        workload.spec.template.0.pointer(path).and_then(|name| name.as_str()).map(str::to_owned)
-    };
-    let needed: BTreeSet<String> = workloads.iter().filter(refers).filter_map(reference).collect();
+    let reference = |workload: &MultiClusterDeployment| referred(&workload.spec.template.0);
+    let mut needed: BTreeSet<String> = workloads.iter().filter(refers).filter_map(reference).collect();
+    let jobs = super::jobs::references(fleet, member).await;
+    needed.extend(jobs.at_work);
     let mut problems = Vec::new();
     for (name, data) in &carried {
+        // What a Job has done is done: it is no more kept current, and goes with it.
+        if jobs.at_rest.contains(name) && !needed.contains(name) {
+            continue;
+        }
         if !needed.contains(name) {
             problems.push(format!("ConfigMap {name} in {} is an orphan", member.name()));
         } else if sources.get(name).is_some_and(|source| source != data) {

@@ -1,6 +1,7 @@
 //! What must hold of jobs at every moment, and once the storm is over.
 
 use super::Fleet;
+use super::invariants::referred;
 use crate::NAMESPACE;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -9,6 +10,7 @@ use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::MultiClusterJobStatus;
 use portolan_api::placement::ReplicasMode;
+use portolan_sandbox::Cluster;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen of jobs so far.
@@ -89,6 +91,34 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         }
     }
     problems
+}
+
+/// The ConfigMaps that Jobs of a member refer to.
+#[derive(Default)]
+pub(super) struct References {
+    /// By Jobs that run.
+    pub(super) at_work: BTreeSet<String>,
+    /// By Jobs that have ended, or are held.
+    pub(super) at_rest: BTreeSet<String>,
+}
+
+/// What the Jobs in a member refer to.
+pub(super) async fn references(fleet: &Fleet, member: &Cluster) -> References {
+    let jobs = declared(fleet).await;
+    let api: Api<Job> = Api::namespaced(member.client("observer"), NAMESPACE);
+    let mut found = References::default();
+    for copy in api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default() {
+        let job = jobs.iter().find(|job| job.metadata.name == copy.metadata.name);
+        let Some(name) = job.and_then(|job| referred(&job.spec.template.0)) else { continue };
+        let conditions = copy.status.as_ref().and_then(|status| status.conditions.as_deref());
+        let ended = conditions
+            .unwrap_or_default()
+            .iter()
+            .any(|each| each.status == "True" && matches!(each.type_.as_str(), "Complete" | "Failed"));
+        let held = copy.spec.and_then(|spec| spec.suspend).unwrap_or(false);
+        if ended || held { &mut found.at_rest } else { &mut found.at_work }.insert(name);
+    }
+    found
 }
 
 /// Whether completions wait for a cluster, or a cluster waits for room.

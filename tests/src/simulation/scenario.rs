@@ -1,7 +1,7 @@
 //! What happens in a simulation, drawn from its seed.
 
 use super::invariants::{Observer, settled};
-use super::wishes::{Wishes, config};
+use super::wishes::{Wishes, config, reference};
 use super::{CONTROLLER, Contender, Fleet, STANDBY, apply};
 use crate::{NAMESPACE, foreign_cluster, job, open_namespace, service};
 use jiff::Timestamp;
@@ -208,7 +208,11 @@ impl Story {
             json!({"placementPolicy": "worst-fit", "numberOfLocations": 1})
         };
         more["completionsMode"] = json!(if total { "Total" } else { "PerLocation" });
-        apply(user, &job(&name, completions, parallelism, more)).await;
+        let mut wish = job(&name, completions, parallelism, more);
+        if let Some(reference) = reference(&mut self.rng) {
+            wish["spec"]["template"]["spec"]["containers"][0]["envFrom"] = reference;
+        }
+        apply(user, &wish).await;
     }
 
     fn cut_off(&mut self, party: &'static str, cluster: String) {

@@ -58,12 +58,17 @@ impl Wishes<'_> {
         let request = format!("{}m", self.rng.random_range(1..=8) * 100);
         let mut container =
             json!({"name": "main", "image": "app:1", "resources": {"requests": {"cpu": request}}});
-        if self.rng.random_bool(0.4) {
-            let name = format!("config{}", self.rng.random_range(0..3));
-            container["envFrom"] = json!([{"configMapRef": {"name": name}}]);
+        if let Some(reference) = reference(self.rng) {
+            container["envFrom"] = reference;
         }
         json!({"metadata": {"labels": {"app": "any"}}, "spec": {"containers": [container]}})
     }
+}
+
+/// For some containers: the ConfigMap that they take their environment from.
+pub(super) fn reference(rng: &mut ChaCha8Rng) -> Option<Value> {
+    let name = rng.random_bool(0.4).then(|| format!("config{}", rng.random_range(0..3)))?;
+    Some(json!([{"configMapRef": {"name": name}}]))
 }
 
 /// One of the ConfigMaps that workloads refer to.
