@@ -34,7 +34,8 @@ pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
     fleet.hub()?.kubectl(&kept).await.map(|_| ())
 }
 
-async fn nothing_carried(member: &Cluster) -> Result<()> {
+/// Waits until nothing that was carried is left in a member.
+pub(super) async fn nothing_carried(member: &Cluster) -> Result<()> {
     gone(member, "configmaps,secrets", "portolan.dev/hub").await
 }
 
@@ -58,7 +59,8 @@ fn settings(colour: &str) -> Value {
     object("ConfigMap", "settings", json!({"data": {"colour": colour}}))
 }
 
-fn object(kind: &str, name: &str, with: Value) -> Value {
+/// An object of the namespace, with more fields.
+pub(super) fn object(kind: &str, name: &str, with: Value) -> Value {
     let mut object =
         json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}});
     if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {

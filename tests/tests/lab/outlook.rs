@@ -33,17 +33,16 @@ pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
     let why = plan["refusals"].to_string();
     ensure!(code == 4 && why.contains("a replica needs cpu 5000"), "exit code {code}: {plan}");
 
-    let told = explain(fleet, "planned").await?;
+    let told = explain(fleet, "mcd/planned").await?;
     for expected in ["4 replicas placed, 0 pending", "c2", "c3", "held 2 before", "free for it: cpu"] {
         ensure!(told.contains(expected), "{expected:?} is not told in:\n{told}");
     }
     fleet.delete("planned").await
 }
 
-/// What `portolan explain` prints about a MultiClusterDeployment.
-pub(super) async fn explain(fleet: &Fleet, name: &str) -> Result<String> {
-    let workload = format!("mcd/{name}");
-    let arguments = ["explain", &workload, "-n", NAMESPACE, "--timeout", "300s"];
+/// What `portolan explain` prints about a workload, such as `mcd/web`.
+pub(super) async fn explain(fleet: &Fleet, workload: &str) -> Result<String> {
+    let arguments = ["explain", workload, "-n", NAMESPACE, "--timeout", "300s"];
     let (code, printed, complained) = fleet.portolan(&arguments).await?;
     ensure!(code == 0, "portolan explain exits with {code}: {complained}");
     Ok(printed)

@@ -70,7 +70,7 @@ async fn chooses(fleet: &Fleet) -> Result<()> {
     let why = reason(&status, "c4");
     ensure!(why.contains("50ms") && why.contains("10ms"), "the reason has the numbers: {why}");
 
-    let told = explain(fleet, "near").await?;
+    let told = explain(fleet, "mcd/near").await?;
     for expected in ["c4", "50ms", "10ms"] {
         ensure!(told.contains(expected), "{expected:?} is not told in:\n{told}");
     }
@@ -103,7 +103,7 @@ async fn follows_traffic(fleet: &Fleet) -> Result<()> {
     traffic(fleet.member("c2")?, "40", now).await?;
     traffic(fleet.member("c3")?, "1", now).await?;
     fleet.placed("orders", "c2=1").await?;
-    let told = explain(fleet, "orders").await?;
+    let told = explain(fleet, "mcd/orders").await?;
     ensure!(told.contains("requests/s"), "the traffic is not told in:\n{told}");
     fleet.delete("orders").await?;
     for member in ["c2", "c3"] {
