@@ -3,7 +3,7 @@
 use crate::capacity::{Book, Owner};
 use crate::claims::Claims;
 use crate::dependencies::Sources;
-use crate::fleet::{Connect, Fleet, Hub, look};
+use crate::fleet::{Connect, Fleet, Hub, Member, look};
 use crate::jobs::{self, JobOutlook, Jobs};
 use crate::placement::{Outlook, Placement};
 use crate::services::{ServiceOutlook, Services};
@@ -117,13 +117,9 @@ impl Preview {
         if !self.fleet.clusters.synced() || !declared || !complete {
             return None;
         }
-        let unknown = |name: &String| match self.fleet.member(name) {
-            Some(member) => {
-                let copies = member.jobs.synced() && member.services.synced() && member.slices.synced();
-                member.reach.silence().is_none() && !(member.reach.answers() && member.known() && copies)
-            }
-            None => !self.fleet.is_unconnected(name),
-        };
+        let listed =
+            |member: &Member| member.jobs.synced() && member.services.synced() && member.slices.synced();
+        let unknown = |name: &String| self.fleet.reached(name, listed).is_none();
         Some(self.fleet.clusters.all().into_iter().map(|(key, _)| key.name).filter(unknown).collect())
     }
 }

@@ -1,7 +1,16 @@
 //! What a status tells of dependencies.
 
 use super::References;
-use portolan_api::conditions::{ConditionStatus, ConditionType, Finding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
+
+/// Whether ConfigMaps or Secrets were carried for a workload, or are to be: as long as its condition says so, some may be
+/// left.
+#[must_use]
+pub fn has_dependencies(references: &References, conditions: Option<&[Condition]>) -> bool {
+    let told = conditions::find(conditions.unwrap_or_default(), ConditionType::DependenciesReady);
+    !references.is_empty() || told.is_some()
+}
 
 /// Whether all that a template refers to is there to follow it. Nothing missing is known before the hub has been listed.
 #[must_use]

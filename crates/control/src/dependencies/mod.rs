@@ -23,7 +23,7 @@ mod sources;
 
 pub use carriage::{Carriage, Namespaced};
 pub use carry::{Carried, CarriedFacts, carry, needs, release, release_seen};
-pub use finding::finding;
+pub use finding::{finding, has_dependencies};
 pub(crate) use leftovers::Leftovers;
 pub use references::{DependencyKind, Reference, References, references};
 pub use sources::Sources;

@@ -1,28 +1,15 @@
 //! What placement keeps of the objects in members.
 
-use crate::copy::Sight;
-use crate::names::{
-    DIGEST_ANNOTATION, EPOCH_ANNOTATION, OPT_IN, OPT_IN_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
-};
+use super::Mark;
+use crate::names::{OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
-use portolan_runtime::Key;
 
 /// What placement needs to know of a Deployment in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeploymentFacts {
-    /// Its uid.
-    pub uid: String,
-    /// Its version.
-    pub version: String,
-    /// The uid of the workload it belongs to, if it is ours.
-    pub workload: Option<String>,
-    /// The workload in the hub, if it is ours.
-    pub owner: Option<Key>,
-    /// The digest of what was applied.
-    pub digest: Option<String>,
-    /// The epoch of the leader that last applied it.
-    pub epoch: Option<i64>,
+    /// Whose it is.
+    pub mark: Mark,
     /// The generation of its spec.
     pub generation: i64,
     /// Whether its numbers reflect its spec.
@@ -42,12 +29,6 @@ pub struct DeploymentFacts {
 }
 
 impl DeploymentFacts {
-    /// Which object this is, and which state of it.
-    #[must_use]
-    pub fn sight(&self) -> Sight<'_> {
-        Sight { uid: &self.uid, version: &self.version }
-    }
-
     /// Whether so many replicas of the present template are ready, as far as the numbers tell: Kubernetes counts ready
     /// ones of any template, so none of an older one may be left.
     #[must_use]
@@ -57,19 +38,12 @@ impl DeploymentFacts {
 
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let meta = &deployment.metadata;
-        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name).cloned());
         let status = deployment.status.clone().unwrap_or_default();
         let spec = deployment.spec.as_ref();
         let generation = meta.generation.unwrap_or_default();
         let containers = spec.and_then(|spec| spec.template.spec.as_ref()).map(|pod| &pod.containers);
         Self {
-            uid: meta.uid.clone().unwrap_or_default(),
-            version: meta.resource_version.clone().unwrap_or_default(),
-            workload: meta.labels.as_ref().and_then(|labels| labels.get(WORKLOAD_LABEL).cloned()),
-            owner: annotation(OWNER_ANNOTATION)
-                .and_then(|owner| owner.split_once('/').map(|(namespace, name)| Key::new(namespace, name))),
-            digest: annotation(DIGEST_ANNOTATION),
-            epoch: annotation(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse().ok()),
+            mark: Mark::of(meta),
             generation,
             settled: status.observed_generation.is_some_and(|observed| observed >= generation),
             replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1),

@@ -137,13 +137,13 @@ impl Member {
             },
             seed.child("traffic"),
         ));
-        let owners = Owners::new(deployments.clone(), touched.clone());
+        let (index, told) = (deployments.clone(), touched.clone());
         tasks.spawn(feed(
             Api::<Deployment>::all(client.clone()),
             all().labels(&format!("{HUB_LABEL}={hub}")),
             |deployment| DeploymentFacts::of(&deployment),
             deployments.clone(),
-            move |key| owners.touch(key),
+            move |key| told(Touched::Workload(owner(index.get(key).map(|each| each.mark.clone()), key))),
             seed.child("deployments"),
         ));
         let ours = || all().labels(&format!("{HUB_LABEL}={hub}"));
@@ -207,24 +207,6 @@ impl Member {
     #[must_use]
     pub fn known(&self) -> bool {
         self.listed.all() && self.namespaces.synced() && self.deployments.synced()
-    }
-}
-
-/// Finds the workload of a Deployment that changed. A copy has the name of its workload, so that one that is gone is
-/// still found.
-struct Owners<F> {
-    deployments: Index<DeploymentFacts>,
-    touched: Arc<F>,
-}
-
-impl<F: Fn(Touched)> Owners<F> {
-    fn new(deployments: Index<DeploymentFacts>, touched: F) -> Self {
-        Self { deployments, touched: Arc::new(touched) }
-    }
-
-    fn touch(&self, key: &Key) {
-        let owner = self.deployments.get(key).and_then(|facts| facts.owner.clone());
-        (self.touched)(Touched::Workload(owner.unwrap_or_else(|| key.clone())));
     }
 }
 

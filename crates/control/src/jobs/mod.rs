@@ -19,10 +19,9 @@ use crate::capacity::{Claim, Owner};
 use crate::claims::{self, Claims};
 use crate::copies::Memory;
 use crate::declared;
-use crate::dependencies::{Reference, References, Sources, references};
+use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use portolan_api::MultiClusterJob;
-use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
 use portolan_core::capacity::{PodShape, Shape};
@@ -82,11 +81,10 @@ impl Declared {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// Whether ConfigMaps or Secrets were carried for it, or are to be: as long as its condition says so, some may be left.
+    /// Whether ConfigMaps or Secrets were carried for it, or are to be.
     fn has_dependencies(&self) -> bool {
         let conditions = self.object.status.as_ref().map(|status| status.conditions.as_slice());
-        let told = conditions::find(conditions.unwrap_or_default(), ConditionType::DependenciesReady);
-        !self.references.is_empty() || told.is_some()
+        has_dependencies(&self.references, conditions)
     }
 
     /// The epoch of the leader that planned it last, 0 if none did.

@@ -3,7 +3,7 @@
 use super::record::seen;
 use super::{Controller, Declared};
 use crate::capacity::Book;
-use crate::fleet::{JobFacts, Member};
+use crate::fleet::{JobFacts, Member, Reached};
 use crate::placement::candidate;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
@@ -57,16 +57,7 @@ impl Controller {
         name: &str,
         cluster: &ForeignCluster,
     ) -> Option<Seen> {
-        let member = self.fleet.member(name);
-        let silence = member.as_ref().and_then(|member| member.reach.silence());
-        let answers = member.as_ref().is_some_and(|member| member.reach.answers());
-        let known = match &member {
-            Some(member) => silence.is_some() || (answers && member.known() && member.jobs.synced()),
-            None => self.fleet.is_unconnected(name),
-        };
-        if !known {
-            return None;
-        }
+        let Reached { member, silence, answers } = self.fleet.reached(name, |member| member.jobs.synced())?;
         let facts = member.as_ref().and_then(|member| member.jobs.get(key));
         let facts = facts.filter(|facts| facts.mark.is_of(job.uid()));
         let view = match &job.shape {

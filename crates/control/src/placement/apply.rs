@@ -91,7 +91,7 @@ impl Controller {
             let digest = self.digest(workload, placed.replicas);
             let replicas = i32::try_from(placed.replicas).unwrap_or(i32::MAX);
             let copy = seen.get(cluster).filter(|seen| seen.answers).and_then(|seen| seen.copy.as_ref());
-            copy.is_some_and(|copy| copy.digest.as_ref() == Some(&digest) && copy.rolled_out(replicas))
+            copy.is_some_and(|copy| copy.mark.digest.as_ref() == Some(&digest) && copy.rolled_out(replicas))
         })
     }
 
@@ -128,25 +128,25 @@ impl Controller {
             return Ok(Outcome::NotSeenYet);
         }
         if let Some(copy) = &seen.copy {
-            if let (Some(theirs), Some(ours)) = (copy.epoch, self.term.epoch())
+            if let (Some(theirs), Some(ours)) = (copy.mark.epoch, self.term.epoch())
                 && theirs > ours
             {
                 self.term.outranked(theirs);
                 return Ok(Outcome::NotSeenYet);
             }
-            let as_applied = copy.digest.as_deref() == Some(&digest);
+            let as_applied = copy.mark.digest.as_deref() == Some(&digest);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
             let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
-                if self.term.epoch().is_some_and(|epoch| copy.epoch != Some(epoch)) {
-                    copy::stamp::<Deployment>(&self.term, member, key, copy.sight()).await?;
+                if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
+                    copy::stamp::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;
                 }
                 return Ok(Outcome::AsDecided);
             }
         }
         let (desired, sight) =
-            (self.desired(workload, replicas), seen.copy.as_ref().map(|copy| copy.sight()));
+            (self.desired(workload, replicas), seen.copy.as_ref().map(|copy| copy.mark.sight()));
         match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await? {
             Put::Applied(applied) => {
                 self.tell_corrected(workload, &member.name, seen, &desired, &applied).await;
@@ -172,7 +172,7 @@ impl Controller {
         applied: &Deployment,
     ) {
         let Some(copy) = &seen.copy else { return };
-        let undone = copy.digest.as_ref() == Some(&desired.digest)
+        let undone = copy.mark.digest.as_ref() == Some(&desired.digest)
             && applied.metadata.generation.is_some_and(|generation| generation > copy.generation);
         if undone {
             let note = format!(

@@ -44,7 +44,7 @@ impl Controller {
             let Some(seen) = seen.get(cluster).filter(|seen| seen.answers) else { continue };
             let (Some(member), Some(copy)) = (&seen.member, &seen.copy) else { continue };
             let digest = self.digest(workload, placed.replicas);
-            if copy.digest.as_ref() != Some(&digest) {
+            if copy.mark.digest.as_ref() != Some(&digest) {
                 continue;
             }
             let as_applied =
@@ -54,12 +54,12 @@ impl Controller {
             }
             let known = self.memory.compared.get(key, cluster);
             let current = |known: &Compared| {
-                known.uid == copy.uid && known.generation == copy.generation && known.digest == digest
+                known.uid == copy.mark.uid && known.generation == copy.generation && known.digest == digest
             };
             let compared = match known.filter(current) {
                 Some(known) => known,
                 None => Compared {
-                    uid: copy.uid.clone(),
+                    uid: copy.mark.uid.clone(),
                     generation: copy.generation,
                     digest,
                     differences: compare(member, key, &self.desired(workload, placed.replicas).object)

@@ -86,7 +86,7 @@ impl Controller {
     fn is_held(&self, workload: &Workload, decision: &Decision, seen: &BTreeMap<String, Seen>) -> bool {
         decision.placed.iter().any(|(cluster, placed)| {
             let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
-            copy.is_some_and(|copy| copy.digest == Some(self.digest(workload, placed.replicas)))
+            copy.is_some_and(|copy| copy.mark.digest == Some(self.digest(workload, placed.replicas)))
         })
     }
 }

@@ -44,10 +44,9 @@ pub(crate) use observe::candidate;
 use crate::capacity::{Claim, Owner};
 use crate::claims::{self, Claims};
 use crate::declared;
-use crate::dependencies::{Reference, References, Sources, references};
+use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use memory::Memory;
-use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::{PlacementCause, PlacementPolicy, PlacementState, PlacementStatus};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
@@ -213,11 +212,10 @@ impl Workload {
             && one.labels == other.labels
     }
 
-    /// Whether ConfigMaps or Secrets were carried for it, or are to be: as long as its condition says so, some may be left.
+    /// Whether ConfigMaps or Secrets were carried for it, or are to be.
     fn has_dependencies(&self) -> bool {
         let conditions = self.object.status.as_ref().map(|status| status.conditions.as_slice());
-        let told = conditions::find(conditions.unwrap_or_default(), ConditionType::DependenciesReady);
-        !self.references.is_empty() || told.is_some()
+        has_dependencies(&self.references, conditions)
     }
 
     /// The epoch of the leader that decided its placement, 0 if none did.

@@ -2,7 +2,7 @@
 
 use super::{Controller, Workload};
 use crate::capacity::Book;
-use crate::fleet::{DeploymentFacts, Fleet, Member};
+use crate::fleet::{DeploymentFacts, Fleet, Member, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
 use portolan_api::placement::PlacementPolicy;
@@ -43,18 +43,9 @@ impl Controller {
 
     fn see(&self, book: &mut Book, key: &Key, workload: &Workload, cluster: &ForeignCluster) -> Option<Seen> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let member = self.fleet.member(&name);
-        let silence = member.as_ref().and_then(|member| member.reach.silence());
-        let answers = member.as_ref().is_some_and(|member| member.reach.answers());
-        let known = match &member {
-            Some(member) => silence.is_some() || (answers && member.known()),
-            None => self.fleet.is_unconnected(&name),
-        };
-        if !known {
-            return None;
-        }
+        let Reached { member, silence, answers } = self.fleet.reached(&name, |_| true)?;
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
-        let copy = copy.filter(|copy| copy.workload.as_deref() == Some(workload.uid()));
+        let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },

@@ -8,9 +8,8 @@ use super::status::{status, undecided};
 use super::surge::for_now;
 use super::{Controller, Workload};
 use crate::capacity::Book;
-use crate::copy;
 use crate::dependencies::References;
-use crate::names::FINALIZER;
+use crate::{copy, declared};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
@@ -74,8 +73,8 @@ impl Controller {
         if workload.object.metadata.deletion_timestamp.is_some() {
             return self.remove(&key, &workload).await;
         }
-        if !workload.object.metadata.finalizers.iter().flatten().any(|each| each == FINALIZER) {
-            self.add_finalizer(&workload).await?;
+        if !declared::is_kept(&workload.object) {
+            declared::keep(&self.term, &self.hub.client, &workload.object).await?;
             return Ok(Next::Done);
         }
         let swept = self.sweep(&key, Some(workload.uid())).await?;
@@ -212,12 +211,6 @@ impl Controller {
                 Err(error)
             }
         }
-    }
-
-    async fn add_finalizer(&self, workload: &Workload) -> Result<(), CallError> {
-        let mut finalizers = workload.object.metadata.finalizers.clone().unwrap_or_default();
-        finalizers.push(FINALIZER.to_owned());
-        copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &finalizers).await
     }
 
     /// Tells the user, as an event, when replicas got another place, and when something calls for attention.

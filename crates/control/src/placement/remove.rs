@@ -4,12 +4,11 @@ use super::apply::SEEN_WITHIN;
 use super::memory::Deleted;
 use super::observe::Seen;
 use super::{Controller, Workload};
-use crate::copy;
 use crate::dependencies::{References, release, release_seen};
 use crate::fleet::{DeploymentFacts, Member};
-use crate::names::FINALIZER;
+use crate::{copy, declared};
 use k8s_openapi::api::apps::v1::Deployment;
-use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::conditions;
 use portolan_runtime::{CallError, Key, Next};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +25,7 @@ impl Controller {
     ///
     /// A member that is away holds the deletion up until it returns, so that no copy is orphaned.
     pub(super) async fn remove(&self, key: &Key, workload: &Workload) -> Result<Next, CallError> {
-        let finalizers = workload.object.metadata.finalizers.clone().unwrap_or_default();
-        if !finalizers.iter().any(|each| each == FINALIZER) {
+        if !declared::is_kept(&workload.object) {
             return Ok(Next::Done);
         }
         if !self.fleet.clusters.synced() {
@@ -58,8 +56,7 @@ impl Controller {
             return Ok(Next::After(AWAITING_RETURN));
         }
         self.memory.forget(key);
-        let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
-        copy::set_finalizers(&self.term, &self.hub.client, &workload.object, &kept).await?;
+        declared::let_go(&self.term, &self.hub.client, &workload.object).await?;
         Ok(Next::Done)
     }
 
@@ -107,25 +104,21 @@ impl Controller {
     }
 
     async fn delete(&self, key: &Key, member: &Member, copy: &DeploymentFacts) -> Result<(), CallError> {
-        let on_its_way = |deleted: &Deleted| deleted.uid == copy.uid && deleted.at.elapsed() < SEEN_WITHIN;
+        let on_its_way =
+            |deleted: &Deleted| deleted.uid == copy.mark.uid && deleted.at.elapsed() < SEEN_WITHIN;
         if self.memory.deleted.get(key, &member.name).as_ref().is_some_and(on_its_way) {
             return Ok(());
         }
         self.memory.applied.remove(key, &member.name);
-        copy::take_away::<Deployment>(&self.term, member, key, copy.sight()).await?;
-        let deleted = Deleted { uid: copy.uid.clone(), at: Instant::now() };
+        copy::take_away::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;
+        let deleted = Deleted { uid: copy.mark.uid.clone(), at: Instant::now() };
         self.memory.deleted.set(key, &member.name, deleted);
         Ok(())
     }
 
     async fn tell_awaited(&self, workload: &Workload, away: &[String]) -> Result<(), CallError> {
         let mut status = workload.object.status.clone().unwrap_or_default();
-        let message = format!(
-            "deletion waits for {}, which cannot be reached: its copy goes when it returns, or with its ForeignCluster",
-            away.join(", ")
-        );
-        let generation = workload.object.metadata.generation;
-        let finding = Finding::new(ConditionType::Ready, false, "AwaitingMember", message);
+        let (finding, generation) = (declared::awaiting(away, "copy"), workload.object.metadata.generation);
         if conditions::set(&mut status.conditions, finding, generation, self.clock.time().0) {
             self.write_status(workload, status).await?;
         }
@@ -138,5 +131,5 @@ fn copy_of(
     key: &Key,
     belongs: impl Fn(Option<&str>) -> bool,
 ) -> Option<Arc<DeploymentFacts>> {
-    member.deployments.get(key).filter(|copy| belongs(copy.workload.as_deref()))
+    member.deployments.get(key).filter(|copy| belongs(copy.mark.workload.as_deref()))
 }

@@ -1,7 +1,7 @@
 //! A service in every cluster of the fleet, as the indexes know it. No requests.
 
 use super::Controller;
-use crate::fleet::{Member, ServiceFacts};
+use crate::fleet::{Member, Reached, ServiceFacts};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
@@ -35,15 +35,11 @@ impl Controller {
     }
 
     fn see(&self, key: &Key, uid: &str, name: &str) -> Option<Seen> {
-        let Some(member) = self.fleet.member(name) else {
-            let nothing = Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None };
-            return self.fleet.is_unconnected(name).then_some(nothing);
+        let listed = |member: &Member| member.services.synced() && member.slices.synced();
+        let Reached { member, answers, .. } = self.fleet.reached(name, listed)?;
+        let Some(member) = member else {
+            return Some(Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None });
         };
-        let answers = member.reach.answers();
-        let known = member.known() && member.services.synced() && member.slices.synced();
-        if !(member.reach.silence().is_some() || (answers && known)) {
-            return None;
-        }
         let copy = member.services.get(key).filter(|copy| copy.mark.is_of(uid));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
         member.slices.for_each_in(&key.namespace, |_, slice| {
