@@ -73,10 +73,13 @@ impl Controller for Deployments {
         let Some(found) = api.store.get(TABLE, &item.key) else { return Ok(None) };
         let deployment = found.value();
         let row = api.row("apps", "deployments")?;
+        let (mut sets, revision) = (sets_of(api, &deployment, view), api.store.revision());
         if !deleting(&deployment) && deployment.pointer("/spec/paused") != Some(&json!(true)) {
-            self.roll(api, &row, &deployment, view)?;
+            self.roll(api, &row, &deployment, &sets, view)?;
         }
-        let sets = sets_of(api, &deployment, view);
+        if api.store.revision() != revision {
+            sets = sets_of(api, &deployment, view);
+        }
         self.write_status(api, &row, &item.key, &sets)?;
         Ok(api.store.get(TABLE, &item.key).and_then(|found| progress::look_again(&found.value(), api.now())))
     }
@@ -84,14 +87,20 @@ impl Controller for Deployments {
 
 impl Deployments {
     /// One step towards all pods being of the present template.
-    fn roll(&self, api: &mut Api, row: &Resource, deployment: &Value, view: &View) -> Result<(), ApiError> {
+    fn roll(
+        &self,
+        api: &mut Api,
+        row: &Resource,
+        deployment: &Value,
+        sets: &[Set],
+        view: &View,
+    ) -> Result<(), ApiError> {
         debug_assert_eq!(row.kind, "Deployment");
-        let sets = sets_of(api, deployment, view);
         let replicas = number(deployment, "/spec/replicas");
         let current = sets.iter().position(|set| same_template(deployment, &set.object));
         let Some(current) = current else {
             let recreate = text(deployment, "/spec/strategy/type") == "Recreate";
-            if recreate && self.stop_all(api, &sets, view)? {
+            if recreate && self.stop_all(api, sets, view)? {
                 return Ok(());
             }
             let limits = Limits::of(&deployment["spec"], replicas);
@@ -101,9 +110,9 @@ impl Deployments {
             } else {
                 rollout::new_size(replicas, limits, Size { wanted: 0, available: 0 }, old_total)
             };
-            return self.create_set(api, deployment, &sets, size);
+            return self.create_set(api, deployment, sets, size);
         };
-        self.mark_revision(api, deployment, &sets, current)?;
+        self.mark_revision(api, deployment, sets, current)?;
         let (new, old): (Vec<&Set>, Vec<&Set>) = {
             let (new, old): (Vec<_>, Vec<_>) =
                 sets.iter().enumerate().partition(|(index, _)| *index == current);

@@ -135,8 +135,8 @@ impl Manager {
 
     /// Shows every change to the view, then to each controller.
     fn drain(&mut self, api: &mut Api) {
-        while let Some((table, event)) = api.store.next_change() {
-            let object = event.object.value();
+        while let Some((table, event, fresh)) = api.store.next_change() {
+            let object = fresh.unwrap_or_else(|| event.object.value());
             let seen = Seen { table, key: event.object.key.clone(), kind: event.kind, object };
             self.view.update(&seen);
             for (index, controller) in self.controllers.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ mod pruning;
 mod rules;
 mod structural;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -25,6 +25,8 @@ pub(crate) use rules::Validator;
 pub(crate) struct Definition {
     schema: Value,
     rules: CompiledSchema,
+    /// The fields whose rules have no say while they are left as they were.
+    on_their_own: BTreeSet<String>,
 }
 
 impl fmt::Debug for Definition {
@@ -55,7 +57,8 @@ impl Definition {
         if let Some(found) = cache.found.get(&key) {
             return found.clone();
         }
-        let made = Arc::new(Self { schema: schema.clone(), rules: compile_schema(schema) });
+        let (rules, on_their_own) = (compile_schema(schema), rules::on_their_own(schema));
+        let made = Arc::new(Self { schema: schema.clone(), rules, on_their_own });
         if cache.order.len() == KEPT
             && let Some(oldest) = cache.order.pop_front()
         {
@@ -100,7 +103,18 @@ impl Definition {
             });
             return causes;
         }
-        causes.extend(validator.check(&self.rules, old, object));
+        let left = |name: &str, value: &Value| {
+            self.on_their_own.contains(name) && old.is_some_and(|old| old.get(name) == Some(value))
+        };
+        match object {
+            // Most writes are of a status, whose rules are few.
+            Value::Object(fields) if fields.iter().any(|(name, value)| left(name, value)) => {
+                let changed = fields.iter().filter(|(name, value)| !left(name, value));
+                let changed = changed.map(|(name, value)| (name.clone(), value.clone())).collect();
+                causes.extend(validator.check(&self.rules, old, &Value::Object(changed)));
+            }
+            object => causes.extend(validator.check(&self.rules, old, object)),
+        }
         causes
     }
 }

@@ -232,8 +232,10 @@ pub(crate) fn track_update(
     if live.is_some() && owners.is_empty() && new.pointer("/metadata/managedFields").is_none() {
         return;
     }
-    let live_bare = without_managed_fields(live.unwrap_or(&empty));
-    let new_bare = without_managed_fields(new);
+    let (live_bare, new_bare) = match live {
+        Some(live) => differing(live, new),
+        None => (empty, without_managed_fields(new)),
+    };
     if live.is_some() && live_bare == new_bare {
         write(new, &owners);
         return;
@@ -270,11 +272,34 @@ fn strip(set: &mut FieldSet, reset: &[&[&str]]) {
 }
 
 fn without_managed_fields(object: &Value) -> Value {
-    let mut out = object.clone();
-    if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+    match object {
+        Value::Object(fields) => Value::Object(fields.iter().map(bare).collect()),
+        other => other.clone(),
     }
-    out
+}
+
+/// Two states of an object without the parts that are the same in both, which nobody has written.
+fn differing(one: &Value, other: &Value) -> (Value, Value) {
+    let part = |own: &Value, others: &Value| match own {
+        Value::Object(fields) => {
+            let differs = |name: &String, value: &Value| others.get(name) != Some(value);
+            Value::Object(fields.iter().filter(|(name, value)| differs(name, value)).map(bare).collect())
+        }
+        own => own.clone(),
+    };
+    (part(one, other), part(other, one))
+}
+
+/// A field of an object, of its metadata without who owns what.
+fn bare((name, value): (&String, &Value)) -> (String, Value) {
+    let value = match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let kept = metadata.iter().filter(|(name, _)| *name != "managedFields");
+            Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        value => value.clone(),
+    };
+    (name.clone(), value)
 }
 
 fn read(object: &Value) -> Owners {

@@ -87,8 +87,11 @@ pub(crate) struct Expired {
     pub(crate) oldest: u64,
 }
 
-/// A change in some table, for those who follow all of them.
-pub(crate) type Change = (Arc<str>, Arc<Event>);
+/// A change in some table, for those who follow all of them, with the object if it was just written.
+pub(crate) type Change = (Arc<str>, Arc<Event>, Option<Value>);
+
+/// Of so many changes that nobody has followed yet, the objects are kept as values.
+const FRESH: usize = 256;
 
 /// Which fields of a resource can be selected by, and how each is found.
 pub(crate) type Selectable = [(String, String)];
@@ -224,7 +227,7 @@ impl Store {
         }
     }
 
-    /// Adds an object that must not exist.
+    /// Adds an object that must not exist. The value may be taken.
     pub(crate) fn create(
         &mut self,
         table: &Arc<str>,
@@ -238,7 +241,7 @@ impl Store {
         Ok(self.commit(table, EventKind::Added, key, value, selectable, None))
     }
 
-    /// Replaces an object that must be at `expected`.
+    /// Replaces an object that must be at `expected`. The value may be taken.
     pub(crate) fn replace(
         &mut self,
         table: &Arc<str>,
@@ -254,7 +257,7 @@ impl Store {
         Ok(self.commit(table, EventKind::Modified, key, value, selectable, Some(previous)))
     }
 
-    /// Removes an object; `value` is what its last event shows.
+    /// Removes an object; `value` is what its last event shows. It may be taken.
     pub(crate) fn remove(
         &mut self,
         table: &Arc<str>,
@@ -291,7 +294,9 @@ impl Store {
             }
         }
         table.changed.notify_waiters();
-        self.journal.push_back((name.clone(), event.clone()));
+        // Whoever is not far behind need not read again what was just written.
+        let value = (self.journal.len() < FRESH).then(|| std::mem::take(value));
+        self.journal.push_back((name.clone(), event.clone(), value));
         self.journal_changed.notify_one();
         event
     }

@@ -101,6 +101,20 @@ impl Api {
     ) -> Result<Answer, ApiError> {
         let mut old = live.value();
         convert::from_stored(row, &mut old);
+        self.write_from(row, live, old, part, object, writer, track)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what `write` takes, and what it was")]
+    fn write_from(
+        &mut self,
+        row: &Arc<Resource>,
+        live: &Arc<Stored>,
+        old: Value,
+        part: Part,
+        object: Value,
+        writer: &Writer,
+        track: bool,
+    ) -> Result<Answer, ApiError> {
         let mut prepared = self.prepare(row, live, old, part, object, writer)?;
         if track {
             let time = if part == Part::Scale { Value::Null } else { self.time() };
@@ -204,10 +218,14 @@ impl Api {
         change: impl FnOnce(&mut Value),
     ) -> Result<Option<Answer>, ApiError> {
         let Some(live) = self.store.get(&row.table, key) else { return Ok(None) };
-        let mut object = live.value();
-        convert::from_stored(row, &mut object);
+        let mut old = live.value();
+        convert::from_stored(row, &mut old);
+        let mut object = old.clone();
         change(&mut object);
-        self.write(row, &live, part, object, &Writer::named(manager), true).map(Some)
+        if object == old {
+            return Ok(Some(Answer::Stored(live)));
+        }
+        self.write_from(row, &live, old, part, object, &Writer::named(manager), true).map(Some)
     }
 }
 
