@@ -35,8 +35,10 @@ pub enum Touched {
     Room,
     /// Its nodes or pods, and so its numbers. The ledger tells those who wait for room.
     Numbers,
-    /// It fell silent, or answers again.
+    /// It fell silent, or answers again, or what its ForeignCluster asks for has changed.
     Reach,
+    /// How far away it is.
+    Distance,
     /// The traffic of services in this namespace.
     Traffic(String),
     /// A ConfigMap or Secret that was carried there: its namespace and which.

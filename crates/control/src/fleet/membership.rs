@@ -1,7 +1,7 @@
 //! From ForeignClusters to members, and back into their status.
 
 use super::observed::Observed;
-use super::sites::{hub_name, matters, sites};
+use super::sites::{hub_name, news, sites};
 use super::{Connect, Hub, Member, Touched};
 use crate::capacity::Ledger;
 use crate::names::FIELD_MANAGER;
@@ -135,17 +135,17 @@ async fn follow_clusters(
         move |change| {
             // Numbers in the status of a ForeignCluster change all the time; they are no news to workloads.
             let news = match &change {
-                Change::Set(key, cluster) => matters(known.clusters.get(key).as_deref(), cluster),
-                Change::Gone(_) | Change::Listed(_) => true,
+                Change::Set(key, cluster) => news(known.clusters.get(key).as_deref(), cluster),
+                Change::Gone(_) | Change::Listed(_) => Some(Touched::Reach),
             };
             let keys = known.clusters.take(change);
-            if news {
+            if news.is_some() {
                 known.look();
             }
             for key in keys {
                 changed.add(key.name.clone());
-                if news {
-                    told(&key.name, Touched::Reach);
+                if let Some(news) = &news {
+                    told(&key.name, news.clone());
                 }
             }
         },

@@ -1,5 +1,6 @@
 //! What placement sees of each ForeignCluster, made once for all decisions.
 
+use super::Touched;
 use portolan_api::ForeignCluster;
 use portolan_core::placement::Site;
 use std::collections::BTreeMap;
@@ -9,19 +10,21 @@ use std::time::Duration;
 /// The name by which the hub is told in round-trip times, unless it is a member of its own fleet.
 pub const HUB: &str = "hub";
 
-/// Whether something has changed that a decision could depend on.
-pub(super) fn matters(before: Option<&ForeignCluster>, after: &ForeignCluster) -> bool {
+/// What has changed that a decision could depend on.
+pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> Option<Touched> {
     let latencies = |cluster: &ForeignCluster| {
         let measured = cluster.status.iter().flat_map(|status| &status.latencies);
         measured.map(|each| (each.to.clone(), each.rtt)).collect::<Vec<_>>()
     };
-    before.is_none_or(|before| {
-        before.spec != after.spec
-            || before.metadata.labels != after.metadata.labels
-            || before.metadata.uid != after.metadata.uid
-            || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
-            || latencies(before) != latencies(after)
-    })
+    let Some(before) = before else { return Some(Touched::Reach) };
+    let differs = before.spec != after.spec
+        || before.metadata.labels != after.metadata.labels
+        || before.metadata.uid != after.metadata.uid
+        || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp;
+    match differs {
+        true => Some(Touched::Reach),
+        false => (latencies(before) != latencies(after)).then_some(Touched::Distance),
+    }
 }
 
 /// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what

@@ -221,7 +221,7 @@ impl Wake {
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
             Touched::Job(key) => self.queue.add(key.clone()),
-            Touched::Reach => self.jobs.for_each(|key, job| {
+            Touched::Reach | Touched::Distance => self.jobs.for_each(|key, job| {
                 if job.is_unsettled() || job.is_in(cluster) {
                     self.queue.add(key.clone());
                 }

@@ -71,7 +71,7 @@ const WORKERS: usize = 48;
 const COPY_SETTLES: Duration = Duration::from_millis(200);
 
 /// Changes are never gathered for longer.
-const SETTLES_AT_LAST: Duration = Duration::from_secs(5);
+const SETTLES_AT_LAST: Duration = Duration::from_secs(10);
 
 fn copy_settles(queue: &Queue<Key>) -> Duration {
     queue.behind().clamp(COPY_SETTLES, SETTLES_AT_LAST)
@@ -297,6 +297,12 @@ impl Wake {
             Touched::Traffic(namespace) => self.workloads.for_each(|key, workload| {
                 let policy = workload.object.spec.placement.effective_policy();
                 if policy == PlacementPolicy::TrafficAware && key.namespace == *namespace {
+                    self.queue.add_after(key.clone(), ROOM_SETTLES);
+                }
+            }),
+            // Who is placed for good asks how far it is only if it may not be too far.
+            Touched::Distance => self.workloads.for_each(|key, workload| {
+                if workload.is_unsettled() || workload.object.spec.placement.max_latency.is_some() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),

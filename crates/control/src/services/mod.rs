@@ -140,6 +140,7 @@ impl Wake {
             | Touched::Job(_)
             | Touched::Dependency(..)
             | Touched::Numbers
+            | Touched::Distance
             | Touched::Traffic(_) => {}
         }
     }
