@@ -240,10 +240,15 @@ fn unless_gone<T>(result: Result<T, CallError>) -> Result<(), CallError> {
 pub(crate) fn insert(object: &mut Value, path: &[&str], field: &str, value: Value) {
     let mut at = object;
     for step in path {
-        if !at[*step].is_object() {
-            at[*step] = Value::Object(Map::new());
-        }
+        become_object(at);
         at = &mut at[*step];
     }
+    become_object(at);
     at[field] = value;
+}
+
+fn become_object(value: &mut Value) {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
 }

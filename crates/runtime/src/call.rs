@@ -9,7 +9,7 @@ pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The API server refused, or could not be reached.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}: {}", told(source))]
     Refused {
         /// What was tried.
         what: String,
@@ -35,6 +35,18 @@ pub enum CallError {
         /// The number of its term.
         epoch: i64,
     },
+}
+
+/// What an API server says, without what only programs read.
+pub(crate) fn told(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => match (status.message.as_str(), status.reason.as_str()) {
+            ("", "") => format!("HTTP status {}", status.code),
+            ("", reason) => format!("{reason} ({})", status.code),
+            (message, _) => format!("{message} ({})", status.code),
+        },
+        other => other.to_string(),
+    }
 }
 
 impl CallError {
@@ -81,5 +93,21 @@ pub async fn call<T>(
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(source)) => Err(CallError::Refused { what: what.into(), source: Box::new(source) }),
         Err(_) => Err(CallError::Silent { what: what.into(), limit: REQUEST_LIMIT }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain;
+    use kube::core::Status;
+
+    #[test]
+    fn what_an_api_server_says_is_told_once_and_without_its_wrapping() {
+        let status = Status::failure("pods is forbidden", "Forbidden").with_code(403).boxed();
+        let source = Box::new(kube::Error::Api(status));
+        let error = CallError::Refused { what: "list pods".to_owned(), source };
+        assert_eq!(error.to_string(), "cannot list pods: pods is forbidden (403)");
+        assert_eq!(chain(&error), error.to_string());
     }
 }

@@ -1,5 +1,6 @@
 //! What is to be looked at, and when.
 
+use crate::call::told;
 use crate::{Clock, Seed, backoff};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +186,7 @@ where
     K: Ord + Clone + Debug,
     F: Fn(K) -> Fut,
     Fut: Future<Output = Result<Next, E>>,
-    E: std::error::Error,
+    E: std::error::Error + 'static,
 {
     futures::future::join_all((0..workers).map(|_| worker(queue, clock, &reconcile))).await;
 }
@@ -196,7 +197,7 @@ where
     K: Ord + Clone + Debug + Send + Sync + 'static,
     F: Fn(K) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Next, E>> + Send,
-    E: std::error::Error + Send,
+    E: std::error::Error + Send + 'static,
 {
     let mut tasks = JoinSet::new();
     for _ in 0..workers {
@@ -218,7 +219,7 @@ where
     K: Ord + Clone + Debug,
     F: Fn(K) -> Fut,
     Fut: Future<Output = Result<Next, E>>,
-    E: std::error::Error,
+    E: std::error::Error + 'static,
 {
     loop {
         let key = queue.next().await;
@@ -237,19 +238,34 @@ where
 }
 
 /// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = words(error);
+    let mut source = cause(error);
+    while let Some(next) = source {
+        let next_text = words(next);
         // Many errors repeat their cause in their own text; say it once.
-        if !text.contains(&cause_text) {
+        if !text.contains(&next_text) {
             text.push_str(": ");
-            text.push_str(&cause_text);
+            text.push_str(&next_text);
         }
-        source = cause.source();
+        source = cause(next);
     }
     text
+}
+
+/// What is behind an error. What an API server answered has said all.
+fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
+    let answer = matches!(as_kube(error), Some(kube::Error::Api(_)));
+    error.source().filter(|_| !answer)
+}
+
+fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    as_kube(error).map_or_else(|| error.to_string(), told)
+}
+
+fn as_kube<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a kube::Error> {
+    let boxed = || error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+    error.downcast_ref::<kube::Error>().or_else(boxed)
 }
 
 #[cfg(test)]

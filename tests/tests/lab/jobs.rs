@@ -42,8 +42,7 @@ pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
     let done = status(fleet, "mcj/flaky", "it is told", |status| status["succeeded"] == 2).await?;
     ensure!(done["retries"] == 1 && done["locationsSummary"] == "c3=2", "{done}");
     let told = explain(fleet, "mcj/flaky").await?;
-    for expected in
-        ["2 of 2 completions finished", "retried in another cluster 1 times", "its Job has failed"]
+    for expected in ["2 of 2 completions finished", "retried in another cluster 1 time", "its Job has failed"]
     {
         ensure!(told.contains(expected), "{expected:?} is not told in:\n{told}");
     }

@@ -138,7 +138,11 @@ pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Failure
     let params = PatchParams::apply("demo").force();
     match api.patch(name, &params, &Patch::Apply(object)).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::other(format!("cannot apply {} {name}: {error}", text("kind")))),
+        Err(error) => Err(Failure::other(format!(
+            "cannot apply {} {name}: {}",
+            text("kind"),
+            portolan_runtime::chain(&error)
+        ))),
     }
 }
 

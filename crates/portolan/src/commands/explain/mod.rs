@@ -10,6 +10,7 @@ use crate::kind::Kind;
 use crate::style::{BOLD, DIM, RESET, YELLOW, mark};
 use crate::{connection, output};
 use anstream::println;
+use kube::api::ListParams;
 use portolan_api::convert::{to_json, to_yaml};
 use reasons::{Place, Reasons};
 use serde_json::{Map, Value, json};
@@ -29,6 +30,15 @@ async fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     }
     let (hub, _) = connection::answering(&args.cluster).await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
+    let missing = || {
+        Failure::other(format!("{} {name:?} is not there", kind.name()))
+            .hint(format!("it was looked for in namespace {namespace}"))
+    };
+    // Asked for first: whether it is there is soon told, and getting to know the members takes a while.
+    let named = ListParams::default().fields(&format!("metadata.name={name}"));
+    if kind.list(&hub, Some(&namespace), &named).await?.is_empty() {
+        return Err(missing());
+    }
     let preview = outlook::open(&hub, args.timeout.0).await?;
     let is = |asked: Kind| (kind == asked).then_some(());
     let deployment = is(Kind::Deployment).and_then(|()| preview.explain(&namespace, name));
@@ -37,11 +47,8 @@ async fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     let reasons = (deployment.as_ref().map(Reasons::of_deployment))
         .or_else(|| job.as_ref().map(Reasons::of_job))
         .or_else(|| service.as_ref().map(Reasons::of_service));
-    let Some(reasons) = reasons else {
-        return Err(Failure::other(format!("{} {name:?} is not there", kind.name()))
-            .hint(format!("it was looked for in namespace {namespace}")));
-    };
     let reasons = reasons
+        .ok_or_else(missing)?
         .map_err(|problem| Failure::other(format!("{} {namespace}/{name}: {problem}", kind.name())))?;
     let title = format!("{namespace}/{name}");
     match args.output {

@@ -66,7 +66,8 @@ impl<'a> Reasons<'a> {
         }
         if failed > 0 || plan.record.retries > 0 {
             let retries = plan.record.retries;
-            summary.push(format!("{failed} pods have failed; retried in another cluster {retries} times"));
+            let (pods, times) = (counted(failed, "pod"), counted(retries, "time"));
+            summary.push(format!("{pods} failed; retried in another cluster {times}"));
         }
         if plan.to_cloud && plan.pending > 0 {
             let cloud = "A further cloud cluster would help: completions that may go anywhere fit nowhere.";
@@ -127,6 +128,10 @@ impl<'a> Reasons<'a> {
     }
 }
 
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn undecided(problem: &str) -> String {
     format!("nothing can be decided: {problem}")
 }
@@ -148,7 +153,7 @@ fn all<'a>(
 fn progress(part: &Part) -> Vec<String> {
     let mut facts = vec![format!("{} of {} finished", part.succeeded, part.completions)];
     if part.failed > 0 {
-        facts.push(format!("{} pods failed", part.failed));
+        facts.push(format!("{} failed", counted(part.failed, "pod")));
     }
     if part.attempt > 0 {
         facts.push(format!("Job number {} for its part", part.attempt.saturating_add(1)));

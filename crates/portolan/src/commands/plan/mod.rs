@@ -73,7 +73,14 @@ async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
             let plans: Vec<Value> = plans.iter().map(as_json).collect();
             output::data(&portolan_api::convert::to_yaml(&plans).map_err(Failure::other)?)?;
         }
-        None => plans.iter().try_for_each(show)?,
+        None => {
+            for (position, plan) in plans.iter().enumerate() {
+                if position > 0 {
+                    anstream::println!();
+                }
+                show(plan)?;
+            }
+        }
     }
     let pending = plans.iter().any(|plan| plan.pending > 0);
     let changes = plans.iter().any(|plan| plan.rows.iter().any(Row::changes));
@@ -119,6 +126,9 @@ where
     let checked = call(what, api.patch(&name, &params, &Patch::Apply(&document))).await;
     checked.map_err(|error| match error.code() {
         Some(400 | 422) => Failure::input(portolan_runtime::chain(&error)),
+        Some(404) => Failure::other(portolan_runtime::chain(&error)).hint(format!(
+            "the hub must have namespace {namespace}, and Portolan's definitions: `portolan peer` or `portolan crds`"
+        )),
         _ => Failure::other(portolan_runtime::chain(&error)),
     })
 }

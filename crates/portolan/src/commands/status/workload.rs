@@ -24,11 +24,12 @@ pub(super) async fn show(hub: &Client, kind: Kind, object: &Value) -> Result<boo
     let (ready, pending) = summary(kind, object);
     let since = age(meta("creationTimestamp").parse().ok(), now);
     println!(
-        "{} {} {}/{}  {ready} ready, {since} old",
+        "{} {} {}/{}  {ready} {}, {since} old",
         mark(fine),
         kind.name(),
         meta("namespace"),
-        meta("name")
+        meta("name"),
+        if kind == Kind::Job { "finished" } else { "ready" }
     );
     if !message.is_empty() {
         println!("  {message}");
