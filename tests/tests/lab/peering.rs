@@ -69,7 +69,10 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         &[service("web", json!({"app": "web"})), job("sum", 2, 1, json!({"locations": ["c2"]}))],
     )
     .await?;
+    let hub_id = identity(&sides.hub, "the hub").await?;
+    let account = format!("system:serviceaccount:portolan:{}", Names::of(&hub_id).account);
     everything_that_is_done_with_a_deployment(hub, member).await?;
+    names_that_are_taken(hub, member, &account).await?;
     // Nobody but Prometheus tells the traffic of this one, through the proxy of its Service.
     let by_traffic = json!({"placementPolicy": "traffic-aware", "numberOfLocations": 1});
     kubectl_apply(hub, &[workload("busy", 1, by_traffic)]).await?;
@@ -78,8 +81,6 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", TIMEOUT]).await?;
     hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/sum", "mcs/web", TIMEOUT]).await?;
 
-    let hub_id = identity(&sides.hub, "the hub").await?;
-    let account = format!("system:serviceaccount:portolan:{}", Names::of(&hub_id).account);
     let log = member.audit_log()?;
     let (used, refused) = requests(&log, &account)?;
     ensure!(refused.is_empty(), "refused to the hub: {refused:#?}");
@@ -196,6 +197,62 @@ async fn everything_that_is_done_with_a_deployment(hub: &Cluster, member: &Clust
     .await?;
     hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/web", TIMEOUT]).await?;
     Ok(())
+}
+
+/// Where something of the same name is already, it is looked at, and left alone.
+async fn names_that_are_taken(hub: &Cluster, member: &Cluster, account: &str) -> Result<()> {
+    let object = |version: &str, kind: &str, rest: Value| {
+        let mut object = rest;
+        object["apiVersion"] = json!(version);
+        object["kind"] = json!(kind);
+        object["metadata"] = json!({"name": "taken", "namespace": NAMESPACE});
+        object
+    };
+    let labels = json!({"app": "stranger"});
+    let containers = json!([{"name": "main", "image": "portolan.test/busybox:1"}]);
+    let template = |restart: &str| json!({"metadata": {"labels": labels}, "spec": {"restartPolicy": restart, "containers": containers}});
+    let selector = json!({"matchLabels": labels});
+    let strangers = [
+        object(
+            "apps/v1",
+            "Deployment",
+            json!({"spec": {"replicas": 0, "selector": selector, "template": template("Always")}}),
+        ),
+        object("batch/v1", "Job", json!({"spec": {"suspend": true, "template": template("Never")}})),
+        object("v1", "Service", json!({"spec": {"selector": labels, "ports": [{"port": 80}]}})),
+        object("v1", "ConfigMap", json!({"data": {"whose": "not the hub's"}})),
+        object("v1", "Secret", json!({"stringData": {"whose": "not the hub's"}})),
+    ];
+    kubectl_apply(member, &strangers).await?;
+    let at = json!({"locations": ["c2"]});
+    let mut borrows = workload("borrows", 1, at.clone());
+    borrows["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        json!([{"configMapRef": {"name": "taken"}}, {"secretRef": {"name": "taken"}}]);
+    let sources = [
+        object("v1", "ConfigMap", json!({"data": {"whose": "the hub's"}})),
+        object("v1", "Secret", json!({"stringData": {"whose": "the hub's"}})),
+    ];
+    kubectl_apply(hub, &sources).await?;
+    let follows = service("taken", json!({"app": "borrows"}));
+    kubectl_apply(hub, &[workload("taken", 1, at.clone()), borrows, job("taken", 1, 1, at), follows]).await?;
+    eventually("what has the names is looked at", async || {
+        let (used, _) = requests(&member.audit_log()?, account)?;
+        let kinds = ["deployments", "jobs", "services", "configmaps", "secrets"];
+        let unseen = |kind: &&str| {
+            !used.iter().any(|(scope, verb, _, resource)| {
+                *scope == Scope::OpenNamespaces && verb == "get" && resource == kind
+            })
+        };
+        let missing: Vec<&str> = kinds.into_iter().filter(unseen).collect();
+        Ok(if missing.is_empty() { Seen::Ready(()) } else { Seen::NotYet(format!("not: {missing:?}")) })
+    })
+    .await?;
+    let whose = ["-n", NAMESPACE, "get", "configmap/taken", "-o", "jsonpath={.data.whose}"];
+    ensure!(member.kubectl(&whose).await? == "not the hub's", "the stranger's ConfigMap was changed");
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/taken", "mcd/borrows", "mcj/taken", "mcs/taken", TIMEOUT])
+        .await?;
+    let names = ["deployment/taken", "job/taken", "service/taken", "configmap/taken", "secret/taken"];
+    member.kubectl(&[&["-n", NAMESPACE, "delete"], &names[..], &[TIMEOUT]].concat()).await.map(|_| ())
 }
 
 async fn replicas(member: &Cluster, count: &str) -> Result<()> {
