@@ -152,7 +152,7 @@ pub(crate) fn namespace(name: &str) -> Value {
 
 /// A workload whose replicas ask for so much CPU, with more fields of its spec.
 pub(crate) fn workload(name: &str, replicas: i32, cpu: &str, more: &Value) -> Value {
-    let mut object = json!({
+    let object = json!({
         "apiVersion": "portolan.dev/v1alpha1",
         "kind": "MultiClusterDeployment",
         "metadata": {"name": name, "namespace": "shop"},
@@ -167,13 +167,12 @@ pub(crate) fn workload(name: &str, replicas: i32, cpu: &str, more: &Value) -> Va
             },
         },
     });
-    object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    object
+    with(object, more)
 }
 
 /// A job whose pods ask for so much CPU, with more fields of its spec.
 pub(crate) fn job(name: &str, completions: i32, cpu: &str, more: &Value) -> Value {
-    let mut object = json!({
+    let object = json!({
         "apiVersion": "portolan.dev/v1alpha1",
         "kind": "MultiClusterJob",
         "metadata": {"name": name, "namespace": "shop"},
@@ -185,6 +184,10 @@ pub(crate) fn job(name: &str, completions: i32, cpu: &str, more: &Value) -> Valu
             }},
         },
     });
+    with(object, more)
+}
+
+fn with(mut object: Value, more: &Value) -> Value {
     object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     object
 }

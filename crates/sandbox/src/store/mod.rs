@@ -227,12 +227,12 @@ impl Store {
         }
     }
 
-    /// Adds an object that must not exist. The value may be taken.
+    /// Adds an object that must not exist.
     pub(crate) fn create(
         &mut self,
         table: &Arc<str>,
         key: ObjectKey,
-        value: &mut Value,
+        value: Value,
         selectable: &Selectable,
     ) -> Result<Arc<Event>, WriteError> {
         if self.get(table, &key).is_some() {
@@ -241,12 +241,12 @@ impl Store {
         Ok(self.commit(table, EventKind::Added, key, value, selectable, None))
     }
 
-    /// Replaces an object that must be at `expected`. The value may be taken.
+    /// Replaces an object that must be at `expected`.
     pub(crate) fn replace(
         &mut self,
         table: &Arc<str>,
         key: ObjectKey,
-        value: &mut Value,
+        value: Value,
         selectable: &Selectable,
         expected: u64,
     ) -> Result<Arc<Event>, WriteError> {
@@ -257,12 +257,12 @@ impl Store {
         Ok(self.commit(table, EventKind::Modified, key, value, selectable, Some(previous)))
     }
 
-    /// Removes an object; `value` is what its last event shows. It may be taken.
+    /// Removes an object; `value` is what its last event shows.
     pub(crate) fn remove(
         &mut self,
         table: &Arc<str>,
         key: ObjectKey,
-        value: &mut Value,
+        value: Value,
         selectable: &Selectable,
     ) -> Result<Arc<Event>, WriteError> {
         let previous = self.get(table, &key).ok_or(WriteError::Missing)?;
@@ -274,12 +274,12 @@ impl Store {
         name: &Arc<str>,
         kind: EventKind,
         key: ObjectKey,
-        value: &mut Value,
+        mut value: Value,
         selectable: &Selectable,
         previous: Option<Arc<Stored>>,
     ) -> Arc<Event> {
         self.revision += 1;
-        let object = Arc::new(encode(key, self.revision, value, selectable));
+        let object = Arc::new(encode(key, self.revision, &mut value, selectable));
         let event = Arc::new(Event { kind, revision: self.revision, object: object.clone(), previous });
         let ring_size = self.ring_size;
         let table = self.tables.entry(name.clone()).or_default();
@@ -295,7 +295,7 @@ impl Store {
         }
         table.changed.notify_waiters();
         // Whoever is not far behind need not read again what was just written.
-        let value = (self.journal.len() < FRESH).then(|| std::mem::take(value));
+        let value = (self.journal.len() < FRESH).then_some(value);
         self.journal.push_back((name.clone(), event.clone(), value));
         self.journal_changed.notify_one();
         event
@@ -333,8 +333,8 @@ mod tests {
 
     fn write(store: &mut Store, table: &Arc<str>, name: &str) -> u64 {
         let key = ObjectKey::new("", name);
-        let mut value = json!({"metadata": {"name": name}});
-        store.create(table, key, &mut value, &[]).unwrap().revision
+        let value = json!({"metadata": {"name": name}});
+        store.create(table, key, value, &[]).unwrap().revision
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         let then = write(&mut store, &table, "a");
         write(&mut store, &table, "b");
         let key = ObjectKey::new("", "a");
-        store.remove(&table, key.clone(), &mut json!({"metadata": {}}), &[]).unwrap();
+        store.remove(&table, key.clone(), json!({"metadata": {}}), &[]).unwrap();
         let overlay = store.undo_to("x", then).unwrap();
         assert!(overlay.get(&key).unwrap().is_some());
         assert!(overlay.get(&ObjectKey::new("", "b")).unwrap().is_none());
@@ -370,8 +370,8 @@ mod tests {
         let table: Arc<str> = "x".into();
         let at = write(&mut store, &table, "a");
         let key = ObjectKey::new("", "a");
-        let mut value = json!({"metadata": {"name": "a"}});
-        store.replace(&table, key.clone(), &mut value, &[], at).unwrap();
-        assert_eq!(store.replace(&table, key, &mut value, &[], at).unwrap_err(), WriteError::Stale);
+        let value = json!({"metadata": {"name": "a"}});
+        store.replace(&table, key.clone(), value.clone(), &[], at).unwrap();
+        assert_eq!(store.replace(&table, key, value, &[], at).unwrap_err(), WriteError::Stale);
     }
 }

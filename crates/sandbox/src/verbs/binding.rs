@@ -50,7 +50,7 @@ impl Api {
         convert::to_stored(&row, &mut new);
         let event = self
             .store
-            .replace(&row.table, key.clone(), &mut new, &row.selectable, live.revision)
+            .replace(&row.table, key.clone(), new, &row.selectable, live.revision)
             .map_err(|_| ApiError::modified(about))?;
         self.changed(&row, &event);
         Ok(())

@@ -103,7 +103,7 @@ impl Api {
             return Ok(Answer::Value(object));
         }
         convert::to_stored(row, &mut object);
-        match self.store.create(&row.table, key, &mut object, &row.selectable) {
+        match self.store.create(&row.table, key, object, &row.selectable) {
             Ok(event) => {
                 self.changed(row, &event);
                 Ok(Answer::Stored(event.object.clone()))

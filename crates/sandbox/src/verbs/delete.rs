@@ -89,7 +89,7 @@ impl Api {
             }
             let event = self
                 .store
-                .replace(&row.table, key, &mut new, &row.selectable, live.revision)
+                .replace(&row.table, key, new, &row.selectable, live.revision)
                 .map_err(|_| ApiError::modified(row.about(name)))?;
             self.changed(row, &event);
             return Ok(Answer::Stored(event.object.clone()));
@@ -100,7 +100,7 @@ impl Api {
         }
         let event = self
             .store
-            .remove(&row.table, key, &mut new, &row.selectable)
+            .remove(&row.table, key, new, &row.selectable)
             .map_err(|_| ApiError::not_found(row.about(name)))?;
         self.changed(row, &event);
         // Pods and services answer what they were, the others a Status.

@@ -194,9 +194,9 @@ impl Api {
         convert::to_stored(row, &mut new);
         let key = live.key.clone();
         let written = if gone {
-            self.store.remove(&row.table, key, &mut new, &row.selectable)
+            self.store.remove(&row.table, key, new, &row.selectable)
         } else {
-            self.store.replace(&row.table, key, &mut new, &row.selectable, live.revision)
+            self.store.replace(&row.table, key, new, &row.selectable, live.revision)
         };
         match written {
             Ok(event) => {

@@ -28,6 +28,24 @@ pub(super) struct Place<'a> {
     pub(super) note: Option<String>,
 }
 
+impl<'a> Place<'a> {
+    /// A cluster by its part in a decision, with what is told beside it.
+    fn of(
+        account: &'a Account,
+        reserved: &'a BTreeMap<String, BTreeMap<String, u32>>,
+        notes: &BTreeMap<String, String>,
+    ) -> Self {
+        Self {
+            cluster: &account.cluster,
+            verdict: &account.verdict,
+            account: Some(account),
+            reserved: reserved.get(&account.cluster),
+            note: notes.get(&account.cluster).cloned(),
+            ..Self::default()
+        }
+    }
+}
+
 impl<'a> Reasons<'a> {
     pub(super) fn of_deployment(outlook: &'a Outlook) -> Result<Self, String> {
         let decision = outlook.decision.as_ref().map_err(|problem| undecided(problem))?;
@@ -35,14 +53,7 @@ impl<'a> Reasons<'a> {
         let cloud = "A further cloud cluster would help: replicas that may go anywhere fit nowhere.";
         let mut summary = vec![format!("{placed} replicas placed, {} pending", decision.pending)];
         summary.extend(decision.to_cloud.then(|| cloud.to_owned()));
-        let place = |account: &'a Account| Place {
-            cluster: &account.cluster,
-            verdict: &account.verdict,
-            account: Some(account),
-            reserved: outlook.reserved.get(&account.cluster),
-            note: outlook.notes.get(&account.cluster).cloned(),
-            ..Place::default()
-        };
+        let place = |account: &'a Account| Place::of(account, &outlook.reserved, &outlook.notes);
         let unknown = decision.refusals.iter().map(|(cluster, why)| (cluster, &why.message));
         let paused = "It is paused: the last decision stands, whatever would be decided now.";
         Ok(Self {
@@ -76,13 +87,9 @@ impl<'a> Reasons<'a> {
         let place = |account: &'a Account| {
             let part = plan.record.parts.get(&account.cluster);
             Place {
-                cluster: &account.cluster,
-                verdict: &account.verdict,
-                account: Some(account),
                 facts: part.map(progress).unwrap_or_default(),
                 numbers: part.map(numbers).unwrap_or_default(),
-                reserved: outlook.reserved.get(&account.cluster),
-                note: outlook.notes.get(&account.cluster).cloned(),
+                ..Place::of(account, &outlook.reserved, &outlook.notes)
             }
         };
         let unknown = plan.refusals.iter().map(|(cluster, why)| (cluster, &why.message));
