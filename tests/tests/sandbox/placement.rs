@@ -6,8 +6,8 @@ use kube::Api;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::PlacementCause;
 use portolan_tests::simulation::apply;
-use portolan_tests::{NAMESPACE, foreign_cluster, workload};
-use serde_json::json;
+use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace, workload};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
@@ -84,6 +84,36 @@ async fn a_silent_member_keeps_its_replicas_and_a_closed_namespace_gets_none() {
     let refused = status(&fleet, "late").await;
     assert_eq!(refused.pending[0].reason, "NamespaceClosed");
     assert_eq!(replicas(&fleet, 0, "web").await, Some(3), "what is there stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_location_that_opens_takes_its_share_of_a_total() {
+    let (fleet, _controller) = start().await;
+    let member = fleet.members[0].client("user");
+    let mut closed = open_namespace();
+    closed["metadata"]["labels"]["portolan.dev/placement"] = json!("no");
+    apply(&member, &closed).await;
+    pass(5).await;
+    let total = |places: Value| {
+        let mut wish = places;
+        wish["replicasMode"] = json!("Total");
+        wish
+    };
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 2, total(json!({"locations": ["c2", "c3"]})))).await;
+    let by_policy = json!({"placementPolicy": "worst-fit", "numberOfLocations": 2});
+    apply(&user, &workload("any", 2, total(by_policy))).await;
+    pass(20).await;
+    for name in ["web", "any"] {
+        let status = status(&fleet, name).await;
+        assert_eq!((status.locations_summary.as_deref(), status.ready_replicas), (Some("c3=2"), 2));
+    }
+    apply(&member, &open_namespace()).await;
+    pass(20).await;
+    for name in ["web", "any"] {
+        let status = status(&fleet, name).await;
+        assert_eq!((status.locations_summary.as_deref(), status.ready_replicas), (Some("c2=1,c3=1"), 2));
+    }
 }
 
 #[tokio::test(start_paused = true)]

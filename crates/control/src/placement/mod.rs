@@ -47,9 +47,12 @@ use crate::declared;
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use memory::Memory;
-use portolan_api::placement::{PlacementCause, PlacementPolicy, PlacementState, PlacementStatus};
-use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
+use portolan_api::placement::{
+    PlacementCause, PlacementPolicy, PlacementState, PlacementStatus, ReplicasMode,
+};
+use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentSpec};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
+use portolan_core::placement::is_shared_out;
 use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work_in_tasks};
 pub use preview::Outlook;
 use std::collections::BTreeMap;
@@ -231,16 +234,37 @@ impl Workload {
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
             held: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
-            waits: self.object.status.as_ref().is_none_or(waits_for_room),
+            waits: self.waits_for_room(),
         }
     }
 
     /// Whether room makes a difference: replicas wait for a cluster, or for a node in their cluster.
     fn is_unsettled(&self) -> bool {
-        self.object.status.as_ref().is_none_or(|status| {
-            waits_for_room(status)
-                || status.placements.iter().any(|placed| placed.state != PlacementState::Ready)
-        })
+        self.waits_for_room()
+            || self
+                .object
+                .status
+                .iter()
+                .flat_map(|status| &status.placements)
+                .any(|placed| placed.state != PlacementState::Ready)
+    }
+
+    /// Whether room would be used: replicas have no cluster, one that only stands in until there is room at home, or
+    /// one that has more than its share of them.
+    fn waits_for_room(&self) -> bool {
+        let Some(status) = &self.object.status else { return true };
+        status.pending_replicas > 0 || status.placements.iter().any(stands_in) || !self.is_shared_out()
+    }
+
+    fn is_shared_out(&self) -> bool {
+        let spec = &self.object.spec;
+        spec.replicas_mode != ReplicasMode::Total
+            || is_shared_out(
+                &spec.placement,
+                u32::try_from(spec.replicas).unwrap_or(0),
+                &weights(spec),
+                &self.held().filter(|(_, replicas)| *replicas > 0).collect(),
+            )
     }
 
     /// The replicas that each cluster is to hold, by the last decision.
@@ -250,14 +274,17 @@ impl Workload {
     }
 }
 
-/// Whether room would be used: replicas have no cluster, or one that only stands in until there is room at home.
-fn waits_for_room(status: &MultiClusterDeploymentStatus) -> bool {
+/// Whether a cluster only stands in until there is room at home.
+fn stands_in(placed: &PlacementStatus) -> bool {
     use PlacementCause::{Bursting, Cloud, Replacement, Staying, Substitution};
-    let stands_in = |placed: &PlacementStatus| {
-        let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | Staying));
-        placed.replicas > 0 && (cause || placed.substitute_for.is_some())
-    };
-    status.pending_replicas > 0 || status.placements.iter().any(stands_in)
+    let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | Staying));
+    placed.replicas > 0 && (cause || placed.substitute_for.is_some())
+}
+
+/// The shares of clusters when a total is divided.
+fn weights(spec: &MultiClusterDeploymentSpec) -> BTreeMap<String, u32> {
+    let weight = |weight: i32| u32::try_from(weight).unwrap_or(0);
+    spec.weights.iter().map(|each| (each.cluster.clone(), weight(each.weight))).collect()
 }
 
 /// Decides which workloads a change in a member concerns.

@@ -1,6 +1,6 @@
 //! What a decision is taken on: every cluster of the fleet as the workload sees it. Indexes only, no requests.
 
-use super::{Controller, Workload};
+use super::{Controller, Workload, weights};
 use crate::capacity::Book;
 use crate::fleet::{DeploymentFacts, Fleet, Member, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
@@ -128,12 +128,11 @@ fn closed(
 /// What the workload asks for, in the terms of the decision. A template that cannot be read asks for nothing.
 pub(super) fn wanted(workload: &Workload) -> Result<Wanted, String> {
     let spec = &workload.object.spec;
-    let weight = |weight: i32| u32::try_from(weight).unwrap_or(0);
     Ok(Wanted {
         shape: workload.shape.clone()?,
         replicas: u32::try_from(spec.replicas).unwrap_or(0),
         mode: spec.replicas_mode,
-        weights: spec.weights.iter().map(|each| (each.cluster.clone(), weight(each.weight))).collect(),
+        weights: weights(spec),
         placement: spec.placement.clone(),
         bursting: spec.enable_bursting,
     })

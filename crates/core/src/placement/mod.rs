@@ -13,8 +13,10 @@ mod leaving;
 mod overflow;
 mod prioritise;
 mod refusals;
+mod shares;
 
 pub use candidate::{Candidate, Refusal, Site, Standing};
 pub use decide::{Decision, Placed, Undecided, Wanted, decide};
 pub use divide::divide;
 pub use explain::{Account, Filter, explain};
+pub use shares::is_shared_out;
