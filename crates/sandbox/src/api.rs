@@ -1,7 +1,7 @@
 //! The state of one cluster's API server. Every request runs on it from start to end, without interruption.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use jiff::Timestamp;
 use portolan_runtime::{Clock, Seed};
@@ -84,11 +84,23 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    pub(crate) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Arc<Value> {
         match self {
             Answer::Stored(stored) => stored.value(),
-            Answer::Value(value) => value.clone(),
+            Answer::Value(value) => Arc::new(value.clone()),
         }
+    }
+}
+
+/// The API server as soon as nobody else has it; until then the thread is there for others.
+pub(crate) async fn in_turn(api: &Mutex<Api>) -> MutexGuard<'_, Api> {
+    loop {
+        match api.try_lock() {
+            Ok(api) => return api,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        tokio::task::yield_now().await;
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Deployments;
 /// A replica set of a deployment.
 struct Set {
     key: ObjectKey,
-    object: Value,
+    object: Arc<Value>,
 }
 
 impl Set {

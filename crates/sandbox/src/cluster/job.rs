@@ -32,9 +32,9 @@ pub(super) struct Jobs;
 /// A job's pods, sorted by what became of them.
 #[derive(Default)]
 struct Pods {
-    active: Vec<(ObjectKey, Value)>,
-    succeeded: Vec<Value>,
-    failed: Vec<Value>,
+    active: Vec<(ObjectKey, Arc<Value>)>,
+    succeeded: Vec<Arc<Value>>,
+    failed: Vec<Arc<Value>>,
     terminating: usize,
 }
 
@@ -90,7 +90,7 @@ impl Jobs {
         let now = api.now();
         let indexed = text(job, "/spec/completionMode") == "Indexed";
         let mut done = indexes::parse(text(job, "/status/completedIndexes"));
-        done.extend(pods.succeeded.iter().filter(|_| indexed).filter_map(index_of));
+        done.extend(pods.succeeded.iter().filter(|_| indexed).filter_map(|pod| index_of(pod)));
         let newly = i64::try_from(pods.succeeded.len()).unwrap_or(0);
         let succeeded = if indexed {
             i64::try_from(done.len()).unwrap_or(0)

@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::Api;
+use crate::api::{Api, in_turn};
 use crate::error::ApiError;
 use crate::store::{EventKind, ObjectKey};
 use crate::world::ClusterConfig;
@@ -39,14 +39,16 @@ use view::View;
 /// How long a controller waits after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// How much work is done before others may run.
-const SLICE: usize = 64;
+const SLICE: usize = 8;
+/// Objects are kept as values for so long after the last work.
+const AWAKE: Duration = Duration::from_secs(1);
 
 /// A change, with its object decoded once for all controllers.
 struct Seen {
     table: Arc<str>,
     key: ObjectKey,
     kind: EventKind,
-    object: Value,
+    object: Arc<Value>,
 }
 
 /// What a controller does with its cluster.
@@ -65,16 +67,23 @@ trait Controller: Send {
 pub(crate) async fn run(api: Arc<Mutex<Api>>, config: ClusterConfig) {
     let changed = api.lock().unwrap_or_else(PoisonError::into_inner).store.journal_changed();
     let mut manager = Manager::new(&config);
+    let mut last = Instant::now();
     loop {
-        let busy = {
-            let mut api = api.lock().unwrap_or_else(PoisonError::into_inner);
-            manager.work(&mut api)
+        let (busy, awake) = {
+            let mut api = in_turn(&api).await;
+            let busy = manager.work(&mut api);
+            if last.elapsed() >= AWAKE {
+                api.store.rest();
+            }
+            (busy, api.store.is_awake())
         };
         if busy {
+            last = Instant::now();
             tokio::task::yield_now().await;
             continue;
         }
-        match manager.queue.next_due() {
+        let rest = awake.then_some(last + AWAKE);
+        match manager.queue.next_due().into_iter().chain(rest).min() {
             Some(due) => tokio::select! {
                 biased;
                 () = changed.notified() => {}
@@ -135,9 +144,9 @@ impl Manager {
 
     /// Shows every change to the view, then to each controller.
     fn drain(&mut self, api: &mut Api) {
-        while let Some((table, event, fresh)) = api.store.next_change() {
-            let object = fresh.unwrap_or_else(|| event.object.value());
-            let seen = Seen { table, key: event.object.key.clone(), kind: event.kind, object };
+        while let Some((table, event)) = api.store.next_change() {
+            let (key, object) = (event.object.key.clone(), event.object.value());
+            let seen = Seen { table, key, kind: event.kind, object };
             self.view.update(&seen);
             for (index, controller) in self.controllers.iter_mut().enumerate() {
                 self.queue.acting(index);

@@ -5,10 +5,11 @@ mod definition;
 mod formats;
 mod path;
 mod pruning;
+mod ruled;
 mod rules;
 mod structural;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -19,14 +20,14 @@ use sha2::{Digest, Sha256};
 use crate::error::Cause;
 
 pub(crate) use definition::validate_definition;
+use ruled::{Part, Ruled};
 pub(crate) use rules::Validator;
 
 /// The schema of one version of a custom resource, ready to use.
 pub(crate) struct Definition {
     schema: Value,
     rules: CompiledSchema,
-    /// The fields whose rules have no say while they are left as they were.
-    on_their_own: BTreeSet<String>,
+    ruled: Ruled,
 }
 
 impl fmt::Debug for Definition {
@@ -57,8 +58,8 @@ impl Definition {
         if let Some(found) = cache.found.get(&key) {
             return found.clone();
         }
-        let (rules, on_their_own) = (compile_schema(schema), rules::on_their_own(schema));
-        let made = Arc::new(Self { schema: schema.clone(), rules, on_their_own });
+        let (rules, ruled) = (compile_schema(schema), Ruled::of(schema));
+        let made = Arc::new(Self { schema: schema.clone(), rules, ruled });
         if cache.order.len() == KEPT
             && let Some(oldest) = cache.order.pop_front()
         {
@@ -103,17 +104,10 @@ impl Definition {
             });
             return causes;
         }
-        let left = |name: &str, value: &Value| {
-            self.on_their_own.contains(name) && old.is_some_and(|old| old.get(name) == Some(value))
-        };
-        match object {
-            // Most writes are of a status, whose rules are few.
-            Value::Object(fields) if fields.iter().any(|(name, value)| left(name, value)) => {
-                let changed = fields.iter().filter(|(name, value)| !left(name, value));
-                let changed = changed.map(|(name, value)| (name.clone(), value.clone())).collect();
-                causes.extend(validator.check(&self.rules, old, &Value::Object(changed)));
-            }
-            object => causes.extend(validator.check(&self.rules, old, object)),
+        match self.ruled.part(old, object) {
+            Part::Whole => causes.extend(validator.check(&self.rules, old, object)),
+            Part::Fields(fields) => causes.extend(validator.check(&self.rules, old, &fields)),
+            Part::Nothing => {}
         }
         causes
     }

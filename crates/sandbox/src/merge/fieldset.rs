@@ -82,7 +82,8 @@ impl FieldSet {
         out
     }
 
-    fn merge(&mut self, other: &FieldSet) {
+    /// Adds the paths of another set.
+    pub(crate) fn merge(&mut self, other: &FieldSet) {
         self.member |= other.member;
         for (element, child) in &other.children {
             self.child_mut(element).merge(child);

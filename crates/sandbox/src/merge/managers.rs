@@ -205,7 +205,7 @@ fn settle(
         if let Some(overlap) = conflicts.get(key) {
             owned.set = owned.set.difference(overlap);
         }
-        if key != writer {
+        if key != writer && !removed.is_empty() {
             owned.set = owned.set.difference(removed);
         }
     }
@@ -252,9 +252,11 @@ pub(crate) fn track_update(
     debug_assert!(forced.is_ok(), "a forced write has no conflicts");
     let own = owners.remove(&manager.key()).map(|owned| (owned.set, owned.time));
     let (before, old_time) = own.unwrap_or_default();
-    let set = before.difference(&comparison.removed).union(&touched);
+    let untouched = touched.is_empty() && before.intersection(&comparison.removed).is_empty();
+    let mut set = if comparison.removed.is_empty() { before } else { before.difference(&comparison.removed) };
+    set.merge(&touched);
     if !set.is_empty() {
-        let time = if set == before && touched.is_empty() { old_time } else { time };
+        let time = if untouched { old_time } else { time };
         owners.insert(manager.key(), Owned { manager, set, time });
     }
     write(new, &owners);

@@ -1,5 +1,7 @@
 //! The form in which objects are answered: whole, their metadata alone, or as a table.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use crate::registry::Resource;
 use crate::store::Stored;
 use crate::table::{self, Include};
-use crate::verbs::{Page, from_stored, present};
+use crate::verbs::{Page, present, shown};
 
 /// A form of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +48,7 @@ impl Form {
     pub(crate) fn one(self, row: &Resource, object: &Stored, headers: bool, now: Timestamp) -> Bytes {
         match self {
             Form::Whole => present(row, object),
-            _ => {
-                let mut value = object.value();
-                from_stored(row, &mut value);
-                self.value(row, value, headers, now)
-            }
+            _ => self.value(row, Arc::unwrap_or_clone(shown(row, object)), headers, now),
         }
     }
 
@@ -82,15 +80,8 @@ impl Form {
             metadata["remainingItemCount"] = json!(remaining);
         }
         if let Form::Table(include) = self {
-            let objects: Vec<Value> = page
-                .items
-                .iter()
-                .map(|item| {
-                    let mut value = item.value();
-                    from_stored(row, &mut value);
-                    value
-                })
-                .collect();
+            let objects: Vec<Value> =
+                page.items.iter().map(|item| Arc::unwrap_or_clone(shown(row, item))).collect();
             let mut out = table::table(row, &objects, include, true, now);
             out["metadata"] = metadata;
             return serde_json::to_vec(&out).unwrap_or_default().into();

@@ -20,7 +20,7 @@ use http::{HeaderMap, Method, Uri};
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::{Api, in_turn};
 use crate::auth::User;
 use crate::error::ApiError;
 use crate::usage::Traffic;
@@ -102,6 +102,11 @@ impl Server {
         api.calls.add(request, served);
         reply.warnings = std::mem::take(&mut api.warnings);
         reply
+    }
+
+    /// Waits until a request would not hold up the thread.
+    pub(crate) async fn turn(&self) {
+        drop(in_turn(&self.api).await);
     }
 
     pub(crate) fn api(&self) -> MutexGuard<'_, Api> {

@@ -4,7 +4,7 @@ mod selector;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -44,13 +44,20 @@ pub(crate) struct Stored {
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the resource's selectable fields, in the resource's order.
     pub(crate) fields: Box<[Box<str>]>,
+    /// The object as a value, while somebody has it.
+    decoded: Mutex<Weak<Value>>,
 }
 
 impl Stored {
-    /// The object as a value.
-    pub(crate) fn value(&self) -> Value {
-        // The bytes were written by `encode`, from a value.
-        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    /// The object as a value: decoded, unless somebody has it still.
+    pub(crate) fn value(&self) -> Arc<Value> {
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        decoded.upgrade().unwrap_or_else(|| {
+            // The bytes were written by `encode`, from a value.
+            let value = Arc::new(serde_json::from_slice(&self.bytes).unwrap_or_default());
+            *decoded = Arc::downgrade(&value);
+            value
+        })
     }
 }
 
@@ -87,11 +94,11 @@ pub(crate) struct Expired {
     pub(crate) oldest: u64,
 }
 
-/// A change in some table, for those who follow all of them, with the object if it was just written.
-pub(crate) type Change = (Arc<str>, Arc<Event>, Option<Value>);
+/// A change in some table, for those who follow all of them.
+pub(crate) type Change = (Arc<str>, Arc<Event>);
 
-/// Of so many changes that nobody has followed yet, the objects are kept as values.
-const FRESH: usize = 256;
+/// So many objects that were written last are kept as values: who wrote them, and who acts on it, reads them next.
+const RECENT: usize = 512;
 
 /// Which fields of a resource can be selected by, and how each is found.
 pub(crate) type Selectable = [(String, String)];
@@ -112,6 +119,7 @@ pub(crate) struct Store {
     tables: BTreeMap<Arc<str>, Table>,
     journal: VecDeque<Change>,
     journal_changed: Arc<Notify>,
+    recent: VecDeque<Arc<Value>>,
 }
 
 impl Store {
@@ -123,6 +131,7 @@ impl Store {
             tables: BTreeMap::new(),
             journal: VecDeque::new(),
             journal_changed: Arc::new(Notify::new()),
+            recent: VecDeque::new(),
         }
     }
 
@@ -216,6 +225,16 @@ impl Store {
         self.journal.pop_front()
     }
 
+    /// Whether objects are kept as values that [`Store::rest`] would let go.
+    pub(crate) fn is_awake(&self) -> bool {
+        !self.recent.is_empty()
+    }
+
+    /// Keeps nothing twice: whoever reads an object next decodes it.
+    pub(crate) fn rest(&mut self) {
+        self.recent = VecDeque::new();
+    }
+
     /// Forgets all past events: whoever watches from an older revision must list again.
     pub(crate) fn compact(&mut self) {
         for table in self.tables.values_mut() {
@@ -279,7 +298,9 @@ impl Store {
         previous: Option<Arc<Stored>>,
     ) -> Arc<Event> {
         self.revision += 1;
-        let object = Arc::new(encode(key, self.revision, &mut value, selectable));
+        let object = encode(key, self.revision, &mut value, selectable);
+        self.remember(&object, value);
+        let object = Arc::new(object);
         let event = Arc::new(Event { kind, revision: self.revision, object: object.clone(), previous });
         let ring_size = self.ring_size;
         let table = self.tables.entry(name.clone()).or_default();
@@ -294,11 +315,18 @@ impl Store {
             }
         }
         table.changed.notify_waiters();
-        // Whoever is not far behind need not read again what was just written.
-        let value = (self.journal.len() < FRESH).then_some(value);
-        self.journal.push_back((name.clone(), event.clone(), value));
+        self.journal.push_back((name.clone(), event.clone()));
         self.journal_changed.notify_one();
         event
+    }
+
+    fn remember(&mut self, object: &Stored, value: Value) {
+        let value = Arc::new(value);
+        *object.decoded.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&value);
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(value);
     }
 }
 
@@ -315,7 +343,7 @@ fn encode(key: ObjectKey, revision: u64, value: &mut Value, selectable: &Selecta
     let fields = selectable.iter().map(|(_, pointer)| text_at(value, pointer)).collect();
     // A serde_json value always encodes: its keys are strings.
     let bytes = serde_json::to_vec(&*value).unwrap_or_default();
-    Stored { key, revision, bytes: bytes.into(), labels, fields }
+    Stored { key, revision, bytes: bytes.into(), labels, fields, decoded: Mutex::default() }
 }
 
 fn text_at(value: &Value, pointer: &str) -> Box<str> {

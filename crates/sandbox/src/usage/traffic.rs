@@ -256,7 +256,7 @@ struct Endpoints {
 fn is_global(api: &Arc<Mutex<Api>>, source: &Source) -> Option<bool> {
     let api = api.lock().unwrap_or_else(PoisonError::into_inner);
     let service = api.store.get("/services", &ObjectKey::new(&source.namespace, &source.service))?;
-    let annotations = service.value()["metadata"]["annotations"].take();
+    let annotations = service.value()["metadata"]["annotations"].clone();
     Some(GLOBAL.iter().any(|key| annotations.get(*key).and_then(Value::as_str) == Some("true")))
 }
 

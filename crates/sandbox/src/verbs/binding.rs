@@ -27,7 +27,7 @@ impl Api {
             let why = format!("pod {} is already assigned to node {present:?}", key.name);
             return Err(ApiError::conflict(about, &why));
         }
-        let mut new = old.clone();
+        let mut new = Value::clone(&old);
         new["spec"]["nodeName"] = json!(node);
         let time = self.time();
         let conditions = new["status"]["conditions"].as_array().cloned().unwrap_or_default();

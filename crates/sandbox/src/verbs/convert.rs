@@ -1,5 +1,7 @@
 //! Objects are kept in one version; other versions are converted on their way in and out.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -31,9 +33,16 @@ pub(crate) fn present(row: &Resource, object: &Stored) -> Bytes {
     if row.stored_as == row.api_version() {
         return object.bytes.clone();
     }
+    serde_json::to_vec(&*shown(row, object)).unwrap_or_default().into()
+}
+
+/// A stored object in the row's version.
+pub(crate) fn shown(row: &Resource, object: &Stored) -> Arc<Value> {
     let mut value = object.value();
-    from_stored(row, &mut value);
-    serde_json::to_vec(&value).unwrap_or_default().into()
+    if row.stored_as != row.api_version() {
+        from_stored(row, Arc::make_mut(&mut value));
+    }
+    value
 }
 
 /// Turns a stored object into the row's version.

@@ -62,7 +62,7 @@ impl Api {
         if let Some(wanted) = &options.preconditions {
             check_preconditions(row, name, &old, wanted)?;
         }
-        let mut new = old.clone();
+        let mut new = Value::clone(&old);
         let grace = grace_period(row, &old, options.grace_period_seconds);
         let finalizers = wanted_finalizers(row, &old, options);
         if finalizers.is_empty() {
@@ -84,7 +84,7 @@ impl Api {
         let key = live.key.clone();
         convert::to_stored(row, &mut new);
         if held {
-            if new == old {
+            if new == *old {
                 return Ok(Answer::Stored(live));
             }
             let event = self
@@ -96,7 +96,7 @@ impl Api {
         }
         // Only pods are marked on their way out when they go at once.
         if !row.is("", "pods") {
-            new = old.clone();
+            new = Value::clone(&old);
         }
         let event = self
             .store
@@ -129,7 +129,7 @@ impl Api {
         let mut deleted = Vec::with_capacity(keys.len());
         for key in keys {
             if let Some(object) = self.store.get(&row.table, &key) {
-                let mut value = object.value();
+                let mut value = Value::clone(&object.value());
                 if let Some(fields) = value.as_object_mut().filter(|_| !row.custom) {
                     fields.remove("kind");
                     fields.remove("apiVersion");

@@ -1,5 +1,7 @@
 //! Evicting a pod, within the budgets that cover it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
@@ -26,7 +28,7 @@ impl Api {
             pod.pointer("/status/phase").and_then(Value::as_str),
             Some("Succeeded" | "Failed" | "Pending")
         );
-        let budgets: Vec<(ObjectKey, Value)> = self
+        let budgets: Vec<(ObjectKey, Arc<Value>)> = self
             .store
             .scan(TABLE, Some(&key.namespace), None)
             .map(|budget| (budget.key.clone(), budget.value()))

@@ -14,7 +14,7 @@ mod scale;
 mod update;
 mod watch;
 
-pub(crate) use convert::{from_stored, present};
+pub(crate) use convert::{present, shown};
 pub(crate) use delete::{DeleteOptions, Propagation};
 pub(crate) use patch::{Patch, PatchRequest};
 pub(crate) use read::{ListRequest, Page};

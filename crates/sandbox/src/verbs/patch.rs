@@ -44,16 +44,15 @@ impl Api {
             return self.apply(target, live, config, writer);
         }
         let live = live?;
-        let mut old = live.value();
-        convert::from_stored(row, &mut old);
+        let old = convert::shown(row, &live);
         let mut new = match patch {
             Patch::Json(patch) => {
-                let mut new = old.clone();
+                let mut new = Value::clone(&old);
                 json_patch(&mut new, &patch)?;
                 new
             }
             Patch::Merge(patch) => {
-                let mut new = old.clone();
+                let mut new = Value::clone(&old);
                 merge_patch(&mut new, &patch);
                 new
             }
@@ -70,7 +69,7 @@ impl Api {
                     &known,
                 ));
             }
-            Patch::Apply { .. } => old.clone(),
+            Patch::Apply { .. } => Value::clone(&old),
         };
         metadata::check_body(row, namespace, &mut new)?;
         let given = metadata::text(&new, "name");
@@ -123,13 +122,9 @@ impl Api {
             subresource: part.subresource().to_owned(),
             api_version: row.api_version(),
         };
-        let old = live.as_ref().ok().map(|live| {
-            let mut old = live.value();
-            convert::from_stored(row, &mut old);
-            old
-        });
+        let old = live.as_ref().ok().map(|live| convert::shown(row, live));
         let request = merge::Apply {
-            live: old.as_ref(),
+            live: old.as_deref(),
             config: &config,
             node: &row.node,
             manager,

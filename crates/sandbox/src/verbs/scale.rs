@@ -28,8 +28,7 @@ impl Api {
     ) -> Result<Value, ApiError> {
         let paths = row.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
         let live = self.live(row, namespace, name)?;
-        let mut object = live.value();
-        convert::from_stored(row, &mut object);
+        let mut object = Value::clone(&convert::shown(row, &live));
         let before = scale_of(row, paths, &object);
         let mut scale = before.clone();
         change(&mut scale)?;

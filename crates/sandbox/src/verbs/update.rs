@@ -55,7 +55,7 @@ impl Part {
 pub(super) struct Prepared<'a> {
     pub(super) row: &'a Arc<Resource>,
     pub(super) live: Arc<Stored>,
-    pub(super) old: Value,
+    pub(super) old: Arc<Value>,
     pub(super) new: Value,
 }
 
@@ -99,8 +99,7 @@ impl Api {
         writer: &Writer,
         track: bool,
     ) -> Result<Answer, ApiError> {
-        let mut old = live.value();
-        convert::from_stored(row, &mut old);
+        let old = convert::shown(row, live);
         self.write_from(row, live, old, part, object, writer, track)
     }
 
@@ -109,7 +108,7 @@ impl Api {
         &mut self,
         row: &Arc<Resource>,
         live: &Arc<Stored>,
-        old: Value,
+        old: Arc<Value>,
         part: Part,
         object: Value,
         writer: &Writer,
@@ -120,7 +119,7 @@ impl Api {
             let time = if part == Part::Scale { Value::Null } else { self.time() };
             let who = manager(row, writer, part.subresource());
             let Prepared { old, new, .. } = &mut prepared;
-            track_update(Some(old), new, &row.node, who, time, part.reset(row));
+            track_update(Some(&**old), new, &row.node, who, time, part.reset(row));
         }
         self.store_change(prepared, writer)
     }
@@ -130,7 +129,7 @@ impl Api {
         &mut self,
         row: &'a Arc<Resource>,
         live: &Arc<Stored>,
-        old: Value,
+        old: Arc<Value>,
         part: Part,
         mut new: Value,
         writer: &Writer,
@@ -184,7 +183,7 @@ impl Api {
     /// Writes a checked change, unless it changes nothing; takes the object away if nothing holds it any more.
     pub(super) fn store_change(&mut self, change: Prepared<'_>, writer: &Writer) -> Result<Answer, ApiError> {
         let Prepared { row, live, old, mut new } = change;
-        if old == new {
+        if *old == new {
             return Ok(Answer::Stored(live));
         }
         if writer.dry_run {
@@ -218,11 +217,10 @@ impl Api {
         change: impl FnOnce(&mut Value),
     ) -> Result<Option<Answer>, ApiError> {
         let Some(live) = self.store.get(&row.table, key) else { return Ok(None) };
-        let mut old = live.value();
-        convert::from_stored(row, &mut old);
-        let mut object = old.clone();
+        let old = convert::shown(row, &live);
+        let mut object = Value::clone(&old);
         change(&mut object);
-        if object == old {
+        if object == *old {
             return Ok(Some(Answer::Stored(live)));
         }
         self.write_from(row, &live, old, part, object, &Writer::named(manager), true).map(Some)
@@ -253,35 +251,32 @@ fn isolate(row: &Resource, part: Part, old: &Value, new: &mut Value) {
             }
         }
         Part::Status | Part::Approval => {
-            let status = new.get("status").cloned();
-            let sent = new["metadata"].clone();
-            *new = old.clone();
-            if row.is("", "pods") || row.is("", "nodes") {
-                for field in ["labels", "annotations"] {
-                    match sent.get(field) {
-                        Some(value) => new["metadata"][field] = value.clone(),
-                        None => {
-                            new["metadata"].as_object_mut().map(|metadata| metadata.remove(field));
-                        }
-                    }
-                }
+            let labelled: &[&str] =
+                if row.is("", "pods") || row.is("", "nodes") { &["labels", "annotations"] } else { &[] };
+            let managed = new.pointer("/metadata/managedFields").is_some();
+            set_back(old, new, &["status", "metadata"]);
+            if !new["metadata"].is_object() {
+                new["metadata"] = json!({});
             }
-            if let (Some(managed), Some(metadata)) =
-                (sent.get("managedFields"), new["metadata"].as_object_mut())
-            {
-                metadata.insert("managedFields".to_owned(), managed.clone());
-            }
-            match status {
-                Some(status) => new["status"] = status,
-                None => {
-                    new.as_object_mut().map(|object| object.remove("status"));
-                }
-            }
+            let but = labelled.iter().chain(managed.then_some(&"managedFields"));
+            set_back(&old["metadata"], &mut new["metadata"], &but.copied().collect::<Vec<_>>());
         }
         Part::Finalize => {
             let finalizers = new.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
             *new = old.clone();
             new["spec"]["finalizers"] = finalizers;
+        }
+    }
+}
+
+/// Sets the fields of an object back to what they were, but for some.
+fn set_back(old: &Value, new: &mut Value, but: &[&str]) {
+    let (Some(before), Some(now)) = (old.as_object(), new.as_object_mut()) else { return };
+    now.retain(|name, _| but.contains(&name.as_str()) || before.contains_key(name));
+    for (name, value) in before.iter().filter(|(name, _)| !but.contains(&name.as_str())) {
+        // Most are as they were: to compare them costs less than to copy them.
+        if now.get(name) != Some(value) {
+            now.insert(name.clone(), value.clone());
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::convert;
-use crate::api::Api;
+use crate::api::{Api, in_turn};
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::server::Form;
@@ -132,6 +132,7 @@ impl Watcher {
             tokio::pin!(ring);
             // Registered before looking, so that no change between the two is missed.
             ring.as_mut().enable();
+            drop(in_turn(&self.api).await);
             if let Some(chunk) = self.ready() {
                 return Some(chunk);
             }
@@ -208,8 +209,8 @@ impl Watcher {
             }
             (true, false) => {
                 // It left the selection: the last version that was in it, at the revision of its leaving.
-                let mut last = event.previous.as_ref().map(|previous| previous.value()).unwrap_or_default();
-                convert::from_stored(&self.row, &mut last);
+                let last = event.previous.as_ref().map(|previous| convert::shown(&self.row, previous));
+                let mut last = last.map(Arc::unwrap_or_clone).unwrap_or_default();
                 last["metadata"]["resourceVersion"] = json!(event.revision.to_string());
                 let headers = std::mem::take(&mut self.headers);
                 put(out, "DELETED", &self.request.form.value(&self.row, last, headers, self.clock.now()));

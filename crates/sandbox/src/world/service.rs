@@ -84,6 +84,7 @@ impl ApiService {
         self.links().travel(&self.party, &self.cluster).await;
         let write = request.method != Method::GET;
         let fault = self.links().draw(&self.party, &self.cluster, write);
+        self.server.turn().await;
         let reply = self.carry_out(&request, fault, &line);
         if crash == Some(CrashPoint::After) {
             self.links()
