@@ -36,12 +36,8 @@ impl Stage {
         let names: Vec<String> = (1..=members).map(|number| format!("m{number}")).collect();
         let members: Vec<_> = names.iter().map(|name| (name.as_str(), nodes, node.clone())).collect();
         let fleet = Fleet::new(world.clone(), &members).await;
-        let arrived = Arc::<Mutex<BTreeMap<String, Instant>>>::default();
-        for member in &fleet.members {
-            tokio::spawn(note_arrivals(member.client("watcher"), arrived.clone()));
-        }
         tokio::spawn(Fleet::control(world, fleet.hub.clone(), Seed::new(1)));
-        let stage = Self { fleet, arrived };
+        let stage = Self { fleet, arrived: Arc::default() };
         let clusters: Api<ForeignCluster> = Api::all(stage.user());
         stage
             .until("all members are known", async || {
@@ -64,7 +60,14 @@ impl Stage {
         create(&self.user(), name, replicas, spec).await
     }
 
-    /// When the Deployment of that name came to a member.
+    /// Notes from now on when Deployments come to members.
+    pub(crate) fn note_arrivals(&self) {
+        for member in &self.fleet.members {
+            tokio::spawn(note_arrivals(member.client("watcher"), self.arrived.clone()));
+        }
+    }
+
+    /// When the Deployment of that name came to a member, if that was noted.
     pub(crate) fn arrival(&self, name: &str) -> Option<Instant> {
         self.arrivals().get(name).copied()
     }

@@ -58,6 +58,7 @@ pub(crate) fn burst(count: usize) -> Result<Report> {
 pub(crate) fn one(count: usize) -> Result<Report> {
     run(async move {
         let stage = stage(MEMBERS, count * 2).await?;
+        stage.note_arrivals();
         let started = Instant::now();
         let mut times = Vec::with_capacity(count);
         for number in 0..count {
@@ -76,6 +77,7 @@ pub(crate) fn one(count: usize) -> Result<Report> {
 pub(crate) fn steady(count: usize) -> Result<Report> {
     run(async move {
         let stage = stage(MEMBERS, count * 2).await?;
+        stage.note_arrivals();
         let started = Instant::now();
         let mut ticks = tokio::time::interval(Duration::from_millis(50));
         let mut created = Vec::with_capacity(count);

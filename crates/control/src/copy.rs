@@ -185,16 +185,28 @@ pub async fn take_away<K: Kind>(
 ///
 /// # Errors
 /// The hub cannot be asked, or refuses the status.
-pub async fn replace_status<K: Kind + Serialize>(
+pub async fn replace_status<K: Kind>(
     term: &Term,
     hub: &Client,
     object: &K,
+    status: &impl Serialize,
 ) -> Result<Option<K>, CallError> {
-    let key = Key::of(object);
+    let (key, metadata) = (Key::of(object), object.meta());
     let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
     let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     let what = format!("write status of {} {key}", K::kind(&()));
-    match term.call(what, api.replace_status(&key.name, &params, object)).await {
+    // Nothing but the status is written by this: to send the rest along would only cost both sides time.
+    let body = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": {
+            "name": metadata.name, "namespace": metadata.namespace,
+            "uid": metadata.uid, "resourceVersion": metadata.resource_version,
+        },
+        "status": status,
+    });
+    let write = api.replace_subresource("status", &key.name, &params, &body);
+    match term.call(what, write).await {
         Ok(written) => Ok(Some(written)),
         Err(error) if error.is_conflict() || error.is_not_found() => Ok(None),
         Err(error) => Err(error),

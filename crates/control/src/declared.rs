@@ -8,14 +8,17 @@ use portolan_api::conditions::{ConditionType, Finding};
 use portolan_runtime::{CallError, Change, Index, Key, Queue, Seed, Term, follow};
 use std::time::Duration;
 
+/// Without waiting.
+pub(crate) const AT_ONCE: (Duration, Duration) = (Duration::ZERO, Duration::ZERO);
+
 /// Keeps the objects of a kind known, for ever. Who counts on them is told of a change first, then it is indexed, and
-/// then what changed is looked at, after as long as was answered.
+/// then what changed is looked at, after as long as was answered: if nothing else is due, and at the latest.
 pub(crate) fn watch<K, T>(
     hub: &Client,
     project: impl Fn(K) -> T + Send + 'static,
     index: &Index<T>,
     queue: &Queue<Key>,
-    first: impl Fn(&Change<T>) -> Duration + Send + 'static,
+    first: impl Fn(&Change<T>) -> (Duration, Duration) + Send + 'static,
     changed: impl Fn(&Key) + Send + 'static,
     seed: Seed,
 ) -> impl Future<Output = ()> + Send + 'static
@@ -25,10 +28,10 @@ where
 {
     let (index, queue) = (index.clone(), queue.clone());
     let take = move |change| {
-        let wait = first(&change);
+        let (wait, at_last) = first(&change);
         for key in index.take(change) {
             changed(&key);
-            queue.add_after(key, wait);
+            queue.add_within(key, wait, at_last);
         }
     };
     follow(Api::<K>::all(hub.clone()), watcher::Config::default(), project, take, seed)

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 /// A work queue ordered by (time, key).
 ///
 /// A key stands in it at most once, at the earliest time asked for. A key that is being worked on is not handed out
-/// again; asked for meanwhile, it comes back when the work is done, so that no change is missed.
+/// again; asked for meanwhile, it comes back when the work is done, so that no change is missed. A key that may wait is
+/// handed out when nothing else is due.
 #[derive(Clone, Debug)]
 pub struct Queue<K> {
     state: Arc<Mutex<State<K>>>,
@@ -23,11 +24,32 @@ pub struct Queue<K> {
 
 #[derive(Debug)]
 struct State<K> {
+    /// By the time when it is due.
     order: BTreeSet<(Instant, K)>,
-    due: BTreeMap<K, Instant>,
-    working: BTreeMap<K, Option<Instant>>,
+    /// What is not due yet, by the time from which it may be handed out to who has nothing else to do.
+    patient: BTreeSet<(Instant, K)>,
+    due: BTreeMap<K, Due>,
+    working: BTreeMap<K, Option<Due>>,
     failures: BTreeMap<K, u32>,
     rng: ChaCha8Rng,
+}
+
+/// When a key is to be looked at.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    from: Instant,
+    at: Instant,
+}
+
+impl Due {
+    fn at(at: Instant) -> Self {
+        Self { from: at, at }
+    }
+
+    /// What serves both.
+    fn earlier(self, other: Self) -> Self {
+        Self { from: self.from.min(other.from), at: self.at.min(other.at) }
+    }
 }
 
 impl<K: Ord + Clone + Debug> Queue<K> {
@@ -36,6 +58,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
     pub fn new(seed: Seed) -> Self {
         let state = State {
             order: BTreeSet::new(),
+            patient: BTreeSet::new(),
             due: BTreeMap::new(),
             working: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -51,8 +74,13 @@ impl<K: Ord + Clone + Debug> Queue<K> {
 
     /// Asks for the key to be looked at after a while, unless it is due earlier anyway.
     pub fn add_after(&self, key: K, wait: Duration) {
-        let at = Instant::now() + wait;
-        self.lock().schedule(key, at);
+        self.add_within(key, wait, wait);
+    }
+
+    /// Asks for the key to be looked at after the first time if nothing else is due, and at the latest after the second.
+    pub fn add_within(&self, key: K, wait: Duration, at_last: Duration) {
+        let now = Instant::now();
+        self.lock().schedule(key, Due { from: now + wait, at: now + at_last.max(wait) });
         self.changed.notify_one();
     }
 
@@ -61,22 +89,16 @@ impl<K: Ord + Clone + Debug> Queue<K> {
         loop {
             let changed = self.changed.notified();
             let wait = {
-                let mut state = self.lock();
-                let now = Instant::now();
-                match state.order.first().map(|(at, _)| *at) {
-                    Some(at) if at <= now => {
-                        if let Some(key) = state.take_first() {
-                            let more = state.order.first().is_some_and(|(at, _)| *at <= now);
-                            drop(state);
-                            if more {
-                                self.changed.notify_one();
-                            }
-                            return key;
-                        }
-                        None
+                let (mut state, now) = (self.lock(), Instant::now());
+                if let Some(key) = state.take(now) {
+                    let more = state.next_time().is_some_and(|at| at <= now);
+                    drop(state);
+                    if more {
+                        self.changed.notify_one();
                     }
-                    other => other,
+                    return key;
                 }
+                state.next_time()
             };
             match wait {
                 Some(at) => {
@@ -103,7 +125,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
             *failures = failures.saturating_add(1);
             let failures = *failures;
             wait = backoff::delay(failures, &mut state.rng);
-            Some(Instant::now() + wait)
+            Some(Due::at(Instant::now() + wait))
         });
         wait
     }
@@ -128,13 +150,13 @@ impl<K: Ord + Clone + Debug> Queue<K> {
         self.len() == 0
     }
 
-    fn finish(&self, key: &K, retry: impl FnOnce(&mut State<K>) -> Option<Instant>) {
+    fn finish(&self, key: &K, retry: impl FnOnce(&mut State<K>) -> Option<Due>) {
         let mut state = self.lock();
         let asked = state.working.remove(key).flatten();
         let retry = retry(&mut state);
         // A change seen during the work is a reason to look at once; a failure alone waits.
-        if let Some(at) = asked.or(retry) {
-            state.schedule(key.clone(), at);
+        if let Some(due) = asked.or(retry) {
+            state.schedule(key.clone(), due);
             drop(state);
             self.changed.notify_one();
         }
@@ -146,26 +168,39 @@ impl<K: Ord + Clone + Debug> Queue<K> {
 }
 
 impl<K: Ord + Clone> State<K> {
-    fn schedule(&mut self, key: K, at: Instant) {
+    fn schedule(&mut self, key: K, due: Due) {
         if let Some(asked) = self.working.get_mut(&key) {
-            *asked = Some(asked.map_or(at, |earlier| earlier.min(at)));
+            *asked = Some(asked.map_or(due, |before| before.earlier(due)));
             return;
         }
-        if let Some(due) = self.due.get(&key).copied() {
-            if due <= at {
-                return;
-            }
-            self.order.remove(&(due, key.clone()));
+        let due = self.remove(&key).map_or(due, |before| before.earlier(due));
+        self.due.insert(key.clone(), due);
+        if due.from < due.at {
+            self.patient.insert((due.from, key.clone()));
         }
-        self.due.insert(key.clone(), at);
-        self.order.insert((at, key));
+        self.order.insert((due.at, key));
     }
 
-    fn take_first(&mut self) -> Option<K> {
-        let (_, key) = self.order.pop_first()?;
-        self.due.remove(&key);
+    fn remove(&mut self, key: &K) -> Option<Due> {
+        let due = self.due.remove(key)?;
+        self.order.remove(&(due.at, key.clone()));
+        self.patient.remove(&(due.from, key.clone()));
+        Some(due)
+    }
+
+    /// What is due first; if nothing is, what may be handed out.
+    fn take(&mut self, now: Instant) -> Option<K> {
+        let ready = |set: &BTreeSet<(Instant, K)>| set.first().filter(|(at, _)| *at <= now).cloned();
+        let (_, key) = ready(&self.order).or_else(|| ready(&self.patient))?;
+        self.remove(&key);
         self.working.insert(key.clone(), None);
         Some(key)
+    }
+
+    /// When there is something to hand out.
+    fn next_time(&self) -> Option<Instant> {
+        let times = [&self.order, &self.patient].into_iter().filter_map(|set| set.first());
+        times.map(|(at, _)| *at).min()
     }
 }
 
@@ -316,6 +351,30 @@ mod tests {
         queue.add("a");
         let key = queue.next().await;
         assert!(queue.failed(&key) < waits[1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_wait_is_handed_out_when_nothing_else_is_due() {
+        let (queue, second) = (Queue::new(Seed::new(1)), Duration::from_secs(1));
+        queue.add_within("patient", second, 10 * second);
+        queue.add_after("late", 30 * second);
+        for name in ["a", "b", "c"] {
+            queue.add_after(name, 2 * second);
+        }
+        tokio::time::sleep(2 * second).await;
+        assert_eq!([queue.next().await, queue.next().await], ["a", "b"]);
+        tokio::time::sleep(9 * second).await;
+        queue.add("d");
+        assert_eq!([queue.next().await, queue.next().await], ["c", "patient"], "it has waited long enough");
+        queue.add_within("patient", second, 10 * second);
+        assert_eq!(queue.next().await, "d");
+        queue.done(&"patient");
+        let start = Instant::now();
+        assert_eq!((queue.next().await, start.elapsed()), ("patient", second));
+        queue.add_within("e", second, 10 * second);
+        queue.add("e");
+        assert_eq!((queue.next().await, start.elapsed()), ("e", second), "asked for at once meanwhile");
+        assert_eq!(queue.next().await, "late");
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ pub use preview::JobOutlook;
 use crate::capacity::{Claim, Owner};
 use crate::claims::{self, Claims};
 use crate::copies::Memory;
-use crate::declared;
+use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use portolan_api::MultiClusterJob;
@@ -185,7 +185,7 @@ impl Jobs {
             // The ledger first: whoever sees a job sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Declared::claim));
             claims.take(KIND, change, Declared::epoch);
-            Duration::ZERO
+            AT_ONCE
         };
         let (hub, jobs) = (&self.controller.hub.client, &self.controller.jobs);
         let seed = self.seed.child("multiclusterjobs");

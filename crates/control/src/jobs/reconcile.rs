@@ -301,8 +301,7 @@ impl Controller {
             return Ok(Some(job.object.clone()));
         }
         let same = job.object.status.as_ref() == Some(&status);
-        let update = MultiClusterJob { status: Some(status), ..job.object.clone() };
-        match copy::replace_status(&self.term, &self.hub.client, &update).await {
+        match copy::replace_status(&self.term, &self.hub.client, &job.object, &status).await {
             Ok(None) => {
                 retract();
                 Ok(None)

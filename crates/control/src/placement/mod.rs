@@ -43,7 +43,7 @@ pub(crate) use observe::candidate;
 
 use crate::capacity::{Claim, Owner};
 use crate::claims::{self, Claims};
-use crate::declared;
+use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
 use memory::Memory;
@@ -69,16 +69,11 @@ const KIND: &str = "MultiClusterDeployment";
 /// Most of a look is waiting for API servers, the longer the busier they are.
 const WORKERS: usize = 48;
 
-/// A copy on its way to readiness changes several times; one look after this long serves the changes of a moment. A queue
-/// that is behind gathers them for as long as it is behind, so that what nobody has looked at yet goes first.
+/// A copy on its way to readiness changes several times; one look after this long serves the changes of a moment.
 const COPY_SETTLES: Duration = Duration::from_millis(200);
 
-/// Changes are never gathered for longer.
+/// While there is more to do, changes are gathered for so long: what nobody has looked at yet goes first.
 const SETTLES_AT_LAST: Duration = Duration::from_secs(10);
-
-fn copy_settles(queue: &Queue<Key>) -> Duration {
-    queue.behind().clamp(COPY_SETTLES, SETTLES_AT_LAST)
-}
 
 /// Placement, ready to be run: the workloads of the hub and what decides about them.
 pub(crate) struct Placement {
@@ -144,7 +139,7 @@ impl Placement {
         told: impl Fn(&Key) + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
-        let (known, queue) = (self.controller.workloads.clone(), self.queue.clone());
+        let known = self.controller.workloads.clone();
         let first = move |change: &Change<Workload>| {
             // The ledger first: whoever sees a workload sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Workload::claim));
@@ -152,9 +147,9 @@ impl Placement {
             match change {
                 // Only leaders write its status, and whoever wrote it goes on from there.
                 Change::Set(key, now) if known.get(key).is_some_and(|before| before.asks_as(now)) => {
-                    copy_settles(&queue)
+                    (COPY_SETTLES, SETTLES_AT_LAST)
                 }
-                _ => Duration::ZERO,
+                _ => AT_ONCE,
             }
         };
         let (hub, workloads) = (&self.controller.hub.client, &self.controller.workloads);
@@ -313,7 +308,9 @@ impl Wake {
 
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
-            Touched::Workload(key) => self.queue.add_after(key.clone(), copy_settles(&self.queue)),
+            Touched::Workload(key) => {
+                self.queue.add_within(key.clone(), COPY_SETTLES, SETTLES_AT_LAST);
+            }
             Touched::Room => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
@@ -327,9 +324,9 @@ impl Wake {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            // Who is placed for good asks how far it is only if it may not be too far.
+            // Who has its place asks how far it is only if it may not be too far.
             Touched::Distance => self.workloads.for_each(|key, workload| {
-                if workload.is_unsettled() || workload.object.spec.placement.max_latency.is_some() {
+                if workload.waits_for_room() || workload.object.spec.placement.max_latency.is_some() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),

@@ -196,8 +196,7 @@ impl Controller {
             self.fleet.ledger.transact(|book| book.retract(workload.uid()));
             return Ok(Some(workload.object.clone()));
         }
-        let update = MultiClusterDeployment { status: Some(status), ..workload.object.clone() };
-        match copy::replace_status(&self.term, &self.hub.client, &update).await {
+        match copy::replace_status(&self.term, &self.hub.client, &workload.object, &status).await {
             Ok(None) => {
                 self.fleet.ledger.transact(|book| book.retract(workload.uid()));
                 Ok(None)

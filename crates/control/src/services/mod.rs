@@ -15,7 +15,7 @@ pub use preview::{ServiceOutlook, ServicePart};
 
 use crate::claims::{self, Claims};
 use crate::copies::Memory;
-use crate::declared;
+use crate::declared::{self, AT_ONCE};
 use crate::fleet::{Fleet, Hub, Touched};
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
@@ -98,7 +98,7 @@ impl Services {
         let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
         let first = move |change: &Change<MultiClusterService>| {
             claims.take(KIND, change, epoch);
-            Duration::ZERO
+            AT_ONCE
         };
         let (services, seed) = (&self.controller.services, self.seed.child("multiclusterservices"));
         declared::watch(hub, |service| service, services, &self.queue, first, |_| (), seed)

@@ -72,8 +72,8 @@ impl Controller {
         let refused = !situation.failures.is_empty();
         // Where the service is going to be is on record before a member is touched, so that it is found there again.
         if service.status.as_ref() != Some(&new) {
-            let update = MultiClusterService { status: Some(new), ..MultiClusterService::clone(&service) };
-            let Some(written) = copy::replace_status(&self.term, &self.hub.client, &update).await? else {
+            let Some(written) = copy::replace_status(&self.term, &self.hub.client, &*service, &new).await?
+            else {
                 return Ok(Next::After(CHANGED_MEANWHILE));
             };
             self.tell(&service, &written).await;
@@ -86,8 +86,7 @@ impl Controller {
     async fn claim(&self, service: &MultiClusterService) -> Result<Next, CallError> {
         let mut status = service.status.clone().unwrap_or_default();
         status.reservation = self.reservation(service, &status);
-        let update = MultiClusterService { status: Some(status), ..service.clone() };
-        let written = copy::replace_status(&self.term, &self.hub.client, &update).await.map(|_| ());
+        let written = copy::replace_status(&self.term, &self.hub.client, service, &status).await.map(|_| ());
         self.claims.written(KIND, service, &self.recorder, written).await
     }
 

@@ -38,8 +38,7 @@ impl Controller {
         let finding = declared::awaiting(away, "Service");
         if conditions::set(&mut status.conditions, finding, service.metadata.generation, self.clock.time().0)
         {
-            let update = MultiClusterService { status: Some(status), ..service.clone() };
-            copy::replace_status(&self.term, &self.hub.client, &update).await?;
+            copy::replace_status(&self.term, &self.hub.client, service, &status).await?;
         }
         Ok(())
     }

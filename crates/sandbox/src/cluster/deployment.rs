@@ -306,8 +306,8 @@ impl Deployments {
         sets: &[Set],
     ) -> Result<(), ApiError> {
         let (time, now) = (api.time(), api.now());
-        api.modify(row, key, Part::Status, self.name(), |object| {
-            let before = object["status"].clone();
+        api.modify_status(row, key, self.name(), |object, status| {
+            let before = status.clone();
             let deadline = number(object, "/spec/progressDeadlineSeconds");
             let sum = |pointer: &str| sets.iter().map(|set| number(&set.object, pointer)).sum::<i64>();
             let wanted = number(object, "/spec/replicas");
@@ -320,7 +320,6 @@ impl Deployments {
             let done = updated == wanted && total == wanted && available == wanted;
             let terminating = sum("/status/terminatingReplicas");
             let observed = object["metadata"]["generation"].clone();
-            let status = &mut object["status"];
             if !status.is_object() {
                 *status = json!({});
             }
@@ -353,8 +352,7 @@ impl Deployments {
                 let progress = progress::Progress { set: &current.key.name, done, settled: total == updated, deadline };
                 progress.write(&before, status, now, &time);
             }
-        })?;
-        Ok(())
+        })
     }
 
     fn tell(&self, api: &mut Api, deployment: &Value, reason: &str, message: &str) -> Result<(), ApiError> {
@@ -385,11 +383,23 @@ fn sets_of(api: &Api, deployment: &Value, view: &View) -> Vec<Set> {
 
 /// True if the set was made from the deployment's present template.
 fn same_template(deployment: &Value, set: &Value) -> bool {
-    let mut template = set["spec"]["template"].clone();
-    if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
-        labels.remove(HASH);
-    }
-    template == deployment["spec"]["template"]
+    let (template, set) = (&deployment["spec"]["template"], &set["spec"]["template"]);
+    is_without(template, set, &["metadata", "labels", HASH])
+}
+
+/// Whether a value is another one without what is at `path` there.
+fn is_without(value: &Value, other: &Value, path: &[&str]) -> bool {
+    let (Value::Object(fields), Value::Object(others), [first, rest @ ..]) = (value, other, path) else {
+        return value == other;
+    };
+    let gone = usize::from(rest.is_empty() && others.contains_key(*first));
+    fields.len() + gone == others.len()
+        && others.iter().filter(|(name, _)| gone == 0 || name != first).all(|(name, other)| {
+            fields.get(name).is_some_and(|value| match name == first {
+                true => is_without(value, other, rest),
+                false => value == other,
+            })
+        })
 }
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::api::{Api, in_turn};
 use crate::error::ApiError;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 use crate::world::ClusterConfig;
 
 pub(crate) use bootstrap::bootstrap;
@@ -147,6 +147,10 @@ impl Manager {
         while let Some((table, event)) = api.store.next_change() {
             let (key, object) = (event.object.key.clone(), event.object.value());
             let seen = Seen { table, key, kind: event.kind, object };
+            // Events are told once, and nobody acts on them.
+            if &*seen.table == "/events" {
+                event.object.forget();
+            }
             self.view.update(&seen);
             for (index, controller) in self.controllers.iter_mut().enumerate() {
                 self.queue.acting(index);
@@ -158,12 +162,12 @@ impl Manager {
 
 /// A text inside an object; empty if there is none.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A number inside an object; zero if there is none.
 fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+    at(object, pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// True if the object is being deleted.

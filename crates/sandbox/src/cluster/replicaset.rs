@@ -14,7 +14,7 @@ use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::store::{EventKind, ObjectKey};
-use crate::verbs::{DeleteOptions, Part};
+use crate::verbs::DeleteOptions;
 
 const TABLE: &str = "apps/replicasets";
 
@@ -144,20 +144,18 @@ impl ReplicaSets {
     ) -> Result<(), ApiError> {
         let total = pods.len();
         let ready = pods.iter().filter(|(_, pod)| pod.ready).count();
-        api.modify(row, key, Part::Status, self.name(), |object| {
-            let observed = object["metadata"]["generation"].clone();
-            let mut status = json!({"replicas": total, "observedGeneration": observed, "terminatingReplicas": terminating});
-            if let Some(conditions) = object.pointer("/status/conditions") {
-                status["conditions"] = conditions.clone();
+        api.modify_status(row, key, self.name(), |object, status| {
+            let (observed, conditions) = (&object["metadata"]["generation"], status.get("conditions").cloned());
+            *status = json!({"replicas": total, "observedGeneration": observed, "terminatingReplicas": terminating});
+            if let Some(conditions) = conditions {
+                status["conditions"] = conditions;
             }
             let counted =
                 [("fullyLabeledReplicas", total), ("readyReplicas", ready), ("availableReplicas", available)];
             for (field, value) in counted.into_iter().filter(|(_, value)| *value > 0) {
                 status[field] = json!(value);
             }
-            object["status"] = status;
-        })?;
-        Ok(())
+        })
     }
 
     fn tell(

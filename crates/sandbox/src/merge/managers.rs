@@ -1,5 +1,6 @@
 //! Field managers: who owns what, through updates and server-side apply.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -52,8 +53,32 @@ type ManagerKey = (Operation, String, String, String);
 #[derive(Clone)]
 struct Owned {
     manager: Manager,
-    set: FieldSet,
+    fields: Fields,
     time: Value,
+}
+
+/// What a manager owns.
+#[derive(Clone)]
+enum Fields {
+    Read(FieldSet),
+    /// As it is written: a write does not concern it.
+    Untouched(Value),
+}
+
+impl Fields {
+    fn set(&self) -> Cow<'_, FieldSet> {
+        match self {
+            Self::Read(set) => Cow::Borrowed(set),
+            Self::Untouched(written) => Cow::Owned(FieldSet::from_json(written)),
+        }
+    }
+
+    fn into_set(self) -> FieldSet {
+        match self {
+            Self::Read(set) => set,
+            Self::Untouched(written) => FieldSet::from_json(&written),
+        }
+    }
 }
 
 type Owners = BTreeMap<ManagerKey, Owned>;
@@ -121,7 +146,8 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     let empty = json!({});
     let live_bare = without_managed_fields(live.unwrap_or(&empty));
     let config_bare = without_managed_fields(config);
-    let mut owners = live.map(read).unwrap_or_default();
+    let written = live.and_then(|live| live.pointer(MANAGED_FIELDS)).cloned();
+    let mut owners = read(written, |_| true);
     if live.is_some() && owners.is_empty() {
         // What nobody has recorded so far was there before the first apply.
         let mut before = live_bare.clone();
@@ -131,7 +157,8 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
         let name = "before-first-apply".to_owned();
         let first = Manager { name, operation: Operation::Update, ..manager.clone() };
         if !set.is_empty() {
-            owners.insert(first.key(), Owned { manager: first, set, time: time.clone() });
+            owners
+                .insert(first.key(), Owned { manager: first, fields: Fields::Read(set), time: time.clone() });
         }
     }
 
@@ -140,10 +167,11 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     // The name is part of every configuration: it keeps the metadata when nothing else in it is applied any more.
     let applied = set.clone();
     strip(&mut set, reset);
-    let last = owners.get(&manager.key()).map(|owned| owned.set.clone());
+    let last = owners.get(&manager.key()).map(|owned| owned.fields.set().into_owned());
     let changed = last.as_ref() != Some(&set);
     let old_time = owners.get(&manager.key()).map(|owned| owned.time.clone());
-    owners.insert(manager.key(), Owned { manager: manager.clone(), set, time: time.clone() });
+    let own = Owned { manager: manager.clone(), fields: Fields::Read(set), time: time.clone() };
+    owners.insert(manager.key(), own);
 
     if let Some(last) = last.filter(|last| !last.is_empty()) {
         merged = prune(&merged, node, &owners, &last, &applied);
@@ -159,7 +187,7 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     {
         owned.time = old;
     }
-    write(&mut merged, &owners);
+    write(&mut merged, owners);
     Ok(merged)
 }
 
@@ -169,7 +197,7 @@ fn prune(merged: &Value, node: &Node, owners: &Owners, last: &FieldSet, applied:
     let without = |set: &FieldSet| typed::without(merged, node, set).unwrap_or_else(|| json!({}));
     let pruned = without(&last);
     let everything = typed::with_named_fields(&typed::field_set(merged, node), node);
-    let managed = owners.values().fold(applied.clone(), |all, owned| all.union(&owned.set));
+    let managed = owners.values().fold(applied.clone(), |all, owned| all.union(&owned.fields.set()));
     let managed = typed::with_named_fields(&managed, node);
     let kept = typed::with_named_fields(&typed::field_set(&pruned, node), node);
     let pruned = without(&everything.difference(&kept.union(&managed)));
@@ -188,7 +216,8 @@ fn settle(
 ) -> Result<(), ApplyError> {
     let mut conflicts = BTreeMap::new();
     for (key, owned) in owners.iter().filter(|(key, _)| *key != writer) {
-        let overlap = owned.set.intersection(touched);
+        let Fields::Read(set) = &owned.fields else { continue };
+        let overlap = set.intersection(touched);
         if !overlap.is_empty() {
             conflicts.insert(key.clone(), overlap);
         }
@@ -202,14 +231,15 @@ fn settle(
         return Err(ApplyError::Conflicts(named));
     }
     for (key, owned) in owners.iter_mut() {
+        let Fields::Read(set) = &mut owned.fields else { continue };
         if let Some(overlap) = conflicts.get(key) {
-            owned.set = owned.set.difference(overlap);
+            *set = set.difference(overlap);
         }
         if key != writer && !removed.is_empty() {
-            owned.set = owned.set.difference(removed);
+            *set = set.difference(removed);
         }
     }
-    owners.retain(|_, owned| !owned.set.is_empty());
+    owners.retain(|_, owned| !matches!(&owned.fields, Fields::Read(set) if set.is_empty()));
     Ok(())
 }
 
@@ -225,19 +255,20 @@ pub(crate) fn track_update(
     let empty = json!({});
     // An object without a record of owners is not tracked by updates; one whose sender emptied the record
     // with an explicit `[{}]` or `[]` is reset.
-    let mut owners = match live {
-        Some(live) => read(if new.pointer("/metadata/managedFields").is_some() { new } else { live }),
-        None => Owners::default(),
+    let written = match live {
+        Some(live) if new.pointer(MANAGED_FIELDS).is_none() => live.pointer(MANAGED_FIELDS).cloned(),
+        Some(_) => new.pointer_mut(MANAGED_FIELDS).map(Value::take),
+        None => None,
     };
-    if live.is_some() && owners.is_empty() && new.pointer("/metadata/managedFields").is_none() {
+    if live.is_some() && written.is_none() {
         return;
     }
     let (live_bare, new_bare) = match live {
-        Some(live) => differing(live, new),
+        Some(live) => differing(live, new, &["metadata", "managedFields"]),
         None => (empty, without_managed_fields(new)),
     };
     if live.is_some() && live_bare == new_bare {
-        write(new, &owners);
+        write(new, read(written, |_| false));
         return;
     }
     let complete = |mut value: Value| {
@@ -247,19 +278,23 @@ pub(crate) fn track_update(
     let comparison = typed::compare(&complete(live_bare), &complete(new_bare), node);
     let mut touched = comparison.modified.union(&comparison.added);
     strip(&mut touched, reset);
+    let concerned = |element: &str| {
+        touched.children.contains_key(element) || comparison.removed.children.contains_key(element)
+    };
+    let mut owners = read(written, concerned);
     // Without `force` the only error is a conflict, and updates always force.
     let forced = settle(&mut owners, &manager.key(), &touched, &comparison.removed, true);
     debug_assert!(forced.is_ok(), "a forced write has no conflicts");
-    let own = owners.remove(&manager.key()).map(|owned| (owned.set, owned.time));
+    let own = owners.remove(&manager.key()).map(|owned| (owned.fields.into_set(), owned.time));
     let (before, old_time) = own.unwrap_or_default();
     let untouched = touched.is_empty() && before.intersection(&comparison.removed).is_empty();
     let mut set = if comparison.removed.is_empty() { before } else { before.difference(&comparison.removed) };
     set.merge(&touched);
     if !set.is_empty() {
         let time = if untouched { old_time } else { time };
-        owners.insert(manager.key(), Owned { manager, set, time });
+        owners.insert(manager.key(), Owned { manager, fields: Fields::Read(set), time });
     }
-    write(new, &owners);
+    write(new, owners);
 }
 
 fn strip(set: &mut FieldSet, reset: &[&[&str]]) {
@@ -280,16 +315,33 @@ fn without_managed_fields(object: &Value) -> Value {
     }
 }
 
-/// Two states of an object without the parts that are the same in both, which nobody has written.
-fn differing(one: &Value, other: &Value) -> (Value, Value) {
-    let part = |own: &Value, others: &Value| match own {
-        Value::Object(fields) => {
-            let differs = |name: &String, value: &Value| others.get(name) != Some(value);
-            Value::Object(fields.iter().filter(|(name, value)| differs(name, value)).map(bare).collect())
-        }
-        own => own.clone(),
+/// Two states of an object without what is at `path`, and without what is the same in both, which nobody has written.
+fn differing(one: &Value, other: &Value, path: &[&str]) -> (Value, Value) {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else {
+        return (one.clone(), other.clone());
     };
-    (part(one, other), part(other, one))
+    let counts = |name: &String| path != [name.as_str()];
+    let below = |name: &String| match path {
+        [first, rest @ ..] if first == name => rest,
+        _ => &[],
+    };
+    let (mut left, mut right) = (Map::new(), Map::new());
+    for (name, value) in one.iter().filter(|(name, _)| counts(name)) {
+        match other.get(name) {
+            Some(same) if same == value => {}
+            Some(changed) => {
+                let (before, after) = differing(value, changed, below(name));
+                left.insert(name.clone(), before);
+                right.insert(name.clone(), after);
+            }
+            None => {
+                left.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    let new = other.iter().filter(|(name, _)| counts(name) && !one.contains_key(*name));
+    right.extend(new.map(|(name, value)| (name.clone(), value.clone())));
+    (Value::Object(left), Value::Object(right))
 }
 
 /// A field of an object, of its metadata without who owns what.
@@ -304,10 +356,13 @@ fn bare((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value)
 }
 
-fn read(object: &Value) -> Owners {
+const MANAGED_FIELDS: &str = "/metadata/managedFields";
+
+/// Who owns what, as it is written; of fields that are of no concern, no more than that.
+fn read(written: Option<Value>, concerned: impl Fn(&str) -> bool) -> Owners {
     let mut owners = Owners::new();
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    for entry in entries.into_iter().flatten() {
+    let Some(Value::Array(entries)) = written else { return owners };
+    for mut entry in entries {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let operation = match text("operation").as_str() {
             "Apply" => Operation::Apply,
@@ -320,16 +375,22 @@ fn read(object: &Value) -> Owners {
             subresource: text("subresource"),
             api_version: text("apiVersion"),
         };
-        let set = entry.get("fieldsV1").map(FieldSet::from_json).unwrap_or_default();
-        let time = entry.get("time").cloned().unwrap_or_default();
-        owners.insert(manager.key(), Owned { manager, set, time });
+        let written = entry.get_mut("fieldsV1").map(Value::take).unwrap_or_default();
+        let is_concerned =
+            |fields: &Map<String, Value>| fields.is_empty() || fields.keys().any(|key| concerned(key));
+        let fields = match written.as_object().is_none_or(is_concerned) {
+            true => Fields::Read(FieldSet::from_json(&written)),
+            false => Fields::Untouched(written),
+        };
+        let time = entry.get_mut("time").map(Value::take).unwrap_or_default();
+        owners.insert(manager.key(), Owned { manager, fields, time });
     }
     owners
 }
 
-fn write(object: &mut Value, owners: &Owners) {
+fn write(object: &mut Value, owners: Owners) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let mut owned: Vec<&Owned> = owners.values().collect();
+    let mut owned: Vec<Owned> = owners.into_values().collect();
     owned.sort_by(|a, b| {
         (a.manager.operation, a.time.as_str(), &a.manager.name, &a.manager.subresource).cmp(&(
             b.manager.operation,
@@ -346,20 +407,24 @@ fn write(object: &mut Value, owners: &Owners) {
     }
 }
 
-fn entry(owned: &Owned) -> Value {
+fn entry(owned: Owned) -> Value {
     let operation = match owned.manager.operation {
         Operation::Apply => "Apply",
         Operation::Update => "Update",
+    };
+    let fields = match owned.fields {
+        Fields::Read(set) => set.to_json(),
+        Fields::Untouched(written) => written,
     };
     let mut out = Map::from_iter([
         ("manager".to_owned(), json!(owned.manager.name)),
         ("operation".to_owned(), json!(operation)),
         ("apiVersion".to_owned(), json!(owned.manager.api_version)),
         ("fieldsType".to_owned(), json!("FieldsV1")),
-        ("fieldsV1".to_owned(), owned.set.to_json()),
+        ("fieldsV1".to_owned(), fields),
     ]);
     if !owned.time.is_null() {
-        out.insert("time".to_owned(), owned.time.clone());
+        out.insert("time".to_owned(), owned.time);
     }
     if !owned.manager.subresource.is_empty() {
         out.insert("subresource".to_owned(), json!(owned.manager.subresource));

@@ -83,22 +83,25 @@ fn collect(value: &Value, node: &Node, set: &mut FieldSet) {
 
 /// What changed from `old` to `new`.
 pub(super) fn compare(old: &Value, new: &Value, node: &Node) -> Comparison {
-    let mut out = Comparison::default();
-    let Comparison { added, modified, removed } = &mut out;
-    compare_into(Some(old), Some(new), node, added, modified, removed);
-    out
+    changes(Some(old), Some(new), node)
 }
 
-fn compare_into(
-    old: Option<&Value>,
-    new: Option<&Value>,
-    node: &Node,
-    added: &mut FieldSet,
-    modified: &mut FieldSet,
-    removed: &mut FieldSet,
-) {
+impl Comparison {
+    /// Takes in what changed below an element.
+    fn add(&mut self, element: &str, below: Comparison) {
+        let into = [&mut self.added, &mut self.modified, &mut self.removed];
+        for (set, child) in into.into_iter().zip([below.added, below.modified, below.removed]) {
+            if child.member || !child.children.is_empty() {
+                set.children.insert(element.to_owned(), child);
+            }
+        }
+    }
+}
+
+fn changes(old: Option<&Value>, new: Option<&Value>, node: &Node) -> Comparison {
+    let mut out = Comparison::default();
     if old == new {
-        return;
+        return out;
     }
     let leaf = match (old, new) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
@@ -116,71 +119,51 @@ fn compare_into(
         _ => true,
     };
     match (old, new) {
-        (None, _) => added.member = true,
-        (_, None) => removed.member = true,
-        _ if leaf => modified.member = true,
+        (None, _) => out.added.member = true,
+        (_, None) => out.removed.member = true,
+        _ if leaf => out.modified.member = true,
         _ => {}
     }
     if leaf {
-        return;
+        return out;
     }
     if matches!(old.or(new), Some(Value::Object(_))) {
         let empty = Map::new();
         let a = old.and_then(Value::as_object).unwrap_or(&empty);
         let b = new.and_then(Value::as_object).unwrap_or(&empty);
         for name in a.keys().chain(b.keys().filter(|name| !a.contains_key(*name))) {
-            let element = FieldSet::field(name);
             let (before, after) = (a.get(name), b.get(name));
             if before != after {
-                compare_into(
-                    before,
-                    after,
-                    node.field(name).0,
-                    added.child_mut(&element),
-                    modified.child_mut(&element),
-                    removed.child_mut(&element),
-                );
+                out.add(&FieldSet::field(name), changes(before, after, node.field(name).0));
             }
         }
-    } else {
-        let (item_node, relation) = node.list();
-        let a = grouped(old, item_node, relation);
-        let b = grouped(new, item_node, relation);
-        for element in a.keys().chain(b.keys().filter(|element| !a.contains_key(*element))) {
-            let none = Vec::new();
-            let (before, after) = (a.get(element).unwrap_or(&none), b.get(element).unwrap_or(&none));
-            if before == after {
-                continue;
-            }
-            let (plus, change, minus) =
-                (added.child_mut(element), modified.child_mut(element), removed.child_mut(element));
-            match (before.as_slice(), after.as_slice()) {
-                ([_, _, ..], [_, _, ..]) => change.member = true,
-                ([_, _, ..], rest) => {
-                    if let Some(first) = rest.first() {
-                        compare_into(None, Some(first), item_node, plus, change, minus);
-                    }
-                    minus.member = true;
-                }
-                (rest, [_, _, ..]) => {
-                    if let Some(first) = rest.first() {
-                        compare_into(Some(first), None, item_node, plus, change, minus);
-                    }
-                    plus.member = true;
-                }
-                (before, after) => {
-                    compare_into(
-                        before.first().copied(),
-                        after.first().copied(),
-                        item_node,
-                        plus,
-                        change,
-                        minus,
-                    );
-                }
-            }
-        }
+        return out;
     }
+    let (item_node, relation) = node.list();
+    let a = grouped(old, item_node, relation);
+    let b = grouped(new, item_node, relation);
+    for element in a.keys().chain(b.keys().filter(|element| !a.contains_key(*element))) {
+        let none = Vec::new();
+        let (before, after) = (a.get(element).unwrap_or(&none), b.get(element).unwrap_or(&none));
+        if before == after {
+            continue;
+        }
+        let mut below = Comparison::default();
+        match (before.as_slice(), after.as_slice()) {
+            ([_, _, ..], [_, _, ..]) => below.modified.member = true,
+            ([_, _, ..], rest) => {
+                below = changes(None, rest.first().copied(), item_node);
+                below.removed.member = true;
+            }
+            (rest, [_, _, ..]) => {
+                below = changes(rest.first().copied(), None, item_node);
+                below.added.member = true;
+            }
+            (before, after) => below = changes(before.first().copied(), after.first().copied(), item_node),
+        }
+        out.add(element, below);
+    }
+    out
 }
 
 fn grouped<'a>(

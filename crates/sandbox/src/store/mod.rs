@@ -4,7 +4,7 @@ mod selector;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -44,20 +44,41 @@ pub(crate) struct Stored {
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the resource's selectable fields, in the resource's order.
     pub(crate) fields: Box<[Box<str>]>,
-    /// The object as a value, while somebody has it.
-    decoded: Mutex<Weak<Value>>,
+    decoded: Mutex<Decoded>,
+}
+
+/// An object as a value: kept for those who read it next, or there as long as somebody has it.
+#[derive(Debug, Default)]
+struct Decoded {
+    kept: Option<Arc<Value>>,
+    lent: Weak<Value>,
 }
 
 impl Stored {
     /// The object as a value: decoded, unless somebody has it still.
     pub(crate) fn value(&self) -> Arc<Value> {
-        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
-        decoded.upgrade().unwrap_or_else(|| {
+        let mut decoded = self.decoded();
+        decoded.lent.upgrade().unwrap_or_else(|| {
             // The bytes were written by `encode`, from a value.
             let value = Arc::new(serde_json::from_slice(&self.bytes).unwrap_or_default());
-            *decoded = Arc::downgrade(&value);
+            decoded.lent = Arc::downgrade(&value);
             value
         })
+    }
+
+    fn keep(&self, value: Value) {
+        let (value, mut decoded) = (Arc::new(value), self.decoded());
+        decoded.lent = Arc::downgrade(&value);
+        decoded.kept = Some(value);
+    }
+
+    /// Lets go of the value, which nobody reads soon.
+    pub(crate) fn forget(&self) {
+        self.decoded().kept = None;
+    }
+
+    fn decoded(&self) -> MutexGuard<'_, Decoded> {
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,8 +118,8 @@ pub(crate) struct Expired {
 /// A change in some table, for those who follow all of them.
 pub(crate) type Change = (Arc<str>, Arc<Event>);
 
-/// So many objects that were written last are kept as values: who wrote them, and who acts on it, reads them next.
-const RECENT: usize = 512;
+/// Of so many last writes, the objects are kept as values: who wrote them, and who acts on it, reads them next.
+const RECENT: usize = 2048;
 
 /// Which fields of a resource can be selected by, and how each is found.
 pub(crate) type Selectable = [(String, String)];
@@ -119,7 +140,7 @@ pub(crate) struct Store {
     tables: BTreeMap<Arc<str>, Table>,
     journal: VecDeque<Change>,
     journal_changed: Arc<Notify>,
-    recent: VecDeque<Arc<Value>>,
+    recent: VecDeque<Arc<Stored>>,
 }
 
 impl Store {
@@ -232,7 +253,7 @@ impl Store {
 
     /// Keeps nothing twice: whoever reads an object next decodes it.
     pub(crate) fn rest(&mut self) {
-        self.recent = VecDeque::new();
+        std::mem::take(&mut self.recent).iter().for_each(|object| object.forget());
     }
 
     /// Forgets all past events: whoever watches from an older revision must list again.
@@ -298,9 +319,9 @@ impl Store {
         previous: Option<Arc<Stored>>,
     ) -> Arc<Event> {
         self.revision += 1;
-        let object = encode(key, self.revision, &mut value, selectable);
-        self.remember(&object, value);
-        let object = Arc::new(object);
+        let object = Arc::new(encode(key, self.revision, &mut value, selectable));
+        object.keep(value);
+        self.remember(&object, previous.as_deref());
         let event = Arc::new(Event { kind, revision: self.revision, object: object.clone(), previous });
         let ring_size = self.ring_size;
         let table = self.tables.entry(name.clone()).or_default();
@@ -320,13 +341,11 @@ impl Store {
         event
     }
 
-    fn remember(&mut self, object: &Stored, value: Value) {
-        let value = Arc::new(value);
-        *object.decoded.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&value);
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(value);
+    /// Keeps the value of what was written, and no longer of what it was before.
+    fn remember(&mut self, object: &Arc<Stored>, previous: Option<&Stored>) {
+        let oldest = if self.recent.len() == RECENT { self.recent.pop_front() } else { None };
+        oldest.as_deref().into_iter().chain(previous).for_each(Stored::forget);
+        self.recent.push_back(object.clone());
     }
 }
 
@@ -346,8 +365,20 @@ fn encode(key: ObjectKey, revision: u64, value: &mut Value, selectable: &Selecta
     Stored { key, revision, bytes: bytes.into(), labels, fields, decoded: Mutex::default() }
 }
 
+/// What a pointer leads to, as [`Value::pointer`] finds it, but without making a text of each of its parts.
+pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return value.pointer(pointer);
+    }
+    pointer.split('/').skip(1).try_fold(value, |value, part| match value {
+        Value::Object(fields) => fields.get(part),
+        Value::Array(_) => value.pointer(&format!("/{part}")),
+        _ => None,
+    })
+}
+
 fn text_at(value: &Value, pointer: &str) -> Box<str> {
-    match value.pointer(pointer) {
+    match at(value, pointer) {
         Some(Value::String(text)) => text.as_str().into(),
         Some(Value::Null) | None => "".into(),
         Some(other) => other.to_string().into(),
@@ -390,6 +421,34 @@ mod tests {
         let overlay = store.undo_to("x", then).unwrap();
         assert!(overlay.get(&key).unwrap().is_some());
         assert!(overlay.get(&ObjectKey::new("", "b")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_pointer_leads_to_the_same() {
+        let value = json!({"a": {"b/c": [1, {"d": "x"}]}, "": 2});
+        for pointer in ["", "/", "/a", "/a/b~1c/1/d", "/a/b", "/a/b~1c/7", "/a/x/y"] {
+            assert_eq!(at(&value, pointer), value.pointer(pointer), "{pointer}");
+        }
+        assert_eq!(at(&json!({"a": [{"d": 1}]}), "/a/0/d"), Some(&json!(1)));
+    }
+
+    #[test]
+    fn what_was_just_written_is_not_decoded_again() {
+        let mut store = Store::new(10);
+        let table: Arc<str> = "x".into();
+        let at = write(&mut store, &table, "a");
+        let key = ObjectKey::new("", "a");
+        let before = store.get("x", &key).unwrap();
+        let value = before.value();
+        assert_eq!(Arc::strong_count(&value), 2, "the store keeps it");
+        store.replace(&table, key.clone(), json!({"metadata": {"name": "a"}}), &[], at).unwrap();
+        assert_eq!(Arc::strong_count(&value), 1, "what it was before is not kept");
+        let now = store.get("x", &key).unwrap();
+        assert_eq!(*now.value(), serde_json::from_slice::<Value>(&now.bytes).unwrap());
+        assert!(store.is_awake());
+        store.rest();
+        assert!(!store.is_awake() && now.decoded().lent.upgrade().is_none(), "nothing is kept twice");
+        assert_eq!(now.value()["metadata"]["name"], json!("a"));
     }
 
     #[test]

@@ -150,7 +150,10 @@ impl Api {
             );
             return Err(ApiError::conflict(row.about(&name), &why));
         }
-        self.drop_unknown(row, &mut new, writer)?;
+        // The sandbox itself writes what it knows.
+        if writer.user.is_some() {
+            self.drop_unknown(row, &mut new, writer)?;
+        }
         isolate(row, part, &old, &mut new);
         for field in metadata::SERVER_OWNED.iter().chain(&["name", "namespace", "resourceVersion"]) {
             carry(&old, &mut new, field);
@@ -224,6 +227,27 @@ impl Api {
             return Ok(Some(Answer::Stored(live)));
         }
         self.write_from(row, &live, old, part, object, &Writer::named(manager), true).map(Some)
+    }
+
+    /// Changes the status of an object on the sandbox' own account, given the object and what its status was.
+    pub(crate) fn modify_status(
+        &mut self,
+        row: &Arc<Resource>,
+        key: &ObjectKey,
+        manager: &str,
+        change: impl FnOnce(&Value, &mut Value),
+    ) -> Result<(), ApiError> {
+        let Some(live) = self.store.get(&row.table, key) else { return Ok(()) };
+        let old = convert::shown(row, &live);
+        let mut status = old["status"].clone();
+        change(&old, &mut status);
+        if status == old["status"] {
+            return Ok(());
+        }
+        let mut object = Value::clone(&old);
+        object["status"] = status;
+        self.write_from(row, &live, old, Part::Status, object, &Writer::named(manager), true)?;
+        Ok(())
     }
 }
 
