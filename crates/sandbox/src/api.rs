@@ -16,7 +16,7 @@ use crate::pki::{Authority, CertificateError};
 use crate::profile::Profile;
 use crate::registry::{Registry, Resource};
 use crate::server::Calls;
-use crate::store::{Event, ObjectKey, Store, Stored};
+use crate::store::{Event, ObjectKey, Store, Stored, at};
 use crate::world::EventLog;
 
 /// The letters of generated names: no vowels, nothing that looks like something else.
@@ -191,8 +191,8 @@ impl Api {
 
     fn definition_changed(&mut self, event: &Event) {
         let value = event.object.value();
-        let group = value.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
-        let plural = value.pointer("/spec/names/plural").and_then(Value::as_str).unwrap_or_default();
+        let group = at(&value, "/spec/group").and_then(Value::as_str).unwrap_or_default();
+        let plural = at(&value, "/spec/names/plural").and_then(Value::as_str).unwrap_or_default();
         let established = crate::kinds::condition_is_true(&value, "Established");
         let served = event.kind != crate::store::EventKind::Deleted && established;
         self.registry.set_custom(&format!("{group}/{plural}"), served.then_some(&value));

@@ -66,7 +66,7 @@ impl Waiting {
 
 impl Book {
     /// Those who are to look again, at most so many at once: who has replicas without a node in a cluster that has
-    /// changed, and who waits for room where some has appeared that their replicas fit in.
+    /// changed and may be too full for them, and who waits for room where some has appeared that their replicas fit in.
     fn woken(&mut self) -> Vec<Owner> {
         for (name, freed) in std::mem::take(&mut self.waiting.changed) {
             let Some(cluster) = self.clusters.get_mut(&name) else { continue };
@@ -77,7 +77,13 @@ impl Book {
                     }
                 }
             }
-            let unsettled: Vec<String> = cluster.index.unsettled().map(str::to_owned).collect();
+            let mut full: BTreeMap<Shape, bool> =
+                cluster.index.unsettled().map(|(_, shape)| (shape.clone(), false)).collect();
+            for (shape, full) in &mut full {
+                *full = cluster.index.view("", shape).room.fits == 0;
+            }
+            let unsettled = cluster.index.unsettled().filter(|(_, shape)| full.get(shape) == Some(&true));
+            let unsettled: Vec<String> = unsettled.map(|(uid, _)| uid.to_owned()).collect();
             let owners: Vec<Owner> = unsettled.iter().filter_map(|uid| self.owner(uid)).cloned().collect();
             self.waiting.backlog.extend(owners);
         }
@@ -152,9 +158,13 @@ mod tests {
         grow(&feed, 9);
         assert_eq!(
             woken(&ledger),
-            ["small"],
-            "one that has no node yet looks at every change; 7 CPUs are left"
+            [] as [&str; 0],
+            "there is room for the one that has no node yet; 7 CPUs are left"
         );
+        grow(&feed, 1);
+        assert_eq!(woken(&ledger), ["small"], "there is none any more");
+        grow(&feed, 9);
+        assert_eq!(woken(&ledger), [] as [&str; 0]);
         workload(&ledger, "small", 2, &[], false);
         assert_eq!(woken(&ledger), ["large"], "a reservation was given up");
     }

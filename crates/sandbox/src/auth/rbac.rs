@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Attributes, User};
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 
 const CLUSTER_BINDINGS: &str = "rbac.authorization.k8s.io/clusterrolebindings";
 const BINDINGS: &str = "rbac.authorization.k8s.io/rolebindings";
@@ -45,7 +45,7 @@ impl Api {
 
     /// The rules of the role that a binding names.
     pub(crate) fn rules_of_role(&self, binding: &Value, namespace: &str) -> Vec<Value> {
-        let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| at(binding, pointer).and_then(Value::as_str).unwrap_or_default();
         let (table, namespace) = match text("/roleRef/kind") {
             "ClusterRole" => (CLUSTER_ROLES, ""),
             _ => (ROLES, namespace),

@@ -6,6 +6,7 @@ use super::{Attributes, User};
 use crate::api::Api;
 use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
+use crate::store::at;
 
 impl Api {
     /// Answers a review.
@@ -20,12 +21,12 @@ impl Api {
             return Err(ApiError::bad_request(format!("the body must be one {} object", row.kind)));
         }
         if row.kind == "TokenReview"
-            && body.pointer("/spec/token").and_then(Value::as_str).is_none_or(str::is_empty)
+            && at(&body, "/spec/token").and_then(Value::as_str).is_none_or(str::is_empty)
         {
             return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
         }
         if row.kind.ends_with("AccessReview") {
-            let given = |field: &str| body.pointer(&format!("/spec/{field}")).is_some_and(Value::is_object);
+            let given = |field: &str| at(&body, &format!("/spec/{field}")).is_some_and(Value::is_object);
             if given("resourceAttributes") == given("nonResourceAttributes") {
                 let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 let cause = Cause::invalid("spec.resourceAttributes", &Value::Null, detail);
@@ -43,7 +44,7 @@ impl Api {
                 json!({"userInfo": user_info(user)})
             }
             "TokenReview" => {
-                let token = body.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
+                let token = at(&body, "/spec/token").and_then(Value::as_str).unwrap_or_default();
                 match self.user_of_token(token) {
                     Some(found) => json!({"authenticated": true, "user": user_info(&found)}),
                     None => {
@@ -52,7 +53,7 @@ impl Api {
                 }
             }
             "SelfSubjectRulesReview" => {
-                let asked = body.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+                let asked = at(&body, "/spec/namespace").and_then(Value::as_str).unwrap_or_default();
                 self.rules_status(user, asked)
             }
             "SelfSubjectAccessReview" => self.access(user, &body["spec"], None),
@@ -66,8 +67,7 @@ impl Api {
     }
 
     fn access(&self, user: &User, spec: &Value, namespace: Option<&str>) -> Value {
-        let text =
-            |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| at(spec, pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let wanted = match spec.get("nonResourceAttributes") {
             Some(_) => Attributes {
                 verb: text("/nonResourceAttributes/verb"),

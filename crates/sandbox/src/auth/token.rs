@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::User;
 use crate::api::Api;
 use crate::error::{ApiError, Cause};
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 
 /// How long a token lasts if nobody says.
 const LIFE: i64 = 3600;
@@ -36,11 +36,11 @@ impl Api {
         if self.now().as_second() >= expires {
             return None;
         }
-        let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| at(&claims, pointer).and_then(Value::as_str).unwrap_or_default();
         let (namespace, name) =
             (text("/kubernetes.io/namespace"), text("/kubernetes.io/serviceaccount/name"));
         let account = self.store.get("/serviceaccounts", &ObjectKey::new(namespace, name))?.value();
-        let same = account.pointer("/metadata/uid").and_then(Value::as_str)
+        let same = at(&account, "/metadata/uid").and_then(Value::as_str)
             == Some(text("/kubernetes.io/serviceaccount/uid"));
         same.then(|| User::service_account(namespace, name))
     }
@@ -49,7 +49,7 @@ impl Api {
     pub(crate) fn request_token(&self, key: &ObjectKey, mut request: Value) -> Result<Value, ApiError> {
         let row = self.row("", "serviceaccounts")?;
         let account = self.live(&row, &key.namespace, &key.name)?.value();
-        let seconds = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(LIFE);
+        let seconds = at(&request, "/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(LIFE);
         if seconds < SHORTEST_LIFE {
             let cause = Cause::invalid(
                 "spec.expirationSeconds",
@@ -73,7 +73,7 @@ impl Api {
             "exp": ends.as_second(),
             "kubernetes.io": {
                 "namespace": &*key.namespace,
-                "serviceaccount": {"name": &*key.name, "uid": account.pointer("/metadata/uid")},
+                "serviceaccount": {"name": &*key.name, "uid": at(&account, "/metadata/uid")},
             },
         });
         let signed = format!(

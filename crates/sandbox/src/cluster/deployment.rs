@@ -14,7 +14,7 @@ use super::{Controller, Seen, control_reference, controller_of, deleting, number
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::registry::Resource;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::{DeleteOptions, Part};
 
 const TABLE: &str = "apps/deployments";
@@ -74,7 +74,7 @@ impl Controller for Deployments {
         let deployment = found.value();
         let row = api.row("apps", "deployments")?;
         let (mut sets, revision) = (sets_of(api, &deployment, view), api.store.revision());
-        if !deleting(&deployment) && deployment.pointer("/spec/paused") != Some(&json!(true)) {
+        if !deleting(&deployment) && at(&deployment, "/spec/paused") != Some(&json!(true)) {
             self.roll(api, &row, &deployment, &sets, view)?;
         }
         if api.store.revision() != revision {
@@ -175,7 +175,7 @@ impl Deployments {
         let replicas = number(deployment, "/spec/replicas");
         let surge = Limits::of(&deployment["spec"], replicas).surge;
         let mut spec = json!({"replicas": size, "selector": selector, "template": template});
-        if let Some(seconds) = deployment.pointer("/spec/minReadySeconds") {
+        if let Some(seconds) = at(deployment, "/spec/minReadySeconds") {
             spec["minReadySeconds"] = seconds.clone();
         }
         let set = json!({

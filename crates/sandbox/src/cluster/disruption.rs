@@ -10,7 +10,7 @@ use super::view::View;
 use super::{Controller, Seen, set_condition, text};
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::store::{EventKind, LabelSelector, ObjectKey};
+use crate::store::{EventKind, LabelSelector, ObjectKey, at};
 use crate::verbs::Part;
 
 const TABLE: &str = "policy/poddisruptionbudgets";
@@ -55,9 +55,9 @@ impl Controller for Disruption {
         let healthy = pods.iter().filter(|(_, pod)| pod.ready && !pod.deleting).count();
         let keys: Vec<&ObjectKey> = pods.iter().map(|(key, _)| *key).collect();
         // A plain number needs no count of what the owners want.
-        let plain = budget.pointer("/spec/minAvailable").is_some_and(Value::is_number);
+        let plain = at(&budget, "/spec/minAvailable").is_some_and(Value::is_number);
         let expected = if plain { keys.len() } else { expected_pods(api, view, &item.key, &keys) };
-        let desired = match (budget.pointer("/spec/minAvailable"), budget.pointer("/spec/maxUnavailable")) {
+        let desired = match (at(&budget, "/spec/minAvailable"), at(&budget, "/spec/maxUnavailable")) {
             (Some(least), _) => resolve(least, expected),
             (None, Some(most)) => expected.saturating_sub(resolve(most, expected)),
             (None, None) => expected.saturating_sub(1),

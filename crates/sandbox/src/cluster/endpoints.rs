@@ -11,7 +11,7 @@ use super::view::View;
 use super::{Controller, Seen, deleting, text};
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
-use crate::store::{EventKind, LabelSelector, ObjectKey};
+use crate::store::{EventKind, LabelSelector, ObjectKey, at};
 use crate::verbs::{DeleteOptions, Part};
 
 const SERVICES: &str = "/services";
@@ -76,7 +76,7 @@ impl Controller for Endpoints {
     fn reconcile(&mut self, item: &Item, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
         let Some(found) = api.store.get(SERVICES, &item.key) else { return Ok(None) };
         let service = found.value();
-        if deleting(&service) || service.pointer("/spec/selector").is_none() {
+        if deleting(&service) || at(&service, "/spec/selector").is_none() {
             return Ok(None);
         }
         let none = BTreeSet::new();
@@ -176,7 +176,7 @@ impl Endpoints {
 
 /// A slice has the labels of its service, and those that tell whose it is.
 fn slice_labels(service: &Value, name: &str) -> Value {
-    let mut labels = service.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    let mut labels = at(service, "/metadata/labels").cloned().unwrap_or_else(|| json!({}));
     labels[SERVICE_NAME] = json!(name);
     labels[MANAGED_BY] = json!(MANAGER);
     labels
@@ -194,7 +194,7 @@ fn endpoint(key: &ObjectKey, view: &View) -> Option<Value> {
 
 /// The ports of a service as its pods have them; named ones are looked up in the first pod.
 fn ports(api: &Api, service: &Value, pods: &BTreeSet<ObjectKey>) -> Value {
-    let listed = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+    let listed = at(service, "/spec/ports").and_then(Value::as_array).into_iter().flatten();
     let resolved = listed.map(|port| {
         let target = match port.get("targetPort") {
             Some(Value::String(name)) => {
@@ -214,7 +214,7 @@ fn ports(api: &Api, service: &Value, pods: &BTreeSet<ObjectKey>) -> Value {
 }
 
 fn named_port(pod: &Value, name: &str) -> Option<Value> {
-    let containers = pod.pointer("/spec/containers").and_then(Value::as_array)?;
+    let containers = at(pod, "/spec/containers").and_then(Value::as_array)?;
     let mut ports = containers.iter().filter_map(|container| container.get("ports")?.as_array()).flatten();
     ports.find(|port| text(port, "/name") == name).and_then(|port| port.get("containerPort")).cloned()
 }

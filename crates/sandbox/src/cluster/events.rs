@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::text;
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 
 /// What happened to an object.
 pub(super) struct Happening<'a> {
@@ -43,7 +43,7 @@ pub(super) fn record(api: &mut Api, happening: &Happening<'_>) -> Result<(), Api
             "apiVersion": about.get("apiVersion"),
             "kind": about.get("kind"),
             "name": text(about, "/metadata/name"),
-            "namespace": about.pointer("/metadata/namespace"),
+            "namespace": at(about, "/metadata/namespace"),
             "uid": text(about, "/metadata/uid"),
             "resourceVersion": text(about, "/metadata/resourceVersion"),
         },

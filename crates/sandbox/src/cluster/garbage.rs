@@ -10,7 +10,7 @@ use super::view::View;
 use super::{Controller, Seen, deleting, text};
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::store::EventKind;
+use crate::store::{EventKind, at};
 use crate::verbs::{DeleteOptions, Part, Propagation};
 
 /// The garbage collector: who is whose, by uid.
@@ -107,7 +107,7 @@ impl Garbage {
         for dependent in self.dependents_of(object) {
             let Some(found) = api.store.get(&dependent.table, &dependent.key) else { continue };
             let value = found.value();
-            let owners = value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+            let owners = at(&value, "/metadata/ownerReferences").and_then(Value::as_array);
             blocked |= owners.into_iter().flatten().any(|owner| {
                 text(owner, "/uid") == uid && owner.get("blockOwnerDeletion") == Some(&json!(true))
             });
@@ -195,11 +195,11 @@ impl Garbage {
 }
 
 fn owner_uids(object: &Value) -> Vec<String> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = at(object, "/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().map(|owner| text(owner, "/uid").to_owned()).collect()
 }
 
 fn has_finalizer(object: &Value, finalizer: &str) -> bool {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let finalizers = at(object, "/metadata/finalizers").and_then(Value::as_array);
     finalizers.into_iter().flatten().any(|found| found.as_str() == Some(finalizer))
 }

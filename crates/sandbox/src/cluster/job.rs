@@ -16,7 +16,7 @@ use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::kinds::condition_is_true;
 use crate::registry::Resource;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::{DeleteOptions, Part, Propagation};
 
 const TABLE: &str = "batch/jobs";
@@ -98,7 +98,7 @@ impl Jobs {
             number(job, "/status/succeeded") + newly
         };
         let failed = number(job, "/status/failed") + i64::try_from(pods.failed.len()).unwrap_or(0);
-        let suspended = job.pointer("/spec/suspend") == Some(&json!(true));
+        let suspended = at(job, "/spec/suspend") == Some(&json!(true));
         let end = self.end(job, now, succeeded, failed, pods.active.is_empty());
         let mut again = None;
         if end.is_some() || suspended {
@@ -129,7 +129,7 @@ impl Jobs {
         if remaining_time(job, now).is_some_and(|left| left <= SignedDuration::ZERO) {
             return Some(End::Failed("DeadlineExceeded", "Job was active longer than specified deadline"));
         }
-        let complete = match job.pointer("/spec/completions").and_then(Value::as_i64) {
+        let complete = match at(job, "/spec/completions").and_then(Value::as_i64) {
             Some(wanted) => succeeded >= wanted,
             None => succeeded > 0 && idle,
         };
@@ -147,7 +147,7 @@ impl Jobs {
         failed: i64,
     ) -> Result<Option<Duration>, ApiError> {
         let parallelism = number(job, "/spec/parallelism");
-        let wanted = match job.pointer("/spec/completions").and_then(Value::as_i64) {
+        let wanted = match at(job, "/spec/completions").and_then(Value::as_i64) {
             Some(completions) => parallelism.min(completions - succeeded),
             None if succeeded > 0 => parallelism.min(i64::try_from(pods.active.len()).unwrap_or(0)),
             None => parallelism,
@@ -262,10 +262,10 @@ impl Jobs {
 
     /// Finished jobs go after their time to live.
     fn expire(&self, api: &mut Api, item: &Item, job: &Value) -> Result<Option<Duration>, ApiError> {
-        let Some(seconds) = job.pointer("/spec/ttlSecondsAfterFinished").and_then(Value::as_i64) else {
+        let Some(seconds) = at(job, "/spec/ttlSecondsAfterFinished").and_then(Value::as_i64) else {
             return Ok(None);
         };
-        let conditions = job.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let conditions = at(job, "/status/conditions").and_then(Value::as_array).into_iter().flatten();
         let ended = conditions
             .filter(|condition| matches!(text(condition, "/type"), "Complete" | "Failed"))
             .find_map(|condition| text(condition, "/lastTransitionTime").parse::<Timestamp>().ok());
@@ -300,7 +300,7 @@ fn sort_pods(api: &Api, view: &View, job: &Value) -> Pods {
     for (key, pod) in view.pods_of(text(job, "/metadata/uid")) {
         let Some(found) = api.store.get("/pods", key) else { continue };
         let value = found.value();
-        let finalizers = value.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let finalizers = at(&value, "/metadata/finalizers").and_then(Value::as_array);
         let uncounted =
             finalizers.into_iter().flatten().any(|finalizer| finalizer.as_str() == Some(TRACKING));
         match (pod.over, text(&value, "/status/phase")) {
@@ -319,11 +319,11 @@ fn ready(pods: &Pods) -> usize {
 }
 
 fn index_of(pod: &Value) -> Option<u32> {
-    pod.pointer("/metadata/annotations")?.get(INDEX)?.as_str()?.parse().ok()
+    at(pod, "/metadata/annotations")?.get(INDEX)?.as_str()?.parse().ok()
 }
 
 fn remaining_time(job: &Value, now: Timestamp) -> Option<SignedDuration> {
-    let limit = job.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64)?;
+    let limit = at(job, "/spec/activeDeadlineSeconds").and_then(Value::as_i64)?;
     let started: Timestamp = text(job, "/status/startTime").parse().ok()?;
     Some(SignedDuration::from_secs(limit) - now.duration_since(started))
 }

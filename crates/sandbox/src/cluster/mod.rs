@@ -177,7 +177,7 @@ fn deleting(object: &Value) -> bool {
 
 /// The reference to the owner that controls an object.
 fn controller_of(object: &Value) -> Option<&Value> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
+    let owners = at(object, "/metadata/ownerReferences").and_then(Value::as_array)?;
     owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))
 }
 
@@ -195,8 +195,7 @@ fn control_reference(owner: &Value) -> Value {
 
 /// Sets a condition of a pod: it tells which generation it is about.
 pub(crate) fn set_pod_condition(pod: &mut Value, mut condition: Value, time: &Value) {
-    let generation =
-        pod.pointer("/status/observedGeneration").or_else(|| pod.pointer("/metadata/generation"));
+    let generation = at(pod, "/status/observedGeneration").or_else(|| at(pod, "/metadata/generation"));
     if let Some(generation) = generation {
         condition["observedGeneration"] = generation.clone();
     }

@@ -10,7 +10,7 @@ use super::view::View;
 use super::{Controller, Seen, set_condition, set_pod_condition, text};
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::{DeleteOptions, Part};
 use crate::world::ClusterConfig;
 
@@ -103,7 +103,7 @@ impl Nodes {
         let wanted = |taint: &str, effect: &str| match (taint, effect) {
             (NOT_READY, _) => ready == Some("False"),
             (UNREACHABLE, _) => ready == Some("Unknown"),
-            _ => node.pointer("/spec/unschedulable") == Some(&json!(true)),
+            _ => at(&node, "/spec/unschedulable") == Some(&json!(true)),
         };
         api.modify(&row, key, Part::Main, self.name(), |object| {
             for (taint, effect) in [
@@ -186,8 +186,8 @@ impl Nodes {
 
 /// When a pod must leave, by the `NoExecute` taints of its node.
 fn leave_at(pod: &Value, node: &Value) -> Option<Timestamp> {
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array)?;
-    let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
+    let taints = at(node, "/spec/taints").and_then(Value::as_array)?;
+    let tolerations = at(pod, "/spec/tolerations").and_then(Value::as_array);
     taints
         .iter()
         .filter(|taint| text(taint, "/effect") == "NoExecute")
@@ -216,7 +216,7 @@ pub(super) fn tolerates(toleration: &Value, taint: &Value) -> bool {
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
+    let conditions = at(object, "/status/conditions").and_then(Value::as_array)?;
     conditions
         .iter()
         .find(|condition| text(condition, "/type") == kind)

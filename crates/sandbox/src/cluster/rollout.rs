@@ -1,5 +1,6 @@
 //! How far a rollout may go at once: pure arithmetic.
 
+use crate::store::at;
 use serde_json::Value;
 
 /// A replica set in numbers.
@@ -19,7 +20,7 @@ pub(super) struct Limits {
 impl Limits {
     /// From the deployment's strategy; percentages of surge round up, of unavailability down.
     pub(super) fn of(spec: &Value, replicas: i64) -> Self {
-        let value = |name: &str| spec.pointer(&format!("/strategy/rollingUpdate/{name}"));
+        let value = |name: &str| at(spec, &format!("/strategy/rollingUpdate/{name}"));
         let surge = resolve(value("maxSurge"), replicas, true);
         let mut unavailable = resolve(value("maxUnavailable"), replicas, false).min(replicas);
         if surge == 0 && unavailable == 0 {

@@ -15,7 +15,7 @@ use crate::auth::{Attributes, User};
 use crate::error::ApiError;
 use crate::kinds::{condition_is_true, request_of, strings};
 use crate::pki::{CertificateRequest, CertificateTerms};
-use crate::store::EventKind;
+use crate::store::{EventKind, at};
 use crate::verbs::Part;
 
 const TABLE: &str = "certificates.k8s.io/certificatesigningrequests";
@@ -191,7 +191,7 @@ fn usages_are(object: &Value, purpose: &str) -> bool {
 }
 
 fn sign(api: &mut Api, object: &Value, request: CertificateRequest) -> Result<String, ApiError> {
-    let asked = object.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+    let asked = at(object, "/spec/expirationSeconds").and_then(Value::as_i64);
     let life = asked.map_or(LONGEST, SignedDuration::from_secs).min(LONGEST);
     let now = api.now();
     let end = if life < SHORT { life } else { life - BEFORE };

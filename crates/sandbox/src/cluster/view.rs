@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Seen, controller_of, deleting, text};
 use crate::kinds::condition_is_true;
 use crate::quantity;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 
 /// Amounts by resource name, in thousandths.
 pub(super) type Amounts = BTreeMap<Arc<str>, i128>;
@@ -131,7 +131,7 @@ impl View {
 }
 
 fn ready_since(pod: &Value) -> Option<Timestamp> {
-    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array)?;
+    let conditions = at(pod, "/status/conditions").and_then(Value::as_array)?;
     let ready = conditions.iter().find(|condition| text(condition, "/type") == "Ready")?;
     text(ready, "/lastTransitionTime").parse().ok()
 }
@@ -149,7 +149,7 @@ fn pod_view(object: &Value) -> PodView {
     let phase = text(object, "/status/phase");
     PodView {
         uid: text(object, "/metadata/uid").into(),
-        labels: object.pointer("/metadata/labels").cloned().unwrap_or_default(),
+        labels: at(object, "/metadata/labels").cloned().unwrap_or_default(),
         address: text(object, "/status/podIP").into(),
         owner: controller_of(object).map(|owner| text(owner, "/uid").into()),
         node: text(object, "/spec/nodeName").into(),
@@ -165,16 +165,15 @@ fn pod_view(object: &Value) -> PodView {
 /// What a pod asks for: the sum of its containers and side-cars, or the greatest of its other init containers on
 /// top of the side-cars started before, whichever is more; overhead; and one of `pods`.
 pub(super) fn pod_requests(pod: &Value) -> Amounts {
-    let list =
-        |name: &str| pod.pointer(&format!("/spec/{name}")).and_then(Value::as_array).into_iter().flatten();
+    let list = |name: &str| at(pod, &format!("/spec/{name}")).and_then(Value::as_array).into_iter().flatten();
     let mut running = Amounts::new();
     for container in list("containers") {
-        add(&mut running, &amounts(container.pointer("/resources/requests")));
+        add(&mut running, &amounts(at(container, "/resources/requests")));
     }
     let mut sidecars = Amounts::new();
     let mut initial = Amounts::new();
     for container in list("initContainers") {
-        let own = amounts(container.pointer("/resources/requests"));
+        let own = amounts(at(container, "/resources/requests"));
         let mut together = sidecars.clone();
         add(&mut together, &own);
         if text(container, "/restartPolicy") == "Always" {
@@ -184,7 +183,7 @@ pub(super) fn pod_requests(pod: &Value) -> Amounts {
     }
     add(&mut running, &sidecars);
     greatest(&mut running, &initial);
-    add(&mut running, &amounts(pod.pointer("/spec/overhead")));
+    add(&mut running, &amounts(at(pod, "/spec/overhead")));
     running.insert("pods".into(), 1000);
     running
 }
@@ -214,8 +213,8 @@ fn greatest(into: &mut Amounts, other: &Amounts) {
 
 fn node_view(object: &Value) -> NodeView {
     NodeView {
-        allocatable: amounts(object.pointer("/status/allocatable")),
-        simulated: object.pointer("/metadata/annotations/sandbox.portolan.dev~1simulated").is_some(),
+        allocatable: amounts(at(object, "/status/allocatable")),
+        simulated: at(object, "/metadata/annotations/sandbox.portolan.dev~1simulated").is_some(),
         object: Arc::new(object.clone()),
     }
 }

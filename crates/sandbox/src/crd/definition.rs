@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::{Definition, path};
 use crate::error::Cause;
+use crate::store::at;
 
 /// What is wrong with a definition.
 pub(crate) fn validate_definition(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| at(object, pointer).and_then(Value::as_str).unwrap_or_default();
     for (pointer, field) in [
         ("/spec/group", "spec.group"),
         ("/spec/scope", "spec.scope"),
@@ -35,10 +36,10 @@ pub(crate) fn validate_definition(object: &Value) -> Vec<Cause> {
         causes.push(Cause::invalid("metadata.name", &name, "must be spec.names.plural+\".\"+spec.group"));
     }
     let versions: Vec<&Value> =
-        object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().collect();
+        at(object, "/spec/versions").and_then(Value::as_array).into_iter().flatten().collect();
     let stored = versions.iter().filter(|version| version.get("storage") == Some(&json!(true))).count();
     if stored != 1 {
-        let shown = json!(object.pointer("/spec/versions"));
+        let shown = json!(at(object, "/spec/versions"));
         causes.push(Cause::invalid(
             "spec.versions",
             &shown,
@@ -47,7 +48,7 @@ pub(crate) fn validate_definition(object: &Value) -> Vec<Cause> {
     }
     for (index, version) in versions.iter().enumerate() {
         let field = path::item("spec.versions", index);
-        match version.pointer("/schema/openAPIV3Schema") {
+        match at(version, "/schema/openAPIV3Schema") {
             None => causes.push(Cause::required(format!("{field}.schema.openAPIV3Schema"), "")),
             Some(schema) => {
                 // A schema that all versions share is told without them.

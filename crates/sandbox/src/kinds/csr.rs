@@ -10,6 +10,7 @@ use crate::auth::{Attributes, User};
 use crate::error::{ApiError, Cause};
 use crate::pki::{CertificateRequest, check_certificates};
 use crate::registry::Resource;
+use crate::store::at;
 use crate::verbs::Part;
 
 const GROUP: &str = "certificates.k8s.io";
@@ -74,17 +75,17 @@ pub(crate) fn request_of(object: &Value) -> Result<CertificateRequest, String> {
 
 /// The texts of a list.
 pub(crate) fn strings<'a>(object: &'a Value, pointer: &str) -> Vec<&'a str> {
-    let items = object.pointer(pointer).and_then(Value::as_array);
+    let items = at(object, pointer).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 fn bytes(object: &Value, pointer: &str) -> Vec<u8> {
-    let encoded = object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let encoded = at(object, pointer).and_then(Value::as_str).unwrap_or_default();
     BASE64.decode(encoded).unwrap_or_default()
 }
 
 fn conditions(object: &Value) -> Vec<Value> {
-    object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
+    at(object, "/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 fn of_type<'a>(conditions: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -95,7 +96,7 @@ fn of_type<'a>(conditions: &'a [Value], kind: &str) -> Vec<&'a Value> {
 pub(super) fn validate(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if let Err(why) = request_of(object) {
-        let shown = object.pointer("/spec/request").cloned().unwrap_or_default();
+        let shown = at(object, "/spec/request").cloned().unwrap_or_default();
         causes.push(Cause::invalid("spec.request", &shown, &why));
     }
     let usages = strings(object, "/spec/usages");
@@ -111,16 +112,16 @@ pub(super) fn validate(object: &Value) -> Vec<Cause> {
             causes.push(Cause::duplicate(&field, &json!(usage)));
         }
     }
-    let signer = object.pointer("/spec/signerName").and_then(Value::as_str).unwrap_or_default();
+    let signer = at(object, "/spec/signerName").and_then(Value::as_str).unwrap_or_default();
     causes.extend(validate_signer(signer));
-    let seconds = object.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+    let seconds = at(object, "/spec/expirationSeconds").and_then(Value::as_i64);
     if let Some(seconds) = seconds.filter(|seconds| *seconds < SHORTEST) {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         causes.push(Cause::invalid("spec.expirationSeconds", &json!(seconds), detail));
     }
     causes.extend(validate_conditions(&conditions(object)));
     let certificate = bytes(object, "/status/certificate");
-    if object.pointer("/status/certificate").is_some_and(|text| text != "")
+    if at(object, "/status/certificate").is_some_and(|text| text != "")
         && let Err(why) = check_certificates(&certificate)
     {
         causes.push(Cause::invalid("status.certificate", &json!("<certificate data>"), &why));
@@ -246,7 +247,7 @@ pub(crate) fn validate_csr_update(part: Part, old: &Value, new: &Value) -> Vec<C
             }
         }
     }
-    let certificate = |object: &Value| object.pointer("/status/certificate").cloned();
+    let certificate = |object: &Value| at(object, "/status/certificate").cloned();
     if certificate(old) != certificate(new) {
         if part != Part::Status {
             causes.push(forbidden("status.certificate", "updates may not set certificate content"));
@@ -269,7 +270,7 @@ impl Api {
         writer: &Writer,
     ) -> Result<(), ApiError> {
         let Some(user) = writer.user.as_deref().filter(|_| is_csr(row)) else { return Ok(()) };
-        let text = |pointer: &str| new.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| at(new, pointer).and_then(Value::as_str).unwrap_or_default();
         let (name, signer) = (text("/metadata/name"), text("/spec/signerName"));
         let refuse = |why: &str| Err(ApiError::forbidden(row.about(name), why));
         let Some(old) = old else {

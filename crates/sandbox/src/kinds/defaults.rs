@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::registry::Resource;
+use crate::store::at;
 
 /// Fills in what the sender left out.
 pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
@@ -89,7 +90,7 @@ fn job(object: &mut Value) {
 }
 
 fn namespace(object: &mut Value) {
-    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+    let name = at(object, "/metadata/name").cloned().unwrap_or_default();
     if let Some(metadata) = object.get_mut("metadata") {
         ensure(metadata, "labels", json!({}));
         if let Some(labels) = metadata.get_mut("labels") {

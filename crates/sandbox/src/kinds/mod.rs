@@ -6,6 +6,7 @@ mod names;
 mod prepare;
 mod validate;
 
+use crate::store::at;
 use serde_json::Value;
 
 pub(crate) use csr::{is_csr, prepare_csr_update, request_of, set_requester, strings, validate_csr_update};
@@ -16,7 +17,7 @@ pub(crate) use validate::{validate_create, validate_update};
 
 /// True if the object has that condition with status `True`.
 pub(crate) fn condition_is_true(object: &Value, kind: &str) -> bool {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let conditions = at(object, "/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
         condition.get("type").and_then(Value::as_str) == Some(kind)
             && condition.get("status").and_then(Value::as_str) == Some("True")

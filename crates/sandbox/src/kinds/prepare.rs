@@ -9,6 +9,7 @@ use super::defaults::ensure;
 use crate::api::Api;
 use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
+use crate::store::at;
 
 /// The first and the last cluster address of services (10.96.0.0/12).
 const ADDRESSES: (u32, u32) = (0x0a60_0001, 0x0a6f_fffe);
@@ -61,8 +62,7 @@ pub(crate) fn prepare_update(row: &Resource, old: &Value, new: &mut Value) {
     match (row.group.as_str(), row.kind.as_str()) {
         ("", "Service") => {
             for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                if let (Some(value), Some(spec)) =
-                    (old.pointer(&format!("/spec/{field}")), new.get_mut("spec"))
+                if let (Some(value), Some(spec)) = (at(old, &format!("/spec/{field}")), new.get_mut("spec"))
                     && spec.get("type") != Some(&json!("ExternalName"))
                 {
                     ensure(spec, field, value.clone());
@@ -71,7 +71,7 @@ pub(crate) fn prepare_update(row: &Resource, old: &Value, new: &mut Value) {
         }
         ("", "Secret") => string_data(new),
         ("", "Pod") => {
-            let address = new.pointer("/status/podIP").filter(|address| **address != json!("")).cloned();
+            let address = at(new, "/status/podIP").filter(|address| **address != json!("")).cloned();
             if let (Some(address), Some(status)) = (address, new.get_mut("status")) {
                 ensure(status, "podIPs", json!([{ "ip": address }]));
             }
@@ -116,7 +116,7 @@ fn quality_of_service(spec: &Value) -> &'static str {
     let (mut any, mut all) = (false, true);
     for container in lists.into_iter().flatten().flatten() {
         for resource in ["cpu", "memory"] {
-            let of = |kind: &str| container.pointer(&format!("/resources/{kind}/{resource}"));
+            let of = |kind: &str| at(container, &format!("/resources/{kind}/{resource}"));
             any |= of("requests").is_some() || of("limits").is_some();
             all &= of("limits").is_some() && of("limits") == of("requests");
         }
@@ -129,8 +129,8 @@ fn quality_of_service(spec: &Value) -> &'static str {
 }
 
 fn job(object: &mut Value) {
-    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-    let uid = object.pointer("/metadata/uid").cloned().unwrap_or_default();
+    let name = at(object, "/metadata/name").cloned().unwrap_or_default();
+    let uid = at(object, "/metadata/uid").cloned().unwrap_or_default();
     let Some(spec) = object.get_mut("spec") else { return };
     if spec.get("manualSelector") == Some(&json!(true)) || spec.get("selector").is_some() {
         return;
@@ -160,7 +160,7 @@ pub(super) fn string_data(object: &mut Value) {
 }
 
 fn service_address(api: &mut Api, object: &mut Value, dry_run: bool) -> Result<(), ApiError> {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = at(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     object["status"] = json!({"loadBalancer": {}});
     let Some(spec) = object.get_mut("spec") else { return Ok(()) };
     if spec.get("type") == Some(&json!("ExternalName")) {
@@ -211,7 +211,7 @@ const NODE_PORTS: (u16, u16) = (30_000, 32_767);
 
 /// Gives the ports of a service that nodes serve a number each, and takes back those that it has no more.
 pub(crate) fn node_ports(api: &mut Api, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
-    let name = service.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = at(service, "/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let spec = service.get("spec").cloned().unwrap_or_default();
     let wanted = match spec.get("type").and_then(Value::as_str) {
         Some("NodePort") => true,
@@ -271,7 +271,7 @@ pub(crate) fn change_node_ports(
 }
 
 fn release_ports(taken: &mut BTreeSet<u16>, service: &Value) {
-    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    let ports = at(service, "/spec/ports").and_then(Value::as_array);
     for port in ports.into_iter().flatten().filter_map(|port| port.get("nodePort")?.as_u64()) {
         taken.remove(&u16::try_from(port).unwrap_or_default());
     }
@@ -279,7 +279,7 @@ fn release_ports(taken: &mut BTreeSet<u16>, service: &Value) {
 
 /// Gives a deleted service's address and ports back.
 pub(crate) fn release_address(api: &mut Api, service: &Value) {
-    let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
+    let address = at(service, "/spec/clusterIP").and_then(Value::as_str);
     if let Some(address) = address.and_then(|text| text.parse::<Ipv4Addr>().ok()) {
         api.addresses.remove(&u32::from(address));
     }

@@ -6,12 +6,12 @@ use super::names;
 use crate::crd::validate_definition;
 use crate::error::Cause;
 use crate::registry::Resource;
-use crate::store::LabelSelector;
+use crate::store::{LabelSelector, at};
 
 /// What is wrong with a new object.
 pub(crate) fn validate_create(row: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let name = at(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
     // Roles and requests for certificates may be called almost anything (system:node); services and namespaces are DNS labels.
     let wrong = match () {
         () if row.group == "rbac.authorization.k8s.io" || super::is_csr(row) => names::path_segment(name),
@@ -30,7 +30,7 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
     causes.extend(validate(row, new));
     let mut immutable = |field: &str| {
         let pointer = format!("/{}", field.replace('.', "/"));
-        let (before, after) = (old.pointer(&pointer), new.pointer(&pointer));
+        let (before, after) = (at(old, &pointer), at(new, &pointer));
         if before != after {
             let shown = after.cloned().unwrap_or_default();
             causes.push(Cause::invalid(field, &shown, "field is immutable"));
@@ -42,9 +42,7 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
     if row.is("batch", "jobs") {
         immutable("spec.selector");
         immutable("spec.completionMode");
-        if new.pointer("/spec/suspend") != Some(&json!(true))
-            && old.pointer("/spec/suspend") != Some(&json!(true))
-        {
+        if at(new, "/spec/suspend") != Some(&json!(true)) && at(old, "/spec/suspend") != Some(&json!(true)) {
             immutable("spec.template");
         }
     }
@@ -84,7 +82,7 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
     if row.is("apiextensions.k8s.io", "customresourcedefinitions")
         && crate::kinds::condition_is_true(old, "Established")
     {
-        let field = |object: &Value| object.pointer("/spec/scope").cloned().unwrap_or_default();
+        let field = |object: &Value| at(object, "/spec/scope").cloned().unwrap_or_default();
         if field(old) != field(new) {
             causes.push(Cause::invalid("spec.scope", &field(new), "field is immutable"));
         }
@@ -113,7 +111,7 @@ const ANNOTATIONS: usize = 256 << 10;
 /// The rules of labels, annotations and finalizers.
 fn metadata(row: &Resource, object: &Value) -> Vec<Cause> {
     let pairs = |field: &str| {
-        let found = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
+        let found = at(object, &format!("/metadata/{field}")).and_then(Value::as_object);
         found.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
     };
     let bad = |field: &str, shown: &str, told: &str| {
@@ -163,7 +161,7 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
         ("", "ConfigMap") => keys(object, &["data", "binaryData"], &mut causes),
         ("", "Secret") => keys(object, &["data"], &mut causes),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            let kind = object.pointer("/roleRef/kind").cloned().unwrap_or_else(|| json!(""));
+            let kind = at(object, "/roleRef/kind").cloned().unwrap_or_else(|| json!(""));
             let known: &[&str] =
                 if row.kind == "RoleBinding" { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
             if !known.iter().any(|known| kind == *known) {
@@ -172,8 +170,8 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
         }
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => workload(object, &mut causes),
         ("batch", "Job") => {
-            pod_spec(object.pointer("/spec/template/spec"), "spec.template.spec", &mut causes);
-            let policy = object.pointer("/spec/template/spec/restartPolicy");
+            pod_spec(at(object, "/spec/template/spec"), "spec.template.spec", &mut causes);
+            let policy = at(object, "/spec/template/spec/restartPolicy");
             if policy == Some(&json!("Always")) {
                 causes.push(Cause {
                     reason: "FieldValueNotSupported",
@@ -186,9 +184,9 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
         ("certificates.k8s.io", "CertificateSigningRequest") => causes.extend(super::csr::validate(object)),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => causes.extend(validate_definition(object)),
         ("", "Service") => {
-            let kind = object.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
-            let headless = object.pointer("/spec/clusterIP") == Some(&json!("None"));
-            let ports = object.pointer("/spec/ports").and_then(Value::as_array);
+            let kind = at(object, "/spec/type").and_then(Value::as_str).unwrap_or_default();
+            let headless = at(object, "/spec/clusterIP") == Some(&json!("None"));
+            let ports = at(object, "/spec/ports").and_then(Value::as_array);
             if ports.is_none_or(Vec::is_empty) && kind != "ExternalName" && !headless {
                 causes.push(Cause::required("spec.ports", ""));
             }
@@ -214,14 +212,14 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
 
 fn workload(object: &Value, causes: &mut Vec<Cause>) {
     if let Some(replicas) =
-        object.pointer("/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
+        at(object, "/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
     {
         causes.push(Cause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
     }
-    match object.pointer("/spec/selector") {
+    match at(object, "/spec/selector") {
         None => causes.push(Cause::required("spec.selector", "")),
         Some(selector) => {
-            let labels = object.pointer("/spec/template/metadata/labels");
+            let labels = at(object, "/spec/template/metadata/labels");
             if selector.as_object().is_none_or(serde_json::Map::is_empty) {
                 causes.push(Cause::invalid(
                     "spec.selector",
@@ -235,7 +233,7 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
             }
         }
     }
-    pod_spec(object.pointer("/spec/template/spec"), "spec.template.spec", causes);
+    pod_spec(at(object, "/spec/template/spec"), "spec.template.spec", causes);
 }
 
 fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
@@ -263,7 +261,7 @@ fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
             causes.push(Cause::required(format!("{field}.image"), ""));
         }
         for kind in ["requests", "limits"] {
-            let quantities = container.pointer(&format!("/resources/{kind}")).and_then(Value::as_object);
+            let quantities = at(container, &format!("/resources/{kind}")).and_then(Value::as_object);
             for (resource, quantity) in quantities.into_iter().flatten() {
                 let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
                 if crate::quantity::parse(&text).is_none() {

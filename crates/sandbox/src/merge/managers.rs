@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::fieldset::FieldSet;
 use super::typed::{self, MergeError};
 use crate::schema::Node;
+use crate::store::at;
 
 /// How a manager came to own its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,7 +147,7 @@ pub(crate) fn apply(request: &Apply<'_>) -> Result<Value, ApplyError> {
     let empty = json!({});
     let live_bare = without_managed_fields(live.unwrap_or(&empty));
     let config_bare = without_managed_fields(config);
-    let written = live.and_then(|live| live.pointer(MANAGED_FIELDS)).cloned();
+    let written = live.and_then(|live| at(live, MANAGED_FIELDS)).cloned();
     let mut owners = read(written, |_| true);
     if live.is_some() && owners.is_empty() {
         // What nobody has recorded so far was there before the first apply.
@@ -256,7 +257,7 @@ pub(crate) fn track_update(
     // An object without a record of owners is not tracked by updates; one whose sender emptied the record
     // with an explicit `[{}]` or `[]` is reset.
     let written = match live {
-        Some(live) if new.pointer(MANAGED_FIELDS).is_none() => live.pointer(MANAGED_FIELDS).cloned(),
+        Some(live) if at(new, MANAGED_FIELDS).is_none() => at(live, MANAGED_FIELDS).cloned(),
         Some(_) => new.pointer_mut(MANAGED_FIELDS).map(Value::take),
         None => None,
     };

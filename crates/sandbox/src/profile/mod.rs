@@ -7,6 +7,7 @@ mod pattern;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::store::at;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -89,8 +90,8 @@ impl Profile {
 
 impl Rule {
     fn fits(&self, pod: &Value) -> bool {
-        let image = pod.pointer("/spec/containers/0/image").and_then(Value::as_str).unwrap_or_default();
-        let labels = pod.pointer("/metadata/labels");
+        let image = at(pod, "/spec/containers/0/image").and_then(Value::as_str).unwrap_or_default();
+        let labels = at(pod, "/metadata/labels");
         self.image.as_ref().is_none_or(|pattern| pattern.fits(image))
             && self.labels.iter().all(|(key, pattern)| {
                 let value = labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
@@ -125,7 +126,7 @@ impl Behaviour {
 
 /// What a pod says of itself; what cannot be read is not said.
 fn from_annotations(pod: &Value) -> Behaviour {
-    let Some(annotations) = pod.pointer("/metadata/annotations").and_then(Value::as_object) else {
+    let Some(annotations) = at(pod, "/metadata/annotations").and_then(Value::as_object) else {
         return Behaviour::default();
     };
     let text = |name: &str| annotations.get(&format!("sandbox.portolan.dev/{name}")).and_then(Value::as_str);

@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::{Generation, Nature, Resource, ScalePaths};
 use crate::crd::Definition;
 use crate::schema::{self, Node};
+use crate::store::at;
 use crate::table::PrinterColumn;
 
 /// A row for every served version of an established definition.
 pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
-    let text =
-        |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |pointer: &str| at(definition, pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let strings = |pointer: &str| -> Vec<String> {
-        let items = definition.pointer(pointer).and_then(Value::as_array);
+        let items = at(definition, pointer).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    let versions = at(definition, "/spec/versions").and_then(Value::as_array);
     let versions: Vec<&Value> = versions.into_iter().flatten().collect();
     let flag = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
     let group = text("/spec/group");
@@ -27,9 +27,9 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
     let mut out = Vec::new();
     for version in versions.iter().filter(|version| flag(version, "served")) {
         let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
-        let status = version.pointer("/subresources/status").is_some();
+        let status = at(version, "/subresources/status").is_some();
         let pointer = |key: &str| {
-            let path = version.pointer(&format!("/subresources/scale/{key}")).and_then(Value::as_str)?;
+            let path = at(version, &format!("/subresources/scale/{key}")).and_then(Value::as_str)?;
             Some(path.replace('.', "/"))
         };
         let scale = pointer("specReplicasPath")
@@ -37,7 +37,7 @@ pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
             .map(|(spec, status)| ScalePaths { spec, status, selector: pointer("labelSelectorPath") });
         let selectable = version.get("selectableFields").and_then(Value::as_array);
         let selectable = selectable.into_iter().flatten().filter_map(|field| field.get("jsonPath")?.as_str());
-        let schema = version.pointer("/schema/openAPIV3Schema");
+        let schema = at(version, "/schema/openAPIV3Schema");
         let singular = text("/spec/names/singular");
         let kind = text("/spec/names/kind");
         out.push(Resource {

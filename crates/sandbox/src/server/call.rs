@@ -13,7 +13,7 @@ use crate::auth::User;
 use crate::error::{ApiError, Cause};
 use crate::registry::{Nature, Resource};
 use crate::schema;
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 use crate::verbs::{DeleteOptions, ListRequest, Part, Patch, PatchRequest, WatchBody, WatchRequest};
 
 const PATCHES: &[&str] = &[
@@ -246,14 +246,14 @@ impl Call<'_> {
             Some(_) => api.rules_of_role(object, self.namespace()),
             None => object.get("rules").and_then(Value::as_array).cloned().unwrap_or_default(),
         };
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let name = at(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
         api.check_escalation(&self.user, &rules, self.namespace())
             .map_err(|why| ApiError::forbidden(self.row.about(name), &why))
     }
 
     fn bind(&self) -> Result<Reply, ApiError> {
         let (body, key) = (self.posted()?, self.key());
-        let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+        let node = at(&body, "/target/name").and_then(Value::as_str).unwrap_or_default();
         if node.is_empty() {
             return Err(ApiError::plain(500, "target.name: Required value"));
         }
@@ -266,7 +266,7 @@ impl Call<'_> {
 
     fn evict(&self) -> Result<Reply, ApiError> {
         let (body, key) = (self.posted()?, self.key());
-        let named = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let named = at(&body, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
         if !named.is_empty() && *named != *key.name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }

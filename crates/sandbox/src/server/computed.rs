@@ -7,7 +7,7 @@ use super::query::Query;
 use super::{Reply, Server};
 use crate::error::{About, ApiError};
 use crate::registry::Resource;
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 use crate::usage::{node_metrics, pod_metrics};
 
 /// The use of pods or nodes.
@@ -72,19 +72,19 @@ pub(super) fn logs(server: &Server, key: &ObjectKey, query: &Query) -> Result<Re
     if !names.contains(&name) {
         return Err(ApiError::bad_request(format!("container {name} is not valid for pod {}", key.name)));
     }
-    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array).into_iter().flatten();
+    let statuses = at(&pod, "/status/containerStatuses").and_then(Value::as_array).into_iter().flatten();
     let status = statuses.into_iter().find(|status| status.get("name").and_then(Value::as_str) == Some(name));
     let Some(status) = status else {
         let message =
             format!("container {name:?} in pod {:?} is waiting to start: ContainerCreating", key.name);
         return Err(ApiError::bad_request(message));
     };
-    let text = |pointer: &str| status.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| at(status, pointer).and_then(Value::as_str).unwrap_or_default();
     let image = text("/image");
     let mut out = String::new();
     let started = text("/state/running/startedAt").to_owned() + text("/state/terminated/startedAt");
     out.push_str(&format!("{started} {name} started from image {image} (simulated)\n"));
-    if let Some(code) = status.pointer("/state/terminated/exitCode") {
+    if let Some(code) = at(status, "/state/terminated/exitCode") {
         out.push_str(&format!(
             "{} {name} ended with exit code {code}\n",
             text("/state/terminated/finishedAt")

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Column, age, human, items, number, or_none, pods, text};
 use crate::registry::Resource;
+use crate::store::at;
 
 /// Names and types of columns; a leading `+` is for wide output.
 fn layout(row: &Resource) -> &'static [(&'static str, &'static str)] {
@@ -130,7 +131,7 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
     let since = json!(age(object, "/metadata/creationTimestamp", now));
     let count = |pointer: &str| json!(number(object, pointer));
     let size = |pointers: &[&str]| {
-        let sizes = pointers.iter().filter_map(|pointer| object.pointer(pointer)?.as_object());
+        let sizes = pointers.iter().filter_map(|pointer| at(object, pointer)?.as_object());
         json!(sizes.map(serde_json::Map::len).sum::<usize>())
     };
     match (row.group.as_str(), row.kind.as_str()) {
@@ -169,7 +170,7 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
         }
         ("batch", "Job") => job(object, name, since, now),
         ("policy", "PodDisruptionBudget") => {
-            let told = |pointer: &str| match object.pointer(pointer) {
+            let told = |pointer: &str| match at(object, pointer) {
                 Some(Value::String(text)) => json!(text),
                 Some(number) => json!(number.to_string()),
                 None => json!("N/A"),
@@ -204,7 +205,7 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
         }
         ("coordination.k8s.io", "Lease") => vec![name, json!(text(object, "/spec/holderIdentity")), since],
         ("certificates.k8s.io", "CertificateSigningRequest") => {
-            let asked = object.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+            let asked = at(object, "/spec/expirationSeconds").and_then(Value::as_i64);
             let asked = asked.map(|seconds| human::duration(SignedDuration::from_secs(seconds)));
             vec![
                 name,
@@ -229,7 +230,7 @@ fn joined<'a>(values: impl Iterator<Item = &'a str>) -> Value {
 /// Containers, images and selector of a workload.
 fn template(object: &Value) -> Vec<Value> {
     let containers = items(object, "/spec/template/spec/containers");
-    let labels = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let labels = at(object, "/spec/selector/matchLabels").and_then(Value::as_object);
     let selector: Vec<String> = labels
         .into_iter()
         .flatten()
@@ -250,10 +251,10 @@ fn node(object: &Value, name: Value, since: Value) -> Vec<Value> {
         None => "Unknown",
     }
     .to_owned();
-    if object.pointer("/spec/unschedulable") == Some(&Value::Bool(true)) {
+    if at(object, "/spec/unschedulable") == Some(&Value::Bool(true)) {
         status.push_str(",SchedulingDisabled");
     }
-    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    let labels = at(object, "/metadata/labels").and_then(Value::as_object);
     let roles: Vec<&str> = labels
         .into_iter()
         .flatten()
@@ -286,7 +287,7 @@ fn service(object: &Value, name: Value, since: Value) -> Vec<Value> {
             format!("{}{outside}/{}", number(port, "/port"), text(port, "/protocol"))
         })
         .collect();
-    let labels = object.pointer("/spec/selector").and_then(Value::as_object);
+    let labels = at(object, "/spec/selector").and_then(Value::as_object);
     let selector: Vec<String> = labels
         .into_iter()
         .flatten()
@@ -349,7 +350,7 @@ fn job(object: &Value, name: Value, since: Value, now: Timestamp) -> Vec<Value> 
         () if has("SuccessCriteriaMet") => "SuccessCriteriaMet",
         () => "Running",
     };
-    let wanted = match object.pointer("/spec/completions").and_then(Value::as_i64) {
+    let wanted = match at(object, "/spec/completions").and_then(Value::as_i64) {
         Some(wanted) => wanted.to_string(),
         None => format!("1 of {}", number(object, "/spec/parallelism")),
     };

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::registry::Resource;
+use crate::store::at;
 
 pub(crate) use custom::PrinterColumn;
 
@@ -97,15 +98,15 @@ pub(crate) fn partial(object: &Value) -> Value {
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+    at(object, pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + Clone {
-    object.pointer(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter()
+    at(object, pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter()
 }
 
 /// How long ago a time was, as a table tells it.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, Usage, container_usage, pod_usage};
 use crate::api::Api;
-use crate::store::{ObjectKey, Stored};
+use crate::store::{ObjectKey, Stored, at};
 
 /// The window that use is averaged over.
 const WINDOW: &str = "15s";
@@ -18,12 +18,12 @@ pub(crate) type Loads = BTreeMap<ObjectKey, u64>;
 /// The use of a pod; none if it does not run.
 pub(crate) fn pod_metrics(api: &Api, pod: &Stored, loads: &Loads, now: Timestamp) -> Option<Value> {
     let value = pod.value();
-    if value.pointer("/status/phase").and_then(Value::as_str) != Some("Running") {
+    if at(&value, "/status/phase").and_then(Value::as_str) != Some("Running") {
         return None;
     }
     let load = loads.get(&pod.key).copied().unwrap_or(0);
     let scene = Scene::of(api, &value, load);
-    let containers = value.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
+    let containers = at(&value, "/spec/containers").and_then(Value::as_array).into_iter().flatten();
     let containers: Vec<Value> = containers
         .map(|container| json!({"name": container["name"], "usage": shown(container_usage(&scene, container))}))
         .collect();
@@ -31,7 +31,7 @@ pub(crate) fn pod_metrics(api: &Api, pod: &Stored, loads: &Loads, now: Timestamp
         "kind": "PodMetrics",
         "apiVersion": "metrics.k8s.io/v1beta1",
         "metadata": {
-            "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": value.pointer("/metadata/labels"),
+            "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": at(&value, "/metadata/labels"),
             "creationTimestamp": second(now),
         },
         "timestamp": second(now),
@@ -45,7 +45,7 @@ pub(crate) fn node_metrics(api: &Api, node: &Stored, loads: &Loads, now: Timesta
     let mut total = Usage::default();
     for pod in api.store.scan("/pods", None, None) {
         let value = pod.value();
-        let here = value.pointer("/spec/nodeName").and_then(Value::as_str) == Some(&node.key.name);
+        let here = at(&value, "/spec/nodeName").and_then(Value::as_str) == Some(&node.key.name);
         let load = loads.get(&pod.key).copied().unwrap_or(0);
         if let Some(used) = pod_usage(api, &value, load).filter(|_| here) {
             total.cpu += used.cpu;

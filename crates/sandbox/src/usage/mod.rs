@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::profile::{Behaviour, Curve};
 use crate::quantity;
+use crate::store::at;
 
 pub use histogram::Histogram;
 pub(crate) use metrics::{node_metrics, pod_metrics};
@@ -58,12 +59,12 @@ impl From<Usage> for PodUsage {
 
 /// What a running pod uses as a whole; none if it does not run.
 pub(crate) fn pod_usage(api: &Api, pod: &Value, load: u64) -> Option<Usage> {
-    if pod.pointer("/status/phase").and_then(Value::as_str) != Some("Running") {
+    if at(pod, "/status/phase").and_then(Value::as_str) != Some("Running") {
         return None;
     }
     let scene = Scene::of(api, pod, load);
     let mut total = Usage::default();
-    for container in pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
+    for container in at(pod, "/spec/containers").and_then(Value::as_array).into_iter().flatten() {
         let used = container_usage(&scene, container);
         total.cpu += used.cpu;
         total.memory += used.memory;
@@ -83,10 +84,10 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn of(api: &Api, pod: &Value, load: u64) -> Self {
-        let started = pod.pointer("/status/startTime").and_then(Value::as_str);
+        let started = at(pod, "/status/startTime").and_then(Value::as_str);
         let started = started.and_then(|time| time.parse::<jiff::Timestamp>().ok());
         let age = started.and_then(|started| Duration::try_from(api.now().duration_since(started)).ok());
-        let containers = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(1, Vec::len);
+        let containers = at(pod, "/spec/containers").and_then(Value::as_array).map_or(1, Vec::len);
         Self {
             behaviour: api.profile.of(pod),
             age: age.unwrap_or_default(),
@@ -101,7 +102,7 @@ pub(crate) fn container_usage(scene: &Scene, container: &Value) -> Usage {
     let said = &scene.behaviour;
     let idle = |curve: &Option<Curve>| curve.as_ref().map(|curve| curve.at(scene.age) / scene.containers);
     let by_load = |curve: &Option<Curve>| idle(curve).unwrap_or(0) * scene.load / 1000;
-    let asked = |pointer: &str| container.pointer(pointer)?.as_str().and_then(quantity::parse);
+    let asked = |pointer: &str| at(container, pointer)?.as_str().and_then(quantity::parse);
     let cpu = idle(&said.cpu)
         .or_else(|| asked("/resources/requests/cpu").map(|cpu| cpu / IDLE_CPU_SHARE))
         .unwrap_or(LEAST_CPU);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::metrics::Loads;
 use super::record::{Batch, Record, Served};
 use crate::api::Api;
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 
 /// A service with this annotation is reached in every cluster that has it under the same name.
 const GLOBAL: &[&str] = &["io.cilium/global-service", "service.cilium.io/global"];
@@ -273,8 +273,8 @@ fn endpoints(api: &Arc<Mutex<Api>>, source: &Source) -> Endpoints {
         }
         let value = slice.value();
         for endpoint in value.get("endpoints").and_then(Value::as_array).into_iter().flatten() {
-            let ready = endpoint.pointer("/conditions/ready") == Some(&Value::Bool(true));
-            if let Some(pod) = endpoint.pointer("/targetRef/name").and_then(Value::as_str).filter(|_| ready) {
+            let ready = at(endpoint, "/conditions/ready") == Some(&Value::Bool(true));
+            if let Some(pod) = at(endpoint, "/targetRef/name").and_then(Value::as_str).filter(|_| ready) {
                 out.pods.push(ObjectKey::new(&source.namespace, pod));
             }
         }

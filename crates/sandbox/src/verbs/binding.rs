@@ -7,7 +7,7 @@ use super::create::manager;
 use crate::api::{Api, Writer};
 use crate::error::{About, ApiError};
 use crate::merge::track_update;
-use crate::store::ObjectKey;
+use crate::store::{ObjectKey, at};
 
 impl Api {
     /// Binds a pod to a node, once.
@@ -16,13 +16,13 @@ impl Api {
         let live = self.live(&row, &key.namespace, &key.name)?;
         let old = live.value();
         let about = About { group: "", resource: "pods/binding", name: &key.name };
-        if old.pointer("/metadata/deletionTimestamp").is_some() {
+        if at(&old, "/metadata/deletionTimestamp").is_some() {
             return Err(ApiError::conflict(
                 about,
                 &format!("pod {} is being deleted, cannot be assigned to a host", key.name),
             ));
         }
-        let present = old.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+        let present = at(&old, "/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
         if !present.is_empty() {
             let why = format!("pod {} is already assigned to node {present:?}", key.name);
             return Err(ApiError::conflict(about, &why));

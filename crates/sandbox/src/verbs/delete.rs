@@ -10,7 +10,7 @@ use super::{convert, metadata};
 use crate::api::{Answer, Api, Writer};
 use crate::error::{About, ApiError};
 use crate::registry::Resource;
-use crate::store::{ObjectKey, Selector};
+use crate::store::{ObjectKey, Selector, at};
 
 /// What becomes of an object's dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -157,7 +157,7 @@ impl Api {
     fn mark_deleted(&self, row: &Resource, old: &Value, new: &mut Value, grace: i64) -> Result<(), ApiError> {
         let now = self.now();
         let already = !metadata::text(old, "deletionTimestamp").is_empty();
-        let before = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+        let before = at(old, "/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         if already && before.unwrap_or(0) <= grace {
             return Ok(());
         }
@@ -210,18 +210,18 @@ fn grace_period(row: &Resource, old: &Value, asked: Option<i64>) -> i64 {
     if !row.is("", "pods") {
         return 0;
     }
-    let idle = old.pointer("/spec/nodeName").and_then(Value::as_str).is_none_or(str::is_empty);
-    let over = matches!(old.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"));
+    let idle = at(old, "/spec/nodeName").and_then(Value::as_str).is_none_or(str::is_empty);
+    let over = matches!(at(old, "/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"));
     if idle || over {
         return 0;
     }
-    let own = old.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
+    let own = at(old, "/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
     asked.unwrap_or(own).max(0)
 }
 
 /// The finalizers that the way of deletion asks for, beside those that others set.
 fn wanted_finalizers(row: &Resource, old: &Value, options: &DeleteOptions) -> Vec<String> {
-    let present = old.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let present = at(old, "/metadata/finalizers").and_then(Value::as_array);
     let present: Vec<&str> = present.into_iter().flatten().filter_map(Value::as_str).collect();
     let asked = options.propagation_policy.or(match options.orphan_dependents {
         Some(true) => Some(Propagation::Orphan),

@@ -9,7 +9,7 @@ use super::update::Part;
 use crate::api::{Api, Writer};
 use crate::cluster::set_pod_condition;
 use crate::error::ApiError;
-use crate::store::{LabelSelector, ObjectKey};
+use crate::store::{LabelSelector, ObjectKey, at};
 
 const TABLE: &str = "policy/poddisruptionbudgets";
 
@@ -23,9 +23,9 @@ impl Api {
     ) -> Result<(), ApiError> {
         let row = self.row("", "pods")?;
         let pod = self.live(&row, &key.namespace, &key.name)?.value();
-        let labels = pod.pointer("/metadata/labels");
+        let labels = at(&pod, "/metadata/labels");
         let over = matches!(
-            pod.pointer("/status/phase").and_then(Value::as_str),
+            at(&pod, "/status/phase").and_then(Value::as_str),
             Some("Succeeded" | "Failed" | "Pending")
         );
         let budgets: Vec<(ObjectKey, Arc<Value>)> = self
@@ -42,7 +42,7 @@ impl Api {
             ));
         }
         if let Some((budget_key, budget)) = budgets.first().filter(|_| !over) {
-            let allowed = budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
+            let allowed = at(budget, "/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
             if allowed <= 0 {
                 return Err(over_budget(budget_key, budget));
             }
@@ -70,8 +70,7 @@ impl Api {
 }
 
 fn over_budget(key: &ObjectKey, budget: &Value) -> ApiError {
-    let number =
-        |field: &str| budget.pointer(&format!("/status/{field}")).and_then(Value::as_i64).unwrap_or(0);
+    let number = |field: &str| at(budget, &format!("/status/{field}")).and_then(Value::as_i64).unwrap_or(0);
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
     let mut out = ApiError::too_many_requests(message, 0);
     let told = format!(

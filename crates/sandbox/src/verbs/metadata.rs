@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{ApiError, Cause};
 use crate::registry::{Generation, Resource};
 use crate::schema::{Node, Relation, type_error};
+use crate::store::at;
 
 /// Metadata that only the server writes.
 pub(super) const SERVER_OWNED: &[&str] = &[
@@ -115,7 +116,7 @@ fn check_metadata_types(metadata: &mut Map<String, Value>) -> Result<(), ApiErro
 /// Owner references that cannot work.
 pub(super) fn check_owners(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = at(object, "/metadata/ownerReferences").and_then(Value::as_array);
     let mut first: Option<String> = None;
     for owner in owners.into_iter().flatten() {
         for field in ["apiVersion", "kind", "name", "uid"] {
@@ -147,7 +148,7 @@ pub(super) fn check_owners(object: &Value) -> Vec<Cause> {
 
 /// Owners as Go writes them, their fields in the order of the struct.
 fn shown_owners(object: &Value) -> String {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = at(object, "/metadata/ownerReferences").and_then(Value::as_array);
     let shown = |owner: &Value| {
         let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
         let fields = order.iter().filter_map(|name| Some(format!("{name:?}:{}", owner.get(name)?)));
@@ -205,7 +206,7 @@ pub(super) fn normalise(value: &mut Value, node: &Node) {
 
 /// The generation after a change.
 pub(super) fn next_generation(row: &Resource, old: &Value, new: &Value) -> Option<i64> {
-    let before = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    let before = at(old, "/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
     let changed = match row.generation {
         Generation::None => return None,
         Generation::Spec => match row.kind.as_str() {

@@ -9,6 +9,7 @@ use super::{convert, metadata};
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::registry::{Resource, ScalePaths};
+use crate::store::at;
 
 impl Api {
     /// The scale of an object.
@@ -36,7 +37,7 @@ impl Api {
         if !version.is_empty() && version != live.revision.to_string() {
             return Err(ApiError::modified(row.about(name)));
         }
-        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+        let replicas = at(&scale, "/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
             let cause = crate::error::Cause::invalid(
                 "spec.replicas",
@@ -52,12 +53,12 @@ impl Api {
 }
 
 fn scale_of(row: &Resource, paths: &ScalePaths, object: &Value) -> Value {
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let number = |pointer: &str| at(object, pointer).and_then(Value::as_i64).unwrap_or(0);
     let metadata = &object["metadata"];
     let mut status = json!({ "replicas": number(&paths.status) });
     let selector = match &paths.selector {
-        Some(pointer) => object.pointer(pointer).and_then(Value::as_str).map(str::to_owned),
-        None if !row.custom => object.pointer("/spec/selector").map(written_selector),
+        Some(pointer) => at(object, pointer).and_then(Value::as_str).map(str::to_owned),
+        None if !row.custom => at(object, "/spec/selector").map(written_selector),
         None => None,
     };
     if let Some(selector) = selector {

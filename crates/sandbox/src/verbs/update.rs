@@ -11,7 +11,7 @@ use crate::error::{ApiError, Cause};
 use crate::kinds;
 use crate::merge::track_update;
 use crate::registry::Resource;
-use crate::store::{ObjectKey, Stored, WriteError};
+use crate::store::{ObjectKey, Stored, WriteError, at};
 
 /// Which part of an object a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ fn may_go(row: &Resource, object: &Value) -> bool {
     metadata.get("deletionTimestamp").is_some_and(Value::is_string)
         && !held(metadata.get("finalizers"))
         && grace == 0
-        && !(row.is("", "namespaces") && held(object.pointer("/spec/finalizers")))
+        && !(row.is("", "namespaces") && held(at(object, "/spec/finalizers")))
 }
 
 /// Each endpoint writes its part only.
@@ -277,7 +277,7 @@ fn isolate(row: &Resource, part: Part, old: &Value, new: &mut Value) {
         Part::Status | Part::Approval => {
             let labelled: &[&str] =
                 if row.is("", "pods") || row.is("", "nodes") { &["labels", "annotations"] } else { &[] };
-            let managed = new.pointer("/metadata/managedFields").is_some();
+            let managed = at(new, "/metadata/managedFields").is_some();
             set_back(old, new, &["status", "metadata"]);
             if !new["metadata"].is_object() {
                 new["metadata"] = json!({});
@@ -286,7 +286,7 @@ fn isolate(row: &Resource, part: Part, old: &Value, new: &mut Value) {
             set_back(&old["metadata"], &mut new["metadata"], &but.copied().collect::<Vec<_>>());
         }
         Part::Finalize => {
-            let finalizers = new.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+            let finalizers = at(new, "/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
             *new = old.clone();
             new["spec"]["finalizers"] = finalizers;
         }
@@ -330,7 +330,7 @@ fn new_finalizers_while_deleting(old: &Value, new: &Value) -> Option<Cause> {
         return None;
     }
     let of = |object: &Value| -> Vec<String> {
-        let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let list = at(object, "/metadata/finalizers").and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let before = of(old);

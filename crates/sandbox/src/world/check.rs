@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::quantity;
+use crate::store::at;
 
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(super) fn check(cluster: &str, api: &Api) -> Vec<Violation> {
         for object in api.store.scan(&table, None, None) {
             let value = object.value();
             let place = format!("{} {}", table.trim_start_matches('/'), object.key);
-            let uid = value.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let uid = at(&value, "/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
             if let Some(other) = uids.insert(uid.clone(), place.clone()) {
                 found(format!("{place} and {other} have the same uid {uid}"));
             }
@@ -45,16 +46,15 @@ fn overcommitted_nodes(api: &Api) -> Vec<String> {
     let mut used: BTreeMap<(String, &str), i128> = BTreeMap::new();
     for pod in api.store.scan("/pods", None, None) {
         let pod = pod.value();
-        let over =
-            matches!(pod.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"));
-        let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+        let over = matches!(at(&pod, "/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"));
+        let node = at(&pod, "/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
         if over || node.is_empty() {
             continue;
         }
-        for container in pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
+        for container in at(&pod, "/spec/containers").and_then(Value::as_array).into_iter().flatten() {
             for resource in ["cpu", "memory"] {
                 let request =
-                    container.pointer(&format!("/resources/requests/{resource}")).and_then(Value::as_str);
+                    at(container, &format!("/resources/requests/{resource}")).and_then(Value::as_str);
                 *used.entry((node.to_owned(), resource)).or_default() +=
                     request.and_then(quantity::parse).unwrap_or(0);
             }
@@ -65,7 +65,7 @@ fn overcommitted_nodes(api: &Api) -> Vec<String> {
         let Some(found) = api.store.get("/nodes", &crate::store::ObjectKey::new("", &node)) else { continue };
         let allocatable = found.value();
         let allocatable =
-            allocatable.pointer(&format!("/status/allocatable/{resource}")).and_then(Value::as_str);
+            at(&allocatable, &format!("/status/allocatable/{resource}")).and_then(Value::as_str);
         let room = allocatable.and_then(quantity::parse).unwrap_or(0);
         if used > room {
             out.push(format!("pods on node {node} ask for {used}m {resource}, it has {room}m"));

@@ -130,9 +130,10 @@ impl ClusterIndex {
         self.claim(uid, None)
     }
 
-    /// The workloads that hold replicas here which have no node yet.
-    pub fn unsettled(&self) -> impl Iterator<Item = &str> {
-        self.workloads.iter().filter(|(_, own)| own.outstanding > 0).map(|(uid, _)| uid.as_ref())
+    /// The workloads that hold replicas here which have no node yet, with the shape of them.
+    pub fn unsettled(&self) -> impl Iterator<Item = (&str, &Shape)> {
+        let unsettled = self.workloads.iter().filter(|(_, own)| own.outstanding > 0);
+        unsettled.filter_map(|(uid, own)| Some((uid.as_ref(), &own.held.as_ref()?.0)))
     }
 
     fn claim(&mut self, uid: &str, held: Option<(Shape, u32)>) -> bool {

@@ -16,7 +16,7 @@ use crate::api::Api;
 use crate::error::ApiError;
 use crate::kinds::condition_is_true;
 use crate::profile::Behaviour;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::{DeleteOptions, Part};
 use crate::world::ClusterConfig;
 
@@ -73,13 +73,12 @@ impl Kubelet {
             return Some((Step::Serve, Duration::ZERO));
         }
         if deleting(pod) {
-            let grace =
-                pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
+            let grace = at(pod, "/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
             let stop = behaviour.shut_down.unwrap_or(self.shut_down);
             return Some((Step::Stop, stop.min(Duration::from_secs(grace))));
         }
         match text(pod, "/status/phase") {
-            "Pending" | "" if pod.pointer("/status/containerStatuses").is_none() => {
+            "Pending" | "" if at(pod, "/status/containerStatuses").is_none() => {
                 Some((Step::Create, Duration::ZERO))
             }
             "Pending" | "" => {

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::super::{set_pod_condition, text};
+use crate::store::at;
 
 /// The node has seen the pod and makes its containers.
 pub(super) fn creating(pod: &mut Value, host: &str, time: &Value) {
     let waiting = |reason: &'static str| {
         move |spec: &Value, _: usize| container(spec, "", json!({"waiting": {"reason": reason}}), false)
     };
-    let has_initial = pod.pointer("/spec/initContainers").is_some();
+    let has_initial = at(pod, "/spec/initContainers").is_some();
     let reason = if has_initial { "PodInitializing" } else { "ContainerCreating" };
     let main = containers(pod, "containers", waiting(reason));
     let initial = containers(pod, "initContainers", waiting("PodInitializing"));
@@ -114,12 +115,12 @@ pub(super) fn ended(pod: &mut Value, code: i32, time: &Value) {
 
 /// True if every container says so of itself.
 pub(super) fn containers_are_ready(pod: &Value) -> bool {
-    let containers = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let containers = at(pod, "/status/containerStatuses").and_then(Value::as_array);
     containers.is_some_and(|all| all.iter().all(|container| container["ready"] == json!(true)))
 }
 
 fn containers(pod: &Value, list: &str, make: impl Fn(&Value, usize) -> Value) -> Vec<Value> {
-    let specs = pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
+    let specs = at(pod, &format!("/spec/{list}")).and_then(Value::as_array);
     specs.into_iter().flatten().enumerate().map(|(index, spec)| make(spec, index)).collect()
 }
 
@@ -137,7 +138,7 @@ fn container(spec: &Value, id: &str, state: Value, ready: bool) -> Value {
 }
 
 fn terminated(container: &Value, code: i32, time: &Value) -> Value {
-    let started = container.pointer("/state/running/startedAt").unwrap_or(time);
+    let started = at(container, "/state/running/startedAt").unwrap_or(time);
     json!({"terminated": {
         "exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" },
         "startedAt": started, "finishedAt": time, "containerID": container["containerID"],
@@ -162,7 +163,7 @@ fn condition(pod: &mut Value, kind: &str, state: &str, reason: &str, message: &s
 
 /// Notes which generation of the pod the kubelet goes by.
 fn observe_generation(pod: &mut Value) {
-    if let Some(generation) = pod.pointer("/metadata/generation").cloned() {
+    if let Some(generation) = at(pod, "/metadata/generation").cloned() {
         pod["status"]["observedGeneration"] = generation;
     }
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::cluster::nodes::tolerates;
 use crate::cluster::text;
 use crate::cluster::view::{Amounts, NodeView};
-use crate::store::LabelSelector;
+use crate::store::{LabelSelector, at};
 
 /// Why a pod cannot run on a node, in the words of kube-scheduler; empty if it can.
 pub(super) fn refusals(pod: &Value, node: &NodeView, requests: &Amounts, used: &Amounts) -> Vec<String> {
-    if node.object.pointer("/spec/unschedulable") == Some(&json!(true)) {
+    if at(&node.object, "/spec/unschedulable") == Some(&json!(true)) {
         return vec!["node(s) were unschedulable".to_owned()];
     }
     if let Some(taint) = untolerated(pod, &node.object) {
@@ -38,8 +38,8 @@ pub(super) fn refusals(pod: &Value, node: &NodeView, requests: &Amounts, used: &
 
 /// The first taint that keeps the pod away.
 fn untolerated<'a>(pod: &Value, node: &'a Value) -> Option<&'a Value> {
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array)?;
-    let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
+    let taints = at(node, "/spec/taints").and_then(Value::as_array)?;
+    let tolerations = at(pod, "/spec/tolerations").and_then(Value::as_array);
     taints
         .iter()
         .filter(|taint| text(taint, "/effect") != "PreferNoSchedule")
@@ -47,15 +47,15 @@ fn untolerated<'a>(pod: &Value, node: &'a Value) -> Option<&'a Value> {
 }
 
 pub(super) fn selected(pod: &Value, node: &Value) -> bool {
-    let labels = node.pointer("/metadata/labels");
-    if let Some(selector) = pod.pointer("/spec/nodeSelector")
+    let labels = at(node, "/metadata/labels");
+    if let Some(selector) = at(pod, "/spec/nodeSelector")
         && !LabelSelector::from_map(selector).matches_labels(labels)
     {
         return false;
     }
     let terms =
         "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
-    let Some(terms) = pod.pointer(terms).and_then(Value::as_array) else { return true };
+    let Some(terms) = at(pod, terms).and_then(Value::as_array) else { return true };
     let name = json!({"metadata.name": text(node, "/metadata/name")});
     terms.iter().any(|term| {
         let expressions =

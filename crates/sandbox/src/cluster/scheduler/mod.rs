@@ -16,7 +16,7 @@ use super::view::{Amounts, View, pod_requests};
 use super::{Controller, Seen, deleting, set_pod_condition, text};
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::store::{EventKind, ObjectKey};
+use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::Part;
 
 use topology::Topology;
@@ -58,7 +58,7 @@ impl Controller for Scheduler {
         let Some(found) = api.store.get("/pods", &item.key) else { return Ok(None) };
         let pod = found.value();
         let ours = text(&pod, "/spec/schedulerName") == "default-scheduler";
-        let gated = pod.pointer("/spec/schedulingGates").is_some();
+        let gated = at(&pod, "/spec/schedulingGates").is_some();
         if !ours || gated || deleting(&pod) || !text(&pod, "/spec/nodeName").is_empty() {
             return Ok(None);
         }

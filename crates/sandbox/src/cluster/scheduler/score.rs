@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cluster::nodes::tolerates;
 use crate::cluster::text;
 use crate::cluster::view::{Amounts, NodeView};
-use crate::store::LabelSelector;
+use crate::store::{LabelSelector, at};
 
 /// What a full point of a preference (its weight is 1 to 100) counts against a millionth of free room.
 const PREFERENCE: i128 = 20_000;
@@ -19,12 +19,11 @@ pub(super) fn score(pod: &Value, node: &NodeView, requests: &Amounts, used: &Amo
 
 fn preferences(pod: &Value, node: &Value) -> i128 {
     let terms = "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution";
-    let labels = node.pointer("/metadata/labels");
-    let terms = pod.pointer(terms).and_then(Value::as_array).into_iter().flatten();
+    let labels = at(node, "/metadata/labels");
+    let terms = at(pod, terms).and_then(Value::as_array).into_iter().flatten();
     terms
         .filter(|term| {
-            let expressions =
-                term.pointer("/preference/matchExpressions").cloned().unwrap_or_else(|| json!([]));
+            let expressions = at(term, "/preference/matchExpressions").cloned().unwrap_or_else(|| json!([]));
             LabelSelector::from_json(&json!({"matchExpressions": expressions})).matches_labels(labels)
         })
         .map(|term| i128::from(term.get("weight").and_then(Value::as_i64).unwrap_or(0)) * PREFERENCE)
@@ -32,8 +31,8 @@ fn preferences(pod: &Value, node: &Value) -> i128 {
 }
 
 fn avoided(pod: &Value, node: &Value) -> i128 {
-    let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    let tolerations = at(pod, "/spec/tolerations").and_then(Value::as_array);
+    let taints = at(node, "/spec/taints").and_then(Value::as_array).into_iter().flatten();
     let soft = taints.filter(|taint| text(taint, "/effect") == "PreferNoSchedule");
     let disliked = soft
         .filter(|taint| !tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint)));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::filter::selected;
 use crate::cluster::text;
 use crate::cluster::view::View;
-use crate::store::LabelSelector;
+use crate::store::{LabelSelector, at};
 
 /// A constraint on how unevenly pods may be spread.
 struct Spread {
@@ -38,7 +38,7 @@ pub(super) struct Topology {
 impl Topology {
     pub(super) fn of(pod: &Value, view: &View) -> Self {
         let spreads =
-            pod.pointer("/spec/topologySpreadConstraints").and_then(Value::as_array).into_iter().flatten();
+            at(pod, "/spec/topologySpreadConstraints").and_then(Value::as_array).into_iter().flatten();
         let spreads = spreads
             .filter(|constraint| text(constraint, "/whenUnsatisfiable") != "ScheduleAnyway")
             .map(|constraint| spread(pod, constraint, view))
@@ -46,7 +46,7 @@ impl Topology {
         let mut company = Vec::new();
         for (kind, wanted) in [("podAffinity", true), ("podAntiAffinity", false)] {
             let terms = format!("/spec/affinity/{kind}/requiredDuringSchedulingIgnoredDuringExecution");
-            for term in pod.pointer(&terms).and_then(Value::as_array).into_iter().flatten() {
+            for term in at(pod, &terms).and_then(Value::as_array).into_iter().flatten() {
                 company.push(company_of(pod, term, view, wanted));
             }
         }
@@ -55,7 +55,7 @@ impl Topology {
 
     /// Why a node is not in the right place.
     pub(super) fn refusal(&self, node: &Value) -> Option<String> {
-        let domain = |key: &str| node.pointer("/metadata/labels")?.get(key)?.as_str();
+        let domain = |key: &str| at(node, "/metadata/labels")?.get(key)?.as_str();
         for spread in &self.spreads {
             let Some(domain) = domain(&spread.key) else {
                 let reason = "node(s) didn't match pod topology spread constraints (missing required label)";
@@ -91,7 +91,7 @@ fn count(pod: &Value, selector: &LabelSelector, key: &str, view: &View) -> BTree
             continue;
         }
         let node = view.nodes.get(&other.node).map(|node| &node.object);
-        let domain = node.and_then(|node| node.pointer("/metadata/labels")?.get(key)?.as_str());
+        let domain = node.and_then(|node| at(node, "/metadata/labels")?.get(key)?.as_str());
         if let Some(domain) = domain {
             *counts.entry(domain.to_owned()).or_default() += 1;
         }
@@ -108,7 +108,7 @@ fn spread(pod: &Value, constraint: &Value, view: &View) -> Spread {
         .nodes
         .values()
         .filter(|node| selected(pod, &node.object))
-        .filter_map(|node| node.object.pointer("/metadata/labels")?.get(&key)?.as_str())
+        .filter_map(|node| at(&node.object, "/metadata/labels")?.get(&key)?.as_str())
         .collect();
     let least = domains.iter().map(|domain| counts.get(*domain).copied().unwrap_or(0)).min().unwrap_or(0);
     Spread {
@@ -116,7 +116,7 @@ fn spread(pod: &Value, constraint: &Value, view: &View) -> Spread {
         counts,
         key,
         most_skew: constraint.get("maxSkew").and_then(Value::as_i64).unwrap_or(1),
-        counts_itself: selector.matches_labels(pod.pointer("/metadata/labels")),
+        counts_itself: selector.matches_labels(at(pod, "/metadata/labels")),
     }
 }
 
@@ -124,6 +124,6 @@ fn company_of(pod: &Value, term: &Value, view: &View, wanted: bool) -> Company {
     let selector = LabelSelector::from_json(&term["labelSelector"]);
     let key = text(term, "/topologyKey").to_owned();
     let counts = count(pod, &selector, &key, view);
-    let first = counts.is_empty() && selector.matches_labels(pod.pointer("/metadata/labels"));
+    let first = counts.is_empty() && selector.matches_labels(at(pod, "/metadata/labels"));
     Company { domains: counts.into_keys().collect(), key, wanted, first }
 }
