@@ -90,7 +90,7 @@ impl Definition {
     /// What was wrong before and has not been touched is left alone, so that a stricter definition does not lock
     /// its objects.
     pub(crate) fn validate(&self, validator: &Validator, old: Option<&Value>, object: &Value) -> Vec<Cause> {
-        let mut causes = structural::validate(object, &self.schema);
+        let mut causes = structural::validate(object, old, &self.schema);
         if let Some(old) = old {
             causes.retain(|cause| !path::unchanged(old, object, &cause.field));
         }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::{formats, path};
 use crate::error::Cause;
 
-/// Everything that is wrong with an object by its schema.
-pub(super) fn validate(object: &Value, schema: &Value) -> Vec<Cause> {
+/// Everything that is wrong with an object by its schema, but for fields of it that are as they were.
+pub(super) fn validate(object: &Value, old: Option<&Value>, schema: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    check_fields(object, schema, "", &mut causes);
+    check_fields(object, old, schema, "", &mut causes);
     causes
 }
 
@@ -40,7 +40,7 @@ fn check(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     check_number(value, schema, path, causes);
     check_text(value, schema, path, causes);
     check_list(value, schema, path, causes);
-    check_fields(value, schema, path, causes);
+    check_fields(value, None, schema, path, causes);
     check_junctors(value, schema, path, causes);
 }
 
@@ -190,7 +190,7 @@ fn too_many(found: usize, most: Option<usize>, path: &str, causes: &mut Vec<Caus
     }
 }
 
-fn check_fields(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_fields(value: &Value, old: Option<&Value>, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     let Some(fields) = value.as_object() else { return };
     if let Some(least) = count(schema, "minProperties").filter(|least| fields.len() < *least) {
         let detail = format!("{path} in body should have at least {least} properties");
@@ -209,6 +209,9 @@ fn check_fields(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Caus
     for (name, child) in fields {
         // Metadata has its own rules, the same for all kinds.
         if path.is_empty() && name == "metadata" {
+            continue;
+        }
+        if old.and_then(|old| old.get(name)) == Some(child) {
             continue;
         }
         if let Some(below) = named.and_then(|named| named.get(name)).or(others) {
@@ -255,7 +258,7 @@ mod tests {
     use super::*;
 
     fn told(schema: &Value, object: &Value) -> Vec<String> {
-        validate(object, schema)
+        validate(object, None, schema)
             .into_iter()
             .map(|cause| format!("{}: {}", cause.field, cause.message))
             .collect()

@@ -44,6 +44,8 @@ pub(crate) struct Stored {
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the resource's selectable fields, in the resource's order.
     pub(crate) fields: Box<[Box<str>]>,
+    /// Whether it is on its way out.
+    pub(crate) deleting: bool,
     decoded: Mutex<Decoded>,
 }
 
@@ -359,10 +361,11 @@ fn encode(key: ObjectKey, revision: u64, value: &mut Value, selectable: &Selecta
         .flatten()
         .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
         .collect();
+    let deleting = at(value, "/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
     let fields = selectable.iter().map(|(_, pointer)| text_at(value, pointer)).collect();
     // A serde_json value always encodes: its keys are strings.
     let bytes = serde_json::to_vec(&*value).unwrap_or_default();
-    Stored { key, revision, bytes: bytes.into(), labels, fields, decoded: Mutex::default() }
+    Stored { key, revision, bytes: bytes.into(), labels, fields, deleting, decoded: Mutex::default() }
 }
 
 /// What a pointer leads to, as [`Value::pointer`] finds it, but without making a text of each of its parts.
