@@ -24,7 +24,7 @@ const KWOK_NODES: u32 = 10;
 const LIMIT: Duration = Duration::from_secs(300);
 const AT_ONCE: usize = 32;
 /// How often it is looked: what is measured must not be the looking.
-const SELDOM: Duration = Duration::from_millis(100);
+const SELDOM: Duration = Duration::from_millis(500);
 const OFTEN: Duration = Duration::from_millis(20);
 
 fn run<F: Future<Output = Result<Report>>>(future: F) -> Result<Report> {
@@ -54,7 +54,7 @@ pub(crate) fn burst(count: usize) -> Result<Report> {
             .await?;
         let created = started.elapsed();
         let placed = until(started, SELDOM, async || Ok(deployments(&members).await? >= count)).await?;
-        let running = until(started, 10 * SELDOM, async || Ok(running(&members).await? >= 2 * count)).await?;
+        let running = until(started, 2 * SELDOM, async || Ok(running(&members).await? >= 2 * count)).await?;
         lab.down()?;
         Ok(Report::new(placed)?
             .figure("created in", created.as_secs_f64(), "s")

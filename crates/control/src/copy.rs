@@ -43,6 +43,11 @@ pub struct Marks<'a> {
     pub epoch: Option<i64>,
 }
 
+/// A digest of what a value says.
+pub fn digest(value: &Value) -> String {
+    Sha256::digest(value.to_string())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Marks<'_> {
     /// Marks an object as ours, and answers the digest of what is applied. The epoch is no part of the digest: another
     /// leader applies the same.
@@ -50,8 +55,7 @@ impl Marks<'_> {
         insert(object, &["metadata", "labels"], WORKLOAD_LABEL, json!(self.workload));
         insert(object, &["metadata", "labels"], HUB_LABEL, json!(self.hub));
         insert(object, &["metadata", "annotations"], OWNER_ANNOTATION, json!(self.owner.to_string()));
-        let digest = Sha256::digest(object.to_string());
-        let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = digest(object);
         insert(object, &["metadata", "annotations"], DIGEST_ANNOTATION, json!(digest));
         if let Some(epoch) = self.epoch {
             insert(object, &["metadata", "annotations"], EPOCH_ANNOTATION, json!(epoch.to_string()));

@@ -29,9 +29,17 @@ struct State<K> {
     /// What is not due yet, by the time from which it may be handed out to who has nothing else to do.
     patient: BTreeSet<(Instant, K)>,
     due: BTreeMap<K, Due>,
-    working: BTreeMap<K, Option<Due>>,
+    working: BTreeMap<K, Working>,
     failures: BTreeMap<K, u32>,
     rng: ChaCha8Rng,
+}
+
+/// A key that is being worked on.
+#[derive(Debug)]
+struct Working {
+    since: Instant,
+    /// When it is to be looked at again, if that was asked for meanwhile.
+    asked: Option<Due>,
 }
 
 /// When a key is to be looked at.
@@ -130,11 +138,19 @@ impl<K: Ord + Clone + Debug> Queue<K> {
         wait
     }
 
-    /// By how much the queue is behind: how long ago that was due which is taken next.
+    /// By how much the queue is behind: how long ago that was due which is taken next, or how long the longest work is
+    /// under way.
     #[must_use]
     pub fn behind(&self) -> Duration {
+        let late = self.lock().order.first().map_or(Duration::ZERO, |(at, _)| at.elapsed());
+        late.max(self.under_way())
+    }
+
+    /// For how long the longest work is under way: the longer, the busier are those whom it waits for.
+    #[must_use]
+    pub fn under_way(&self) -> Duration {
         let state = self.lock();
-        state.order.first().map_or(Duration::ZERO, |(at, _)| at.elapsed())
+        state.working.values().map(|working| working.since.elapsed()).max().unwrap_or_default()
     }
 
     /// How many keys wait or are being worked on.
@@ -152,7 +168,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
 
     fn finish(&self, key: &K, retry: impl FnOnce(&mut State<K>) -> Option<Due>) {
         let mut state = self.lock();
-        let asked = state.working.remove(key).flatten();
+        let asked = state.working.remove(key).and_then(|working| working.asked);
         let retry = retry(&mut state);
         // A change seen during the work is a reason to look at once; a failure alone waits.
         if let Some(due) = asked.or(retry) {
@@ -169,8 +185,8 @@ impl<K: Ord + Clone + Debug> Queue<K> {
 
 impl<K: Ord + Clone> State<K> {
     fn schedule(&mut self, key: K, due: Due) {
-        if let Some(asked) = self.working.get_mut(&key) {
-            *asked = Some(asked.map_or(due, |before| before.earlier(due)));
+        if let Some(working) = self.working.get_mut(&key) {
+            working.asked = Some(working.asked.map_or(due, |before| before.earlier(due)));
             return;
         }
         let due = self.remove(&key).map_or(due, |before| before.earlier(due));
@@ -193,7 +209,7 @@ impl<K: Ord + Clone> State<K> {
         let ready = |set: &BTreeSet<(Instant, K)>| set.first().filter(|(at, _)| *at <= now).cloned();
         let (_, key) = ready(&self.order).or_else(|| ready(&self.patient))?;
         self.remove(&key);
-        self.working.insert(key.clone(), None);
+        self.working.insert(key.clone(), Working { since: now, asked: None });
         Some(key)
     }
 
@@ -387,6 +403,10 @@ mod tests {
         assert_eq!(queue.behind(), Duration::from_secs(3));
         assert_eq!(queue.next().await, "a");
         assert_eq!(queue.behind(), Duration::ZERO);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(queue.under_way(), Duration::from_secs(2));
+        queue.done(&"a");
+        assert_eq!((queue.under_way(), queue.behind()), (Duration::ZERO, Duration::from_secs(2)));
     }
 
     #[tokio::test(start_paused = true)]

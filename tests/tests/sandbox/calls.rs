@@ -100,3 +100,29 @@ async fn a_placement_and_a_move_take_no_more_calls_than_these() {
         ]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_tried_once_for_all_workloads_that_share_it() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let controller = Contender::alone().run(fleet.world.clone(), fleet.hub.clone(), Seed::new(1));
+    let _controller = tokio::spawn(controller);
+    pass(20).await;
+    let count = Count::from_now(&fleet);
+    let like = |image: &str| {
+        json!({
+            "locations": ["c2"],
+            "selector": {"matchLabels": {"app": "any"}},
+            "template": {
+                "metadata": {"labels": {"app": "any"}},
+                "spec": {"containers": [{"name": "main", "image": image}]},
+            },
+        })
+    };
+    for (name, image) in [("one", "app:1"), ("two", "app:1"), ("three", "app:2")] {
+        apply(&fleet.hub.client("user"), &workload(name, 1, like(image))).await;
+        pass(20).await;
+        assert_eq!(status(&fleet, name).await.ready_summary.as_deref(), Some("1/1"));
+    }
+    let copies = count.lines().into_iter().find(|line| line.contains("deployments.apps"));
+    assert_eq!(copies.as_deref(), Some("member patch deployments.apps: 5"), "two templates, three copies");
+}

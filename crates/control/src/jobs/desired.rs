@@ -1,10 +1,9 @@
 //! The Job that a member is to hold for its part.
 
-use crate::copy::{Marks, insert};
+use crate::copy::{Marks, digest, insert};
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION, WORKLOAD_LABEL};
 use portolan_api::MultiClusterJob;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 /// The numbers of one Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, marks: &Marks<'_>
 pub(super) fn template_digest(job: &MultiClusterJob) -> String {
     let spec = &job.spec;
     let fixed = json!([spec.template.0, spec.pod_failure_policy, spec.backoff_limit]);
-    Sha256::digest(fixed.to_string())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest(&fixed)
 }
 
 #[cfg(test)]

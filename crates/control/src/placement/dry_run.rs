@@ -7,6 +7,7 @@ use super::desired::Desired;
 use super::memory::lock;
 use super::observe::Seen;
 use super::{Controller, Workload};
+use crate::copy;
 use crate::fleet::Member;
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -16,11 +17,18 @@ use portolan_core::placement::Decision;
 use portolan_runtime::{CallError, Key, call};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// A refused template is tried again after this long: the member may have been changed, or upgraded.
 pub(super) const REFUSED_FOR: Duration = Duration::from_secs(60);
+
+/// What a member accepted is not tried again for other workloads of the namespace for so long.
+const ACCEPTED_FOR: Duration = Duration::from_secs(600);
+
+/// So many accepted templates are remembered.
+const REMEMBERED: usize = 1024;
 
 /// The longest name of a Deployment.
 const NAME_LIMIT: usize = 253;
@@ -33,6 +41,24 @@ pub(super) struct Tried {
     /// The member's words, if it refused.
     refusal: Option<String>,
     at: Instant,
+}
+
+/// The templates that were accepted, by namespace and digest, and when.
+#[derive(Debug, Default)]
+pub(super) struct Accepted(Mutex<BTreeMap<(String, String), Instant>>);
+
+impl Accepted {
+    fn has(&self, template: &(String, String)) -> bool {
+        lock(&self.0).get(template).is_some_and(|at| at.elapsed() < ACCEPTED_FOR)
+    }
+
+    fn add(&self, template: (String, String)) {
+        let mut accepted = lock(&self.0);
+        if accepted.len() >= REMEMBERED {
+            accepted.clear();
+        }
+        accepted.insert(template, Instant::now());
+    }
 }
 
 impl Controller {
@@ -55,9 +81,10 @@ impl Controller {
         if let Some(tried) = tried.filter(holds) {
             return Ok(tried.refusal);
         }
-        let mut refusal = None;
-        if !self.is_held(workload, decision, seen) {
-            let (mut last, desired) = (None, self.desired(workload, 1));
+        let (mut refusal, desired) = (None, self.desired(workload, 1));
+        let like_it = (key.namespace.clone(), copy::digest(&desired.object["spec"]));
+        if !self.is_held(workload, decision, seen) && !self.memory.accepted.has(&like_it) {
+            let mut last = None;
             let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
             let mut asked = false;
             for member in chosen.filter_map(|seen| seen.member.as_ref()) {
@@ -74,6 +101,7 @@ impl Controller {
                 Some(error) if !asked => return Err(error),
                 // Nothing is chosen that answers: nothing is placed either.
                 None if !asked => return Ok(None),
+                _ if refusal.is_none() => self.memory.accepted.add(like_it),
                 _ => {}
             }
         }

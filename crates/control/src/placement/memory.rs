@@ -1,7 +1,7 @@
 //! What this process remembers of what it did in members; all of it can be found out again.
 
 use super::drift::Compared;
-use super::dry_run::Tried;
+use super::dry_run::{Accepted, Tried};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,8 @@ pub(super) struct Memory {
     pub(super) compared: Places<Compared>,
     /// By workload: whether its template was accepted.
     pub(super) tried: Mutex<BTreeMap<Key, Tried>>,
+    /// What was accepted for any workload.
+    pub(super) accepted: Accepted,
     /// By workload: since when its status does not tell how far its copies have come.
     pub(super) untold: Mutex<BTreeMap<Key, Instant>>,
 }

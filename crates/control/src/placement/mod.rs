@@ -75,6 +75,11 @@ const COPY_SETTLES: Duration = Duration::from_millis(200);
 /// While there is more to do, changes are gathered for so long: what nobody has looked at yet goes first.
 const SETTLES_AT_LAST: Duration = Duration::from_secs(10);
 
+/// When to look at a copy that has changed: not before those who are asked can keep up with it.
+fn copy_settles(queue: &Queue<Key>) -> (Duration, Duration) {
+    (queue.under_way().clamp(COPY_SETTLES, SETTLES_AT_LAST), SETTLES_AT_LAST)
+}
+
 /// Placement, ready to be run: the workloads of the hub and what decides about them.
 pub(crate) struct Placement {
     queue: Queue<Key>,
@@ -139,7 +144,7 @@ impl Placement {
         told: impl Fn(&Key) + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
-        let known = self.controller.workloads.clone();
+        let (known, queue) = (self.controller.workloads.clone(), self.queue.clone());
         let first = move |change: &Change<Workload>| {
             // The ledger first: whoever sees a workload sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Workload::claim));
@@ -147,7 +152,7 @@ impl Placement {
             match change {
                 // Only leaders write its status, and whoever wrote it goes on from there.
                 Change::Set(key, now) if known.get(key).is_some_and(|before| before.asks_as(now)) => {
-                    (COPY_SETTLES, SETTLES_AT_LAST)
+                    copy_settles(&queue)
                 }
                 _ => AT_ONCE,
             }
@@ -309,7 +314,8 @@ impl Wake {
     pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
         match what {
             Touched::Workload(key) => {
-                self.queue.add_within(key.clone(), COPY_SETTLES, SETTLES_AT_LAST);
+                let (wait, at_last) = copy_settles(&self.queue);
+                self.queue.add_within(key.clone(), wait, at_last);
             }
             Touched::Room => self.workloads.for_each(|key, workload| {
                 if workload.is_unsettled() {
