@@ -13,6 +13,7 @@ use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use portolan_api::MultiClusterDeploymentSpec;
 use portolan_core::placement::Decision;
 use portolan_runtime::{CallError, Key, call};
 use serde_json::json;
@@ -81,10 +82,9 @@ impl Controller {
         if let Some(tried) = tried.filter(holds) {
             return Ok(tried.refusal);
         }
-        let (mut refusal, desired) = (None, self.desired(workload, 1));
-        let like_it = (key.namespace.clone(), copy::digest(&desired.object["spec"]));
+        let (mut refusal, like_it) = (None, (key.namespace.clone(), asked(&workload.object.spec)));
         if !self.is_held(workload, decision, seen) && !self.memory.accepted.has(&like_it) {
-            let mut last = None;
+            let (mut last, desired) = (None, self.desired(workload, 1));
             let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
             let mut asked = false;
             for member in chosen.filter_map(|seen| seen.member.as_ref()) {
@@ -117,6 +117,13 @@ impl Controller {
             copy.is_some_and(|copy| copy.mark.digest == Some(self.digest(workload, placed.replicas)))
         })
     }
+}
+
+/// A digest of what a user asks a Deployment to be, without whose it is.
+fn asked(spec: &MultiClusterDeploymentSpec) -> String {
+    let strategy = spec.strategy.as_ref().map(|strategy| &strategy.0);
+    let numbers = [spec.min_ready_seconds, spec.revision_history_limit, spec.progress_deadline_seconds];
+    copy::digest(&json!([spec.template.0, spec.selector, strategy, numbers]))
 }
 
 /// Nothing if the member accepts the copy; its words if it never will.
