@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::convert;
-use crate::api::{Api, in_turn};
+use crate::api::Api;
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::server::Form;
@@ -132,7 +132,6 @@ impl Watcher {
             tokio::pin!(ring);
             // Registered before looking, so that no change between the two is missed.
             ring.as_mut().enable();
-            drop(in_turn(&self.api).await);
             if let Some(chunk) = self.ready() {
                 return Some(chunk);
             }
