@@ -15,7 +15,7 @@ use tokio::time::Instant;
 ///
 /// A key stands in it at most once, at the earliest time asked for. A key that is being worked on is not handed out
 /// again; asked for meanwhile, it comes back when the work is done, so that no change is missed. A key that may wait is
-/// handed out when nothing else is due.
+/// handed out when nothing is left that may wait less.
 #[derive(Clone, Debug)]
 pub struct Queue<K> {
     state: Arc<Mutex<State<K>>>,
@@ -24,10 +24,10 @@ pub struct Queue<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    /// By the time when it is due.
-    order: BTreeSet<(Instant, K)>,
-    /// What is not due yet, by the time from which it may be handed out to who has nothing else to do.
-    patient: BTreeSet<(Instant, K)>,
+    /// What may not be handed out yet, by the time from which it may.
+    later: BTreeSet<(Instant, K)>,
+    /// What may be handed out, by the time when it is due.
+    ready: BTreeSet<(Instant, K)>,
     due: BTreeMap<K, Due>,
     working: BTreeMap<K, Working>,
     failures: BTreeMap<K, u32>,
@@ -65,8 +65,8 @@ impl<K: Ord + Clone + Debug> Queue<K> {
     #[must_use]
     pub fn new(seed: Seed) -> Self {
         let state = State {
-            order: BTreeSet::new(),
-            patient: BTreeSet::new(),
+            later: BTreeSet::new(),
+            ready: BTreeSet::new(),
             due: BTreeMap::new(),
             working: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -85,7 +85,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
         self.add_within(key, wait, wait);
     }
 
-    /// Asks for the key to be looked at after the first time if nothing else is due, and at the latest after the second.
+    /// Asks for the key to be looked at after the first time; until the second, whatever is due earlier goes first.
     pub fn add_within(&self, key: K, wait: Duration, at_last: Duration) {
         let now = Instant::now();
         self.lock().schedule(key, Due { from: now + wait, at: now + at_last.max(wait) });
@@ -99,14 +99,14 @@ impl<K: Ord + Clone + Debug> Queue<K> {
             let wait = {
                 let (mut state, now) = (self.lock(), Instant::now());
                 if let Some(key) = state.take(now) {
-                    let more = state.next_time().is_some_and(|at| at <= now);
+                    let more = !state.ready.is_empty();
                     drop(state);
                     if more {
                         self.changed.notify_one();
                     }
                     return key;
                 }
-                state.next_time()
+                state.later.first().map(|(from, _)| *from)
             };
             match wait {
                 Some(at) => {
@@ -142,22 +142,22 @@ impl<K: Ord + Clone + Debug> Queue<K> {
     /// under way.
     #[must_use]
     pub fn behind(&self) -> Duration {
-        let late = self.lock().order.first().map_or(Duration::ZERO, |(at, _)| at.elapsed());
+        let late = self.lock().first_ready(Instant::now()).map_or(Duration::ZERO, |(at, _)| at.elapsed());
         late.max(self.under_way())
     }
 
     /// For how long the longest work is under way: the longer, the busier are those whom it waits for.
     #[must_use]
     pub fn under_way(&self) -> Duration {
-        let state = self.lock();
-        state.working.values().map(|working| working.since.elapsed()).max().unwrap_or_default()
+        let since = self.lock().working.values().map(|working| working.since).min();
+        since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
     /// How many keys wait or are being worked on.
     #[must_use]
     pub fn len(&self) -> usize {
         let state = self.lock();
-        state.order.len() + state.working.len()
+        state.due.len() + state.working.len()
     }
 
     /// Whether nothing waits and nothing is being worked on.
@@ -191,32 +191,32 @@ impl<K: Ord + Clone> State<K> {
         }
         let due = self.remove(&key).map_or(due, |before| before.earlier(due));
         self.due.insert(key.clone(), due);
-        if due.from < due.at {
-            self.patient.insert((due.from, key.clone()));
-        }
-        self.order.insert((due.at, key));
+        self.later.insert((due.from, key));
     }
 
     fn remove(&mut self, key: &K) -> Option<Due> {
         let due = self.due.remove(key)?;
-        self.order.remove(&(due.at, key.clone()));
-        self.patient.remove(&(due.from, key.clone()));
+        if !self.later.remove(&(due.from, key.clone())) {
+            self.ready.remove(&(due.at, key.clone()));
+        }
         Some(due)
     }
 
-    /// What is due first; if nothing is, what may be handed out.
+    /// Of what may be handed out, what is due first.
+    fn first_ready(&mut self, now: Instant) -> Option<&(Instant, K)> {
+        while let Some((_, key)) = self.later.first().filter(|(from, _)| *from <= now).cloned() {
+            self.later.pop_first();
+            let at = self.due.get(&key).map_or(now, |due| due.at);
+            self.ready.insert((at, key));
+        }
+        self.ready.first()
+    }
+
     fn take(&mut self, now: Instant) -> Option<K> {
-        let ready = |set: &BTreeSet<(Instant, K)>| set.first().filter(|(at, _)| *at <= now).cloned();
-        let (_, key) = ready(&self.order).or_else(|| ready(&self.patient))?;
+        let (_, key) = self.first_ready(now).cloned()?;
         self.remove(&key);
         self.working.insert(key.clone(), Working { since: now, asked: None });
         Some(key)
-    }
-
-    /// When there is something to hand out.
-    fn next_time(&self) -> Option<Instant> {
-        let times = [&self.order, &self.patient].into_iter().filter_map(|set| set.first());
-        times.map(|(at, _)| *at).min()
     }
 }
 
@@ -391,6 +391,20 @@ mod tests {
         queue.add("e");
         assert_eq!((queue.next().await, start.elapsed()), ("e", second), "asked for at once meanwhile");
         assert_eq!(queue.next().await, "late");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_wait_less_goes_first() {
+        let (queue, second) = (Queue::new(Seed::new(1)), Duration::from_secs(1));
+        for name in ["many-1", "many-2"] {
+            queue.add_within(name, Duration::ZERO, 60 * second);
+        }
+        assert_eq!(queue.next().await, "many-1", "nothing else is to be done");
+        queue.add_within("begun", second, 10 * second);
+        tokio::time::sleep(second).await;
+        assert_eq!(queue.behind(), second, "of what is under way");
+        assert_eq!([queue.next().await, queue.next().await], ["begun", "many-2"]);
+        assert_eq!(queue.len(), 3);
     }
 
     #[tokio::test(start_paused = true)]

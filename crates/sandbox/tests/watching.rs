@@ -14,6 +14,7 @@ use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, ResourceExt};
 use portolan_sandbox::ClusterConfig;
 use serde_json::json;
+use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn events_come_in_order_and_by_selection() {
@@ -43,6 +44,24 @@ async fn events_come_in_order_and_by_selection() {
         .collect();
     assert_eq!(seen, ["+a", "~a", "-a", "+b", "-b"]);
     assert!(matches!(events.last(), Some(WatchEvent::Bookmark(_))), "a watch ends with the revision it saw");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_selected_is_passed_over_however_much_it_is() {
+    let (_world, cluster) = cluster();
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client("test"), "default");
+    let from = cluster.revision().to_string();
+    for number in 0..600 {
+        maps.create(&PostParams::default(), &config_map(&format!("m-{number}"), "1")).await.unwrap();
+    }
+    let mut selected = config_map("selected", "1");
+    selected.labels_mut().insert("tier".into(), "front".into());
+    maps.create(&PostParams::default(), &selected).await.unwrap();
+    let params = WatchParams::default().labels("tier=front").timeout(20);
+    let (mut stream, started) = (maps.watch(&params, &from).await.unwrap().boxed(), Instant::now());
+    let first = stream.try_next().await.unwrap();
+    assert!(matches!(first, Some(WatchEvent::Added(map)) if map.name_any() == "selected"));
+    assert!(started.elapsed().is_zero(), "it was there already");
 }
 
 #[tokio::test(start_paused = true)]

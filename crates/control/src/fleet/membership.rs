@@ -13,18 +13,38 @@ use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_core::placement::Site;
 use portolan_runtime::{CallError, Change, Clock, Index, Key, Next, Queue, Seed, call, follow, work};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// How often the numbers of a cluster are looked at without any news of it, such as round-trip times.
 const NUMBERS_EVERY: Duration = Duration::from_secs(10);
 
+/// When to look again at a ForeignCluster that somebody else has changed meanwhile: by then it has come to us.
+const CHANGED_MEANWHILE: Duration = Duration::from_millis(200);
+
 /// How long changes of a cluster's numbers are gathered, so that one write serves them all: a second, and longer in a fleet
-/// of more than fifty clusters, so that the hub is never asked for more than fifty such writes a second.
-fn told_within(clusters: usize) -> Duration {
+/// of more than fifty clusters, so that the hub is never asked for more than fifty such writes a second, nor for more than
+/// a fifth of the time by a hub that is slow to answer.
+fn told_within(clusters: usize, took: Duration) -> Duration {
     let shared = Duration::from_millis(20).saturating_mul(u32::try_from(clusters).unwrap_or(u32::MAX));
-    shared.clamp(Duration::from_secs(1), NUMBERS_EVERY)
+    shared.max(took * 4).clamp(Duration::from_secs(1), NUMBERS_EVERY)
+}
+
+/// How long the last write of numbers took.
+#[derive(Clone, Debug, Default)]
+struct Pace(Arc<AtomicU64>);
+
+impl Pace {
+    fn took(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn note(&self, took: Duration) {
+        self.0.store(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
 }
 
 /// The fleet as it is known: ForeignClusters and the members they stand for.
@@ -125,9 +145,9 @@ async fn follow_clusters(
     touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
     reports: bool,
 ) {
-    let queue = Queue::<String>::new(seed.child("clusters"));
+    let (queue, pace) = (Queue::<String>::new(seed.child("clusters")), Pace::default());
     let mut tasks = JoinSet::new();
-    let (changed, told, known) = (queue.clone(), touched.clone(), fleet.clone());
+    let (changed, told, known, paced) = (queue.clone(), touched.clone(), fleet.clone(), pace.clone());
     tasks.spawn(follow(
         Api::<ForeignCluster>::all(hub.client.clone()),
         watcher::Config::default(),
@@ -142,8 +162,13 @@ async fn follow_clusters(
             if news.is_some() {
                 known.look();
             }
+            // What is only told by its status is mostly what we wrote there ourselves.
+            let wait = match news {
+                Some(Touched::Reach) => Duration::ZERO,
+                _ => told_within(known.clusters.len(), paced.took()),
+            };
             for key in keys {
-                changed.add(key.name.clone());
+                changed.add_after(key.name.clone(), wait);
                 if let Some(news) = &news {
                     told(&key.name, news.clone());
                 }
@@ -151,8 +176,17 @@ async fn follow_clusters(
         },
         seed.child("foreignclusters"),
     ));
-    let context =
-        Context { hub, fleet, connect, clock: clock.clone(), seed, queue: queue.clone(), touched, reports };
+    let context = Context {
+        hub,
+        fleet,
+        connect,
+        clock: clock.clone(),
+        seed,
+        queue: queue.clone(),
+        touched,
+        reports,
+        pace,
+    };
     work(&queue, 4, &clock, |name| context.reconcile(name)).await;
 }
 
@@ -166,6 +200,7 @@ struct Context<F> {
     touched: F,
     /// Whether what is found goes into the status of ForeignClusters.
     reports: bool,
+    pace: Pace,
 }
 
 impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
@@ -188,23 +223,23 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
                     self.fleet.cannot_join(&name);
                     (self.touched)(&name, Touched::Reach);
                     let message = portolan_runtime::chain(&error);
-                    self.report(&cluster, &[refused(message)], &Observed::default()).await?;
                     // What is wrong may be mended without the ForeignCluster changing: a Secret that appears, say.
-                    return Ok(Next::After(Duration::from_secs(10)));
+                    return self.report(&cluster, &[refused(message)], &Observed::default()).await;
                 }
             },
         };
-        self.report(&cluster, &findings(&member), &self.observed(&member)).await?;
-        Ok(Next::After(NUMBERS_EVERY))
+        self.report(&cluster, &findings(&member), &self.observed(&member)).await
     }
 
     fn watch(&self, name: &str, client: Client, foreign: &ForeignCluster) -> Member {
         let (queue, touched, cluster) = (self.queue.clone(), self.touched.clone(), name.to_owned());
-        let told_within = told_within(self.fleet.clusters.len());
+        let (known, pace) = (self.fleet.clusters.clone(), self.pace.clone());
         let tell = move |what: Touched| {
             match what {
                 // It matters to the status of the ForeignCluster only.
-                Touched::Numbers => return queue.add_after(cluster.clone(), told_within),
+                Touched::Numbers => {
+                    return queue.add_after(cluster.clone(), told_within(known.len(), pace.took()));
+                }
                 Touched::Reach => queue.add(cluster.clone()),
                 _ => {}
             }
@@ -230,14 +265,15 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         Observed { version: member.reach.version(), summary, round_trip }
     }
 
+    /// Tells what was found, if it is new; says when to look again.
     async fn report(
         &self,
         cluster: &ForeignCluster,
         findings: &[Finding],
         observed: &Observed,
-    ) -> Result<(), CallError> {
+    ) -> Result<Next, CallError> {
         if !self.reports {
-            return Ok(());
+            return Ok(Next::After(NUMBERS_EVERY));
         }
         let before = cluster.status.clone().unwrap_or_default();
         let mut status =
@@ -248,7 +284,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             conditions::set(&mut status.conditions, finding.clone(), cluster.metadata.generation, now);
         }
         if status == before {
-            return Ok(());
+            return Ok(Next::After(NUMBERS_EVERY));
         }
         if conditions::is_true(&status.conditions, ConditionType::Reachable) {
             status.last_seen = Some(self.clock.time());
@@ -258,10 +294,12 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let update = ForeignCluster { status: Some(status), ..cluster.clone() };
         let what = format!("write status of ForeignCluster {name}");
-        match call(what, api.replace_status(&name, &params, &update)).await {
-            // A newer object is on its way to us, and brings us back here.
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
-            other => other.map(|_| ()),
+        let started = Instant::now();
+        let written = call(what, api.replace_status(&name, &params, &update)).await;
+        self.pace.note(started.elapsed());
+        match written {
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Next::After(CHANGED_MEANWHILE)),
+            other => other.map(|_| Next::After(NUMBERS_EVERY)),
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How far copies have come is told within this time, however much there is to do.
-const TOLD_AT_LAST: Duration = Duration::from_secs(10);
+const TOLD_AT_LAST: Duration = Duration::from_secs(30);
 
 impl Controller {
     /// How much longer a new status may wait, if it tells no more than how far copies have come.

@@ -69,16 +69,17 @@ pub(crate) async fn run(api: Arc<Mutex<Api>>, config: ClusterConfig) {
     let mut manager = Manager::new(&config);
     let mut last = Instant::now();
     loop {
-        let (busy, awake) = {
+        let (done, awake) = {
             let mut api = in_turn(&api).await;
-            let busy = manager.work(&mut api);
-            if last.elapsed() >= AWAKE {
-                api.store.rest();
+            let done = manager.work(&mut api);
+            match done {
+                Done::Nothing if last.elapsed() >= AWAKE => api.store.rest(),
+                Done::Nothing => {}
+                Done::All | Done::Some => last = Instant::now(),
             }
-            (busy, api.store.is_awake())
+            (done, api.store.is_awake())
         };
-        if busy {
-            last = Instant::now();
+        if done == Done::Some {
             tokio::task::yield_now().await;
             continue;
         }
@@ -92,6 +93,14 @@ pub(crate) async fn run(api: Arc<Mutex<Api>>, config: ClusterConfig) {
             None => changed.notified().await,
         }
     }
+}
+
+/// How much was done of what was due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Nothing,
+    All,
+    Some,
 }
 
 struct Manager {
@@ -122,11 +131,12 @@ impl Manager {
         }
     }
 
-    /// Does a slice of what is due; true if there is more.
-    fn work(&mut self, api: &mut Api) -> bool {
-        self.drain(api);
+    /// Does a slice of what is due.
+    fn work(&mut self, api: &mut Api) -> Done {
+        let mut done = if self.drain(api) { Done::All } else { Done::Nothing };
         for _ in 0..SLICE {
-            let Some((controller, item)) = self.queue.pop_due(Instant::now()) else { return false };
+            let Some((controller, item)) = self.queue.pop_due(Instant::now()) else { return done };
+            done = Done::All;
             let Some(acting) = self.controllers.get_mut(controller) else { continue };
             match acting.reconcile(&item, api, &self.view) {
                 Ok(Some(after)) => self.queue.add_after(controller, item, after),
@@ -139,11 +149,12 @@ impl Manager {
             }
             self.drain(api);
         }
-        true
+        Done::Some
     }
 
-    /// Shows every change to the view, then to each controller.
-    fn drain(&mut self, api: &mut Api) {
+    /// Shows every change to the view, then to each controller; answers whether there was any.
+    fn drain(&mut self, api: &mut Api) -> bool {
+        let mut any = false;
         while let Some((table, event)) = api.store.next_change() {
             let (key, object) = (event.object.key.clone(), event.object.value());
             let seen = Seen { table, key, kind: event.kind, object };
@@ -156,7 +167,9 @@ impl Manager {
                 self.queue.acting(index);
                 controller.observe(&seen, &self.view, &mut self.queue);
             }
+            any = true;
         }
+        any
     }
 }
 

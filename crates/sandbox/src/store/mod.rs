@@ -1,5 +1,6 @@
 //! The store of one cluster: one revision for all objects, compare-and-swap, a bounded ring of events.
 
+mod past;
 mod selector;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+pub(crate) use past::{Expired, Past};
 pub(crate) use selector::{FieldSelector, LabelSelector, Selector, SelectorError};
 
 /// A namespace (empty for what is cluster-wide) and a name.
@@ -111,17 +113,11 @@ pub(crate) enum WriteError {
     Stale,
 }
 
-/// The revision asked for is no longer (or not yet) known.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Expired {
-    pub(crate) oldest: u64,
-}
-
 /// A change in some table, for those who follow all of them.
 pub(crate) type Change = (Arc<str>, Arc<Event>);
 
 /// Of so many last writes, the objects are kept as values: who wrote them, and who acts on it, reads them next.
-const RECENT: usize = 2048;
+const RECENT: usize = 8192;
 
 /// Which fields of a resource can be selected by, and how each is found.
 pub(crate) type Selectable = [(String, String)];
@@ -129,10 +125,7 @@ pub(crate) type Selectable = [(String, String)];
 #[derive(Default)]
 struct Table {
     objects: BTreeMap<ObjectKey, Arc<Stored>>,
-    ring: VecDeque<Arc<Event>>,
-    /// The greatest revision whose event has left the ring.
-    dropped: u64,
-    changed: Arc<Notify>,
+    past: Arc<Past>,
 }
 
 /// All objects of a cluster.
@@ -210,32 +203,20 @@ impl Store {
         revision: u64,
     ) -> Result<BTreeMap<ObjectKey, Option<Arc<Stored>>>, Expired> {
         let mut overlay = BTreeMap::new();
-        for event in self.since(table, revision)? {
+        for event in self.past(table).since(revision, usize::MAX)? {
             overlay.entry(event.object.key.clone()).or_insert_with(|| event.previous.clone());
         }
         Ok(overlay)
     }
 
-    /// Events after `revision`, oldest first.
-    pub(crate) fn since(
-        &self,
-        table: &str,
-        revision: u64,
-    ) -> Result<impl Iterator<Item = &Arc<Event>>, Expired> {
-        let table = self.tables.get(table);
-        let dropped = table.map_or(0, |table| table.dropped);
-        if revision < dropped {
-            return Err(Expired { oldest: dropped });
-        }
-        Ok(table.into_iter().flat_map(move |table| {
-            let start = table.ring.partition_point(|event| event.revision <= revision);
-            table.ring.range(start..)
-        }))
+    /// What has happened to the objects of a table.
+    pub(crate) fn past(&self, table: &str) -> Arc<Past> {
+        self.tables.get(table).map(|table| table.past.clone()).unwrap_or_default()
     }
 
-    /// Rings when the table changes.
-    pub(crate) fn changed(&mut self, table: &Arc<str>) -> Arc<Notify> {
-        self.tables.entry(table.clone()).or_default().changed.clone()
+    /// What has happened and will happen to the objects of a table.
+    pub(crate) fn follow(&mut self, table: &Arc<str>) -> Arc<Past> {
+        self.tables.entry(table.clone()).or_default().past.clone()
     }
 
     /// Rings when anything changes.
@@ -260,13 +241,7 @@ impl Store {
 
     /// Forgets all past events: whoever watches from an older revision must list again.
     pub(crate) fn compact(&mut self) {
-        for table in self.tables.values_mut() {
-            if let Some(last) = table.ring.back() {
-                table.dropped = last.revision;
-            }
-            table.ring.clear();
-            table.changed.notify_waiters();
-        }
+        self.tables.values().for_each(|table| table.past.forget());
     }
 
     /// Adds an object that must not exist.
@@ -331,13 +306,7 @@ impl Store {
             EventKind::Deleted => table.objects.remove(&object.key),
             EventKind::Added | EventKind::Modified => table.objects.insert(object.key.clone(), object),
         };
-        table.ring.push_back(event.clone());
-        while table.ring.len() > ring_size {
-            if let Some(old) = table.ring.pop_front() {
-                table.dropped = old.revision;
-            }
-        }
-        table.changed.notify_waiters();
+        table.past.add(event.clone(), ring_size);
         self.journal.push_back((name.clone(), event.clone()));
         self.journal_changed.notify_one();
         event
@@ -406,11 +375,13 @@ mod tests {
         let first = write(&mut store, &table, "a");
         let second = write(&mut store, &table, "b");
         write(&mut store, &table, "c");
-        assert_eq!(store.since("x", first).unwrap().count(), 2);
-        assert!(matches!(store.since("x", first - 1), Err(Expired { oldest }) if oldest == first));
+        let past = store.past("x");
+        assert_eq!(past.since(first, 10).unwrap().len(), 2);
+        assert_eq!(past.since(first, 1).unwrap().len(), 1, "no more than asked for");
+        assert_eq!(past.since(first - 1, 10).unwrap_err(), Expired { oldest: first });
         store.compact();
-        assert!(store.since("x", second).is_err());
-        assert_eq!(store.since("x", store.revision()).unwrap().count(), 0);
+        assert!(past.since(second, 10).is_err());
+        assert_eq!(past.since(store.revision(), 10).unwrap().len(), 0);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use futures::Stream;
 use futures::stream::BoxStream;
 use portolan_runtime::Clock;
 use serde_json::json;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::convert;
@@ -19,7 +18,7 @@ use crate::api::Api;
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::server::Form;
-use crate::store::{Event, EventKind, Selector, Stored};
+use crate::store::{Event, EventKind, Past, Selector, Stored};
 
 /// How often a quiet watch is told the present revision.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -44,7 +43,7 @@ struct Watcher {
     api: Arc<Mutex<Api>>,
     row: Arc<Resource>,
     request: WatchRequest,
-    changed: Arc<Notify>,
+    past: Arc<Past>,
     /// Everything up to this revision has been sent.
     seen: u64,
     /// What a bookmark last told.
@@ -94,14 +93,14 @@ impl WatchBody {
                 .collect(),
             false => VecDeque::new(),
         };
-        let changed = state.store.changed(&row.table);
+        let past = state.store.follow(&row.table);
         let clock = state.clock.clone();
         drop(state);
         let now = Instant::now();
         let watcher = Watcher {
             api: api.clone(),
             row: row.clone(),
-            changed,
+            past,
             seen: if with_state { current } else { from },
             told: 0,
             initial,
@@ -127,8 +126,8 @@ impl Watcher {
             if self.over {
                 return None;
             }
-            let changed = self.changed.clone();
-            let ring = changed.notified();
+            let past = self.past.clone();
+            let ring = past.changed();
             tokio::pin!(ring);
             // Registered before looking, so that no change between the two is missed.
             ring.as_mut().enable();
@@ -168,24 +167,23 @@ impl Watcher {
         if !out.is_empty() {
             return Some(out.freeze());
         }
-        let api = self.api.clone();
-        let state = api.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = self.row.table.clone();
-        let events = match state.store.since(&table, self.seen) {
-            Ok(events) => events,
-            Err(expired) => {
-                self.over = true;
-                let status = ApiError::too_old(self.seen, expired.oldest).status();
-                put(&mut out, "ERROR", &serde_json::to_vec(&status).unwrap_or_default().into());
+        loop {
+            let events = match self.past.since(self.seen, BATCH) {
+                Ok(events) => events,
+                Err(expired) => {
+                    self.over = true;
+                    let status = ApiError::too_old(self.seen, expired.oldest).status();
+                    put(&mut out, "ERROR", &serde_json::to_vec(&status).unwrap_or_default().into());
+                    return Some(out.freeze());
+                }
+            };
+            self.seen = events.last()?.revision;
+            events.iter().for_each(|event| self.send(event, &mut out));
+            // What is not selected by this watch is passed over.
+            if !out.is_empty() {
                 return Some(out.freeze());
             }
-        };
-        for event in events.take(BATCH) {
-            self.seen = event.revision;
-            self.send(event, &mut out);
         }
-        drop(state);
-        (!out.is_empty()).then(|| out.freeze())
     }
 
     /// An event as this watch sees it: an object can come into a selection, and leave it.
@@ -236,8 +234,7 @@ impl Watcher {
         }
         let state = self.api.lock().unwrap_or_else(PoisonError::into_inner);
         let current = state.store.revision();
-        let pending =
-            state.store.since(&self.row.table, self.seen).map_or(true, |mut events| events.next().is_some());
+        let pending = self.past.since(self.seen, 1).map_or(true, |events| !events.is_empty());
         drop(state);
         if current == self.told || pending {
             return None;
