@@ -111,24 +111,21 @@ struct Manager {
 
 impl Manager {
     fn new(config: &ClusterConfig) -> Self {
-        Self {
-            controllers: vec![
-                Box::new(definitions::Definitions),
-                Box::new(namespaces::Namespaces),
-                Box::new(garbage::Garbage::default()),
-                Box::new(deployment::Deployments),
-                Box::new(replicaset::ReplicaSets),
-                Box::new(job::Jobs),
-                Box::new(nodes::Nodes::new(config)),
-                Box::new(scheduler::Scheduler::default()),
-                Box::new(kubelet::Kubelet::new(config)),
-                Box::new(endpoints::Endpoints::default()),
-                Box::new(disruption::Disruption::default()),
-                Box::new(signing::Signing),
-            ],
-            view: View::default(),
-            queue: Queue::default(),
-        }
+        let controllers: Vec<Box<dyn Controller>> = vec![
+            Box::new(definitions::Definitions),
+            Box::new(namespaces::Namespaces),
+            Box::new(garbage::Garbage::default()),
+            Box::new(deployment::Deployments),
+            Box::new(replicaset::ReplicaSets),
+            Box::new(job::Jobs),
+            Box::new(nodes::Nodes::new(config)),
+            Box::new(scheduler::Scheduler::default()),
+            Box::new(kubelet::Kubelet::new(config)),
+            Box::new(endpoints::Endpoints::default()),
+            Box::new(disruption::Disruption::default()),
+            Box::new(signing::Signing),
+        ];
+        Self { queue: Queue::new(controllers.len()), controllers, view: View::default() }
     }
 
     /// Does a slice of what is due.

@@ -117,7 +117,7 @@ pub(crate) enum WriteError {
 pub(crate) type Change = (Arc<str>, Arc<Event>);
 
 /// Of so many last writes, the objects are kept as values: who wrote them, and who acts on it, reads them next.
-const RECENT: usize = 8192;
+const RECENT: usize = 4096;
 
 /// Which fields of a resource can be selected by, and how each is found.
 pub(crate) type Selectable = [(String, String)];
