@@ -40,6 +40,10 @@ use view::View;
 const RETRY: Duration = Duration::from_secs(1);
 /// How much work is done before others may run.
 const SLICE: usize = 8;
+/// The same for a cluster that cannot keep up: those who ask it for more wait longer, as they do for a busy one.
+const LONG_SLICE: usize = 64;
+/// A cluster that is behind by so much cannot keep up.
+const BEHIND: Duration = Duration::from_millis(50);
 /// Objects are kept as values for so long after the last work.
 const AWAKE: Duration = Duration::from_secs(1);
 
@@ -131,7 +135,8 @@ impl Manager {
     /// Does a slice of what is due.
     fn work(&mut self, api: &mut Api) -> Done {
         let mut done = if self.drain(api) { Done::All } else { Done::Nothing };
-        for _ in 0..SLICE {
+        let behind = self.queue.next_due().is_some_and(|due| due.elapsed() >= BEHIND);
+        for _ in 0..if behind { LONG_SLICE } else { SLICE } {
             let Some((controller, item)) = self.queue.pop_due(Instant::now()) else { return done };
             done = Done::All;
             let Some(acting) = self.controllers.get_mut(controller) else { continue };
