@@ -376,6 +376,34 @@ fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
     assert_eq!(decide(&total, &fleet).unwrap(), first);
 }
 
+/// The same clusters once the decision has been carried out in those that answer.
+fn carried_out(fleet: &[Candidate], decision: &Decision) -> Vec<Candidate> {
+    let carry = |candidate: &Candidate| {
+        let held = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
+        if candidate.silent {
+            return Candidate { held, ..candidate.clone() };
+        }
+        let size = i64::from(candidate.settled + candidate.room.fits);
+        let room = cluster("x", size - i64::from(held)).room;
+        Candidate { held, settled: held, room, ..candidate.clone() }
+    };
+    fleet.iter().map(carry).collect()
+}
+
+#[test]
+fn a_location_and_its_stand_in_do_not_change_places_for_ever() {
+    let wanted = Wanted { bursting: true, ..by_policy(4, PlacementPolicy::WorstFit, 2) };
+    let mut fleet = vec![cluster("a", 4), cluster("b", 3), cluster("c", 3)];
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        let decision = decide(&wanted, &fleet).unwrap();
+        fleet = carried_out(&fleet, &decision);
+        told.push(decision);
+    }
+    assert_eq!(counts(&told[3]), [("a", 4), ("b", 3), ("c", 1)]);
+    assert_eq!(told[1..3], told[2..4]);
+}
+
 #[test]
 fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
     let lost = |candidate: Candidate| Candidate { lost: true, ..silent(candidate, 0) };
@@ -412,6 +440,18 @@ proptest! {
             }
         }
         prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.len() < locations as usize);
+    }
+
+    #[test]
+    fn decisions_that_are_carried_out_come_to_rest(wanted in wishes(), fleet in fleets()) {
+        let mut fleet = fleet;
+        let mut told = Vec::new();
+        for _ in 0..6 {
+            let decision = decide(&wanted, &fleet).unwrap();
+            fleet = carried_out(&fleet, &decision);
+            told.push(decision.placed);
+        }
+        prop_assert_eq!(&told[3..5], &told[4..6], "{:?}", told);
     }
 
     #[test]

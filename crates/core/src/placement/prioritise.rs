@@ -26,7 +26,8 @@ pub(super) fn prioritise(
 ///
 /// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
 /// only traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all
-/// replicas of a location come first.
+/// replicas of a location come first, and then those that hold most: were it the roomiest, a location and the cluster that
+/// stands in for it would change places with every replica that moves.
 pub(super) fn rank<'a>(
     policy: PlacementPolicy,
     wanted: &Wanted,
@@ -45,7 +46,8 @@ pub(super) fn rank<'a>(
         .collect();
     let rooms = |room: &Room| (room.cpu, room.memory);
     let class = |candidate: &Candidate, fits: u32| {
-        (Reverse(candidate.held > 0), candidate.site.cloud, Reverse(fits >= wanted.replicas))
+        let enough = Reverse(fits >= wanted.replicas);
+        (Reverse(candidate.held > 0), candidate.site.cloud, enough, Reverse(candidate.held))
     };
     match policy {
         PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, fits, room)| {
@@ -71,6 +73,7 @@ pub(super) fn rank<'a>(
                     Reverse(kept),
                     enough,
                     Reverse(attraction(candidate)),
+                    Reverse(candidate.held),
                     Reverse(rooms(room)),
                     candidate.name(),
                 )
