@@ -21,6 +21,9 @@ const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(600);
 /// What we applied comes back through the watch within this time; until then we do not apply it again.
 pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
+/// A watch that is slow shows what we made within this time; until then nobody may say that it is not there.
+const SEEN_AT_LAST: Duration = Duration::from_secs(60);
+
 /// How often to look whether a member that holds up a deletion is back; its return is told anyway.
 const AWAITING_RETURN: Duration = Duration::from_secs(30);
 
@@ -117,6 +120,8 @@ struct Applied {
     digest: String,
     version: String,
     at: Instant,
+    /// Whether the watch has shown that there is a copy.
+    shown: bool,
 }
 
 /// A member refused what was to be applied, and will again.
@@ -176,6 +181,19 @@ impl Memory {
         applied.is_some_and(|each| each.digest == digest && each.version == version)
     }
 
+    /// Whether a copy was made in a member, and the watch does not show it yet; it is told whether the watch does.
+    pub(crate) fn is_awaited(&self, member: &Member, key: &Key, shows: bool) -> bool {
+        self.awaits(&member.name, member.since, key, shows)
+    }
+
+    fn awaits(&self, cluster: &str, connected: Instant, key: &Key, shows: bool) -> bool {
+        let mut applied = lock(&self.applied);
+        let Some(applied) = applied.get_mut(&(cluster.to_owned(), key.clone())) else { return false };
+        applied.shown |= shows;
+        // A later connection has begun with all that is there.
+        !applied.shown && applied.at >= connected && applied.at.elapsed() < SEEN_AT_LAST
+    }
+
     /// Forgets everything about an object.
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.applied).retain(|(_, each), _| each != key);
@@ -209,8 +227,8 @@ impl Memory {
             Put::Applied(applied) => {
                 let version = applied.meta().resource_version.clone().unwrap_or_default();
                 lock(&self.failures).remove(&place);
-                let applied = Applied { digest: desired.digest.clone(), version, at: Instant::now() };
-                lock(&self.applied).insert(place, applied);
+                let (digest, at, shown) = (desired.digest.clone(), Instant::now(), seen.is_some());
+                lock(&self.applied).insert(place, Applied { digest, version, at, shown });
                 Ok(Outcome::AsDecided)
             }
             Put::Outdated => Ok(Outcome::NotSeenYet),
@@ -329,4 +347,34 @@ pub(crate) fn outranked(term: &Term, seen: Option<&Mark>) -> bool {
 
 fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_made_is_awaited_until_it_is_shown_or_much_time_has_passed() {
+        let (memory, key, connected) = (Memory::default(), Key::cluster("job"), Instant::now());
+        let made = || {
+            let place = ("m1".to_owned(), key.clone());
+            let (digest, version) = (String::new(), String::new());
+            let applied = Applied { digest, version, at: Instant::now(), shown: false };
+            lock(&memory.applied).insert(place, applied);
+        };
+        let awaits = |shows| memory.awaits("m1", connected, &key, shows);
+        assert!(!awaits(false), "nothing was made");
+        made();
+        assert!(awaits(false) && !awaits(true), "the watch shows it");
+        assert!(!awaits(false), "it was there, and is gone");
+        made();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(
+            !memory.awaits("m1", Instant::now(), &key, false),
+            "what a later connection has not listed is gone"
+        );
+        assert!(awaits(false));
+        tokio::time::sleep(SEEN_AT_LAST).await;
+        assert!(!awaits(false));
+    }
 }

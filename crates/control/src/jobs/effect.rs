@@ -33,7 +33,8 @@ impl Controller {
             let seen = seen.get(cluster).filter(|seen| seen.answers)?;
             Some(self.give(key, job, order, seen.member.as_deref()?, seen))
         });
-        let mut next = Next::After(FULL_LOOK);
+        let awaited = seen.values().any(|seen| seen.awaited);
+        let mut next = Next::After(if awaited { SEEN_WITHIN } else { FULL_LOOK });
         for outcome in futures::future::join_all(orders).await {
             match outcome? {
                 Outcome::AsDecided => {}
@@ -43,7 +44,7 @@ impl Controller {
         }
         for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
             let Some(member) = &seen.member else { continue };
-            let makes = matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
+            let makes = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
             let kept = if seen.job.is_some() || makes { &job.references } else { &References::new() };
             if self.release(key, job, member, kept).await? {
                 next = Next::After(SEEN_WITHIN);

@@ -25,6 +25,8 @@ pub(super) struct Seen {
     pub(super) job: Option<Arc<JobFacts>>,
     /// Whether the member answers now.
     pub(super) answers: bool,
+    /// Whether a Job was made there that the watch does not show yet.
+    pub(super) awaited: bool,
     /// What that means for the plan.
     pub(super) sight: Sight,
     /// For a silent cluster: how long until its open completions are given to others.
@@ -64,14 +66,18 @@ impl Controller {
             Ok(shape) => book.view(name, job.uid(), shape),
             Err(_) => View::default(),
         };
+        let awaited =
+            member.as_ref().is_some_and(|member| self.memory.is_awaited(member, key, facts.is_some()));
         let patience = if answers { None } else { self.patience(job, cluster) };
         let sight = match (&facts, answers) {
             (_, false) => Sight::Silent { too_long: patience == Some(Duration::ZERO) },
+            // It may be at work: what it is to bring stays there until it is known what it does.
+            (None, true) if awaited => Sight::Silent { too_long: false },
             (None, true) => Sight::Nothing,
             (Some(facts), true) => Sight::Job(seen(facts, &job.object)),
         };
         let candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
-        Some(Seen { candidate, member, job: facts, answers, sight, patience })
+        Some(Seen { candidate, member, job: facts, answers, awaited, sight, patience })
     }
 
     /// How long the job still waits for a silent cluster; nothing if for ever.
