@@ -323,3 +323,17 @@ fn findings(member: &Member) -> Vec<Finding> {
 fn refused(message: String) -> Finding {
     Finding::new(ConditionType::Ready, ConditionStatus::False, "CannotConnect", message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_at_a_pace_that_the_hub_keeps_up_with() {
+        let (fast, slow) = (Duration::from_millis(5), Duration::from_millis(700));
+        assert_eq!(told_within(5, fast), Duration::from_secs(1));
+        assert_eq!(told_within(200, fast), Duration::from_secs(4), "fifty a second for all");
+        assert_eq!(told_within(5, slow), Duration::from_millis(2800), "a fifth of the time");
+        assert_eq!(told_within(5, Duration::MAX / 8), NUMBERS_EVERY);
+    }
+}
