@@ -223,7 +223,12 @@ impl Memory {
         if outranked(term, seen) {
             return Ok(Outcome::NotSeenYet);
         }
-        match copy::put::<K>(term, member, &desired.object, seen.map(Mark::sight)).await? {
+        let put = copy::put::<K>(term, member, &desired.object, seen.map(Mark::sight)).await;
+        let not_answered = put.as_ref().is_err_and(|error| error.code().is_none());
+        if seen.is_none() && (not_answered || matches!(put, Ok(Put::Outdated))) {
+            self.may_have_made(place.clone());
+        }
+        match put? {
             Put::Applied(applied) => {
                 let version = applied.meta().resource_version.clone().unwrap_or_default();
                 lock(&self.failures).remove(&place);
@@ -235,6 +240,13 @@ impl Memory {
             Put::Taken(message) => Ok(self.refused(place, desired, "NameTaken", message)),
             Put::Refused(message) => Ok(self.refused(place, desired, "Refused", message)),
         }
+    }
+
+    /// There may be a copy that the watch does not show yet: nobody answered whether it was made, or it was there before.
+    /// It is not known what it is like, so that it is applied again.
+    fn may_have_made(&self, place: (String, Key)) {
+        let (digest, version) = (String::new(), String::new());
+        lock(&self.applied).insert(place, Applied { digest, version, at: Instant::now(), shown: false });
     }
 
     /// Deletes a copy that still is as it was seen.
@@ -356,12 +368,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_made_is_awaited_until_it_is_shown_or_much_time_has_passed() {
         let (memory, key, connected) = (Memory::default(), Key::cluster("job"), Instant::now());
-        let made = || {
-            let place = ("m1".to_owned(), key.clone());
-            let (digest, version) = (String::new(), String::new());
-            let applied = Applied { digest, version, at: Instant::now(), shown: false };
-            lock(&memory.applied).insert(place, applied);
-        };
+        let made = || memory.may_have_made(("m1".to_owned(), key.clone()));
         let awaits = |shows| memory.awaits("m1", connected, &key, shows);
         assert!(!awaits(false), "nothing was made");
         made();

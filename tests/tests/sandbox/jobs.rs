@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJobStatus};
 use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
+use portolan_runtime::REQUEST_LIMIT;
 use portolan_sandbox::FaultPlan;
 use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, STANDBY, apply};
 use portolan_tests::{NAMESPACE, job, open_namespace, service, workload};
@@ -156,6 +157,32 @@ async fn finished_work_is_not_run_again_when_its_job_or_the_controller_is_gone()
     pass(30).await;
     assert_eq!(there(&fleet, 0, "sum").await, None);
     assert_eq!(status(&fleet, "sum").await.succeeded, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_not_begun_elsewhere_when_nobody_answered_whether_it_was_begun() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let contender = Contender::alone();
+    let _controller = contend(&fleet, contender.clone());
+    pass(5).await;
+    contender.to_members.close();
+    let one = json!({"placementPolicy": "worst-fit", "numberOfLocations": 1});
+    apply(&fleet.hub.client("user"), &job("sum", 3, 1, one)).await;
+    pass(5).await;
+    assert_eq!(status(&fleet, "sum").await.locations_summary.as_deref(), Some("c3=3"));
+    assert_eq!(contender.to_members.held(), 1, "the Job is on its way");
+    let mut closed = open_namespace();
+    closed["metadata"]["labels"]["portolan.dev/placement"] = json!("closed");
+    apply(&fleet.members[1].client("user"), &closed).await;
+    pass(REQUEST_LIMIT.as_secs()).await;
+    let place = status(&fleet, "sum").await.locations_summary;
+    assert_eq!(place.as_deref(), Some("c3=3"), "it may have been made there");
+    contender.to_members.open();
+    let mut seen = BTreeSet::new();
+    watch(&fleet, 80, &mut seen).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, condition(&done, "Complete").0.as_str()), (3, "True"), "{done:?}");
+    assert_eq!(seen.len(), 3, "no more pods than completions");
 }
 
 #[tokio::test(start_paused = true)]
