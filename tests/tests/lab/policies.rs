@@ -1,4 +1,5 @@
-//! Every policy with real pods: best-fit, worst-fit, spread, latency bound, traffic, substitution, bursting, an update.
+//! Every policy with real pods: best-fit, worst-fit, spread, latency bound, a total shared out by weight, traffic,
+//! substitution, bursting, an update.
 //!
 //! Requests are shares of what a node offers, which is what the machine has.
 
@@ -78,7 +79,16 @@ async fn chooses(fleet: &Fleet) -> Result<()> {
     let selected = json!({"clusterSelector": {"matchLabels": {"region": "east"}}});
     fleet.apply(app("eastern", 1, "10m", selected)).await?;
     fleet.placed("eastern", "c4=1").await?;
-    for name in ["roomy", "tight", "wide", "near", "eastern"] {
+
+    let shared = json!({
+        "placementPolicy": "cluster-affinity", "locations": ["c2", "c3"], "replicasMode": "Total",
+        "weights": [{"cluster": "c2", "weight": 2}, {"cluster": "c3", "weight": 1}],
+    });
+    fleet.apply(app("shared", 3, "10m", shared)).await?;
+    fleet.placed("shared", "c2=2,c3=1").await?;
+    scale(fleet, "shared", "6").await?;
+    fleet.placed("shared", "c2=4,c3=2").await?;
+    for name in ["roomy", "tight", "wide", "near", "eastern", "shared"] {
         fleet.delete(name).await?;
     }
     Ok(())

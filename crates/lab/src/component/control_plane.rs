@@ -81,6 +81,10 @@ pub(super) fn etcd(node: &Node) -> Vec<String> {
         "--data-dir=/var/lib/etcd".to_owned(),
         // What is lost when the machine loses power is a lab.
         "--unsafe-no-fsync".to_owned(),
+        "--backend-batch-interval=1s".to_owned(),
+        // There is no other to tell that it lives.
+        "--heartbeat-interval=500".to_owned(),
+        "--election-timeout=5000".to_owned(),
         "--listen-client-urls=http://127.0.0.1:2379".to_owned(),
         "--advertise-client-urls=http://127.0.0.1:2379".to_owned(),
         "--listen-peer-urls=http://127.0.0.1:2380".to_owned(),

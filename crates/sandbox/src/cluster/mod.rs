@@ -41,7 +41,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How much work is done before others may run.
 const SLICE: usize = 8;
 /// The same for a cluster that cannot keep up: those who ask it for more wait longer, as they do for a busy one.
-const LONG_SLICE: usize = 64;
+const LONG_SLICE: usize = 512;
 /// A cluster that is behind by so much cannot keep up.
 const BEHIND: Duration = Duration::from_millis(50);
 /// Objects are kept as values for so long after the last work.
