@@ -37,6 +37,7 @@ pub(crate) fn burst(count: usize) -> Result<Report> {
         let lab = Lab::builder()
             .clusters(MEMBERS)
             .kwok(KWOK_NODES.max(u32::try_from(count / 250)?))
+            .only_simulated()
             .start()
             .await?;
         let (hub, members) = install(&lab).await?;
@@ -69,7 +70,7 @@ pub(crate) fn table(_: usize) -> Result<Report> {
     // Replicas, traffic-aware with bursting, cluster affinity with bursting.
     const PAPER: [(i32, f64, f64); 3] = [(1, 8.63, 1.88), (10, 8.67, 1.78), (100, 9.71, 11.53)];
     run(async move {
-        let lab = Lab::builder().clusters(MEMBERS).kwok(4).start().await?;
+        let lab = Lab::builder().clusters(MEMBERS).kwok(4).only_simulated().start().await?;
         let (hub, members) = install(&lab).await?;
         let begun = Instant::now();
         let mut lines = Vec::new();

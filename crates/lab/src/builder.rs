@@ -22,6 +22,7 @@ pub struct LabBuilder {
     clusters: u32,
     nodes: u32,
     kwok: u32,
+    only_simulated: bool,
     audit: bool,
     silence: Option<u32>,
     kubernetes: String,
@@ -38,6 +39,7 @@ impl Default for LabBuilder {
             clusters: 1,
             nodes: 1,
             kwok: 0,
+            only_simulated: false,
             audit: false,
             silence: None,
             kubernetes: DEFAULT_KUBERNETES.to_owned(),
@@ -71,6 +73,12 @@ impl LabBuilder {
     /// Number of simulated nodes of each cluster beside the real ones; none by default.
     pub fn kwok(mut self, nodes: u32) -> Self {
         self.kwok = nodes;
+        self
+    }
+
+    /// Lets pods run on simulated nodes alone: there is a control plane, and neither kubelets nor DNS.
+    pub fn only_simulated(mut self) -> Self {
+        self.only_simulated = true;
         self
     }
 
@@ -156,6 +164,12 @@ impl LabBuilder {
             "a cluster has 1 to {MAX_NODES} nodes, not {}",
             self.nodes
         );
+        ensure!(
+            !self.only_simulated || (self.kwok > 0 && self.nodes == 1),
+            "a cluster of simulated nodes alone has at least one of them, and one node for its control plane, not {} and {}",
+            self.kwok,
+            self.nodes
+        );
         let clusters =
             (1..=self.clusters).map(|number| self.plan_cluster(number, subnet)).collect::<Result<_>>()?;
         let created =
@@ -212,6 +226,7 @@ impl LabBuilder {
             pods,
             services,
             kwok: self.kwok,
+            only_simulated: self.only_simulated,
             audit: self.audit,
             silence: self.silence,
             nodes: nodes.collect::<Result<_>>()?,
@@ -293,6 +308,8 @@ mod tests {
         for (builder, reason) in [
             (lab().clusters(0), "1 to 63 clusters"),
             (lab().nodes(63), "1 to 62 nodes"),
+            (lab().only_simulated(), "at least one of them"),
+            (lab().nodes(2).kwok(1).only_simulated(), "not 1 and 2"),
             (lab().pod_cidrs(cidr("10.0.0.0/27")).nodes(3), "too small for 3 nodes"),
             (lab().pod_cidrs(cidr("10.130.0.0/16")), "overlap"),
             (lab().service_cidrs(cidr("10.0.0.0/30")), "between /12"),

@@ -56,6 +56,9 @@ pub struct ClusterState {
     pub services: Cidr,
     /// Number of simulated nodes.
     pub kwok: u32,
+    /// Whether pods run on simulated nodes alone.
+    #[serde(default)]
+    pub only_simulated: bool,
     /// Whether the API server keeps an audit log.
     #[serde(default)]
     pub audit: bool,

@@ -32,25 +32,17 @@ pub(super) async fn start(cluster: &Cluster, timings: &Timings) -> Result<()> {
         up(cluster, Component::ApiServer, node, timings).await?;
         cluster.client().await
     };
-    let runtimes = try_join_all(cluster.nodes.iter().map(|node| start_runtime(cluster, node, timings)));
+    let real = if cluster.state.only_simulated { &[][..] } else { &cluster.nodes };
+    let runtimes = try_join_all(real.iter().map(|node| start_runtime(cluster, node, timings)));
     let (client, _) = futures::try_join!(control_plane, runtimes)?;
 
     let node = cluster.control_plane();
     futures::try_join!(
         up(cluster, Component::ControllerManager, node, timings),
         up(cluster, Component::Scheduler, node, timings),
-        try_join_all(cluster.nodes.iter().map(|node| up(cluster, Component::Proxy, node, timings))),
-        try_join_all(cluster.nodes.iter().map(|node| join(cluster, &client, node, timings))),
-        async {
-            let applied = Instant::now();
-            addons::apply_dns(&client, &cluster.state).await?;
-            addons::wait_for_dns(&client, &cluster.state, READY_LIMIT).await.with_context(|| {
-                let node = cluster.control_plane();
-                format!("the end of the kubelet's log:\n{}", node.log_tail(Component::Kubelet, 10))
-            })?;
-            timings.add(cluster.name(), "CoreDNS", applied.elapsed());
-            Ok(())
-        },
+        try_join_all(real.iter().map(|node| up(cluster, Component::Proxy, node, timings))),
+        try_join_all(real.iter().map(|node| join(cluster, &client, node, timings))),
+        serve_names(cluster, &client, timings),
         simulate_nodes(cluster, &client, timings),
         wait_for_service_account(&client),
     )?;
@@ -132,6 +124,20 @@ async fn join(cluster: &Cluster, client: &Client, node: &Node, timings: &Timings
         .patch(node.name(), &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .with_context(|| format!("cannot set the pods' addresses of node {}", node.name()))?;
+    Ok(())
+}
+
+async fn serve_names(cluster: &Cluster, client: &Client, timings: &Timings) -> Result<()> {
+    if cluster.state.only_simulated {
+        return Ok(());
+    }
+    let applied = Instant::now();
+    addons::apply_dns(client, &cluster.state).await?;
+    addons::wait_for_dns(client, &cluster.state, READY_LIMIT).await.with_context(|| {
+        let node = cluster.control_plane();
+        format!("the end of the kubelet's log:\n{}", node.log_tail(Component::Kubelet, 10))
+    })?;
+    timings.add(cluster.name(), "CoreDNS", applied.elapsed());
     Ok(())
 }
 

@@ -75,7 +75,8 @@ impl Cluster {
         let is_first = node.name() == self.control_plane().name();
         let runs = |component: &Component| match component {
             Component::Kwok => is_first && self.state.kwok > 0,
-            other => is_first || !other.is_control_plane(),
+            other if other.is_control_plane() => is_first,
+            _ => !self.state.only_simulated,
         };
         Component::ALL.into_iter().filter(runs).collect()
     }
@@ -84,6 +85,11 @@ impl Cluster {
         ensure!(
             component != Component::Kwok || self.state.kwok > 0,
             "cluster {} has no kwok: it was made without simulated nodes",
+            self.name()
+        );
+        ensure!(
+            component.is_control_plane() || !self.state.only_simulated,
+            "cluster {} has no {component}: all its nodes are simulated",
             self.name()
         );
         Ok(if component.is_control_plane() { &self.nodes[..1] } else { &self.nodes })

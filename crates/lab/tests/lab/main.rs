@@ -13,7 +13,7 @@ mod simulated;
 mod support;
 
 use anyhow::Result;
-use portolan_lab::Lab;
+use portolan_lab::{Component, Lab};
 
 use leftovers::Snapshot;
 use support::{can_run, step};
@@ -54,7 +54,7 @@ async fn two_nodes_and_a_crash() -> Result<()> {
     let c1 = lab.cluster("c1")?;
 
     step("pods of two nodes reach one another", Box::pin(services::prove_across_nodes(c1))).await?;
-    step("simulated nodes take pods", simulated::prove(c1)).await?;
+    step("simulated nodes take pods", simulated::prove(c1, 2)).await?;
     step("a node that loses its power comes back", components::prove_power_cycle(c1)).await?;
 
     let lived = before.of_lab(&lab)?;
@@ -66,6 +66,20 @@ async fn two_nodes_and_a_crash() -> Result<()> {
         lived.assert_gone()
     })
     .await
+}
+
+/// A cluster of simulated nodes alone takes pods, and has nothing that they do not need.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn simulated_nodes_alone() -> Result<()> {
+    if !can_run() {
+        return Ok(());
+    }
+    let lab = Lab::builder().kwok(3).only_simulated().start().await?;
+    let c1 = lab.cluster("c1")?;
+    step("simulated nodes take pods", simulated::prove(c1, 0)).await?;
+    let refused = c1.stop(Component::Kubelet).await.err().map(|error| error.to_string());
+    anyhow::ensure!(refused.as_deref().is_some_and(|why| why.contains("are simulated")), "{refused:?}");
+    lab.down()
 }
 
 /// A lab of a name that is taken is refused and leaves the one that has it alone.

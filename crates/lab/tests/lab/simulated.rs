@@ -8,11 +8,12 @@ use serde_json::json;
 
 use crate::support::run_pod;
 
-pub(crate) async fn prove(cluster: &Cluster) -> Result<()> {
+/// Of a cluster with three simulated nodes, and some real ones.
+pub(crate) async fn prove(cluster: &Cluster, real: usize) -> Result<()> {
     let nodes: Api<Node> = Api::all(cluster.client().await?);
     let simulated = nodes.list(&ListParams::default().labels("type=kwok")).await?.items.len();
     let all = nodes.list(&ListParams::default()).await?.items.len();
-    ensure!((simulated, all) == (3, 5), "{simulated} of {all} nodes are simulated");
+    ensure!((simulated, all) == (3, 3 + real), "{simulated} of {all} nodes are simulated");
 
     let spec = json!({
         "nodeSelector": { "type": "kwok" },

@@ -22,6 +22,9 @@ pub(crate) struct Up {
     /// Number of simulated nodes of each cluster, beside the real ones.
     #[arg(long, default_value_t = 0)]
     kwok: u32,
+    /// Pods run on simulated nodes alone: there are neither kubelets nor DNS.
+    #[arg(long, requires = "kwok")]
+    only_simulated: bool,
     /// Version of Kubernetes; `lab pin` adds one.
     #[arg(long, default_value = DEFAULT_KUBERNETES)]
     kubernetes: String,
@@ -37,7 +40,9 @@ pub(crate) struct Up {
 }
 
 pub(super) async fn run(up: Up) -> Result<()> {
-    let starting = Lab::builder()
+    let lab = Lab::builder();
+    let lab = if up.only_simulated { lab.only_simulated() } else { lab };
+    let starting = lab
         .name(&up.name)
         .clusters(up.clusters)
         .nodes(up.nodes)
