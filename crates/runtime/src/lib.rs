@@ -13,6 +13,7 @@ mod lease;
 mod queue;
 mod seed;
 mod term;
+mod text;
 
 pub use backoff::Backoff;
 pub use call::{CallError, REQUEST_LIMIT, call};
@@ -24,3 +25,4 @@ pub use lease::{Election, LEASE_DURATION};
 pub use queue::{Next, Queue, chain, work, work_in_tasks};
 pub use seed::Seed;
 pub use term::Term;
+pub use text::{FOREIGN_TEXT_LIMIT, bounded_text, foreign_text};
