@@ -43,7 +43,7 @@ pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Accoun
 
 fn placed((cluster, part): (&String, &Part)) -> Option<(String, Placed)> {
     let cause = part.cause.unwrap_or(PlacementCause::Policy);
-    let placed = Placed { replicas: part.completions, cause, stands_in_for: Vec::new() };
+    let placed = Placed { replicas: part.completions, ..Placed::new(cause) };
     (part.completions > 0).then(|| (cluster.clone(), placed))
 }
 

@@ -32,6 +32,10 @@ pub struct Candidate {
     pub site: Arc<Site>,
     /// Why nothing new may be placed there whatever room there is: it is silent, leaving, or keeps its namespace closed.
     pub closed: Option<Refusal>,
+    /// Whether what it holds is to go elsewhere if it is closed: its ForeignCluster is being deleted.
+    pub leaving: bool,
+    /// Why it refuses the workload as it is now, if it was tried there: other clusters are tried first.
+    pub refused: Option<Refusal>,
     /// Whether it does not answer: then what is known of its room is of the past.
     pub silent: bool,
     /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
@@ -40,17 +44,13 @@ pub struct Candidate {
     pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
     pub held: u32,
+    /// How many replicas the workload's copy there is asked to run, of whichever template; 0 if it has none.
+    pub running: u32,
     /// Whether it has been silent for so long that what it held is to be replaced elsewhere; then it holds nothing.
     pub lost: bool,
     /// The traffic that the application receives there, in thousandths of a request per second; nothing if nobody tells.
     pub traffic: Option<u64>,
 }
-
-/// The reason of a cluster that workloads are moved away from.
-const EVICTED: &str = "Evicted";
-
-/// The labels of a cluster, or the selector, were changed on purpose: what runs there goes where it may.
-pub(super) const NOT_SELECTED: &str = "NotSelected";
 
 /// Why a cluster does not take replicas, or no more of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,26 +87,41 @@ impl Candidate {
     /// Filters: can this cluster take the workload, and how much of it? The other clusters tell how far away they are.
     #[must_use]
     pub fn stands(&self, wanted: &Wanted, all: &[Candidate]) -> Standing {
-        if let Some(closed) = &self.closed {
+        // Nothing can be moved away from a silent cluster: what it holds is not known.
+        if let Some(closed) = self.closed.as_ref().filter(|_| self.silent) {
             return Standing::Closed(closed.clone());
         }
-        if let Some(refusal) = self.refuses(wanted, all) {
-            return match refusal.reason {
-                EVICTED | NOT_SELECTED => Standing::Leaving(refusal),
-                _ => Standing::Closed(refusal),
-            };
+        if let Some(refusal) = self.not_selected(wanted).or_else(|| self.evicted(wanted)) {
+            return Standing::Leaving(refusal);
         }
-        Standing::Open { fits: self.fits(), room: self.room }
+        if let Some(refusal) = self.closed.as_ref().or(self.refused.as_ref()) {
+            return Standing::Closed(refusal.clone());
+        }
+        match self.too_far(wanted, all).or_else(|| self.tainted(wanted)) {
+            Some(refusal) => Standing::Closed(refusal),
+            None => Standing::Open { fits: self.fits(), room: self.room },
+        }
+    }
+
+    /// Whether a taint that is not tolerated asks to use other clusters first.
+    pub(super) fn is_discouraged(&self, wanted: &Wanted) -> bool {
+        self.untolerated(wanted).any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
     }
 
     /// How many of the replicas that it holds it can keep if nothing new may go there: those that have room. What a
-    /// silent cluster holds stays on record, whatever room there was.
+    /// silent cluster holds stays on record, whatever room there was; one that refuses the workload keeps what runs there.
     pub(super) fn keeps(&self) -> u32 {
-        if self.silent { self.held } else { self.held.min(self.fits()) }
+        if self.silent {
+            self.held
+        } else if self.refused.is_some() {
+            self.held.min(self.running)
+        } else {
+            self.held.min(self.fits())
+        }
     }
 
     /// How many replicas have room there, those that are there included.
-    fn fits(&self) -> u32 {
+    pub(super) fn fits(&self) -> u32 {
         self.settled.saturating_add(self.room.fits)
     }
 
@@ -117,45 +132,55 @@ impl Candidate {
         known.copied().or_else(|| Some(self.site.from_hub? + other.site.from_hub?))
     }
 
-    fn refuses(&self, wanted: &Wanted, all: &[Candidate]) -> Option<Refusal> {
-        let placement = &wanted.placement;
-        if !wanted.selects(&self.site.labels) {
-            return Some(Refusal {
-                reason: NOT_SELECTED,
-                message: "its labels do not match spec.clusterSelector".to_owned(),
-            });
-        }
-        if let Some(bound) = &placement.max_latency
-            && bound.from != self.name()
-        {
-            let (from, most) = (&bound.from, bound.rtt.0);
-            let other = all.iter().find(|each| each.name() == from);
-            let known = self.site.rtt.get(from).copied();
-            match known.or_else(|| other.and_then(|other| self.round_trip(other))) {
-                Some(rtt) if rtt <= most => {}
-                Some(rtt) => {
-                    let message =
-                        format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");
-                    return Some(Refusal { reason: "TooFar", message });
-                }
-                None => {
-                    let message =
-                        format!("its round-trip time to {from} is not known, and spec.maxLatency bounds it");
-                    return Some(Refusal { reason: "LatencyUnknown", message });
-                }
+    /// The labels of the cluster, or the selector, were changed on purpose: what runs there goes where it may.
+    fn not_selected(&self, wanted: &Wanted) -> Option<Refusal> {
+        let message = "its labels do not match spec.clusterSelector".to_owned();
+        (!wanted.selects(&self.site.labels)).then_some(Refusal { reason: "NotSelected", message })
+    }
+
+    /// Workloads are moved away from a cluster with a taint that evicts, and from one that leaves the fleet.
+    fn evicted(&self, wanted: &Wanted) -> Option<Refusal> {
+        let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoExecute);
+        let by_taint = taint.map(|taint| Refusal { reason: "Evicted", message: not_tolerated(taint) });
+        by_taint.or_else(|| self.closed.clone().filter(|_| self.leaving))
+    }
+
+    fn tainted(&self, wanted: &Wanted) -> Option<Refusal> {
+        let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
+        Some(Refusal { reason: "Tainted", message: not_tolerated(taint) })
+    }
+
+    fn untolerated<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = &'a ClusterTaint> {
+        let tolerations = &wanted.placement.cluster_tolerations;
+        let tolerated =
+            |taint: &ClusterTaint| tolerations.iter().any(|toleration| toleration.tolerates(taint));
+        self.site.taints.iter().filter(move |taint| !tolerated(taint))
+    }
+
+    fn too_far(&self, wanted: &Wanted, all: &[Candidate]) -> Option<Refusal> {
+        let bound = wanted.placement.max_latency.as_ref().filter(|bound| bound.from != self.name())?;
+        let (from, most) = (&bound.from, bound.rtt.0);
+        let other = all.iter().find(|each| each.name() == from);
+        let known = self.site.rtt.get(from).copied();
+        match known.or_else(|| other.and_then(|other| self.round_trip(other))) {
+            Some(rtt) if rtt <= most => None,
+            Some(rtt) => {
+                let message =
+                    format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");
+                Some(Refusal { reason: "TooFar", message })
+            }
+            None => {
+                let message =
+                    format!("its round-trip time to {from} is not known, and spec.maxLatency bounds it");
+                Some(Refusal { reason: "LatencyUnknown", message })
             }
         }
-        let repels = |taint: &&ClusterTaint| taint.effect != TaintEffect::PreferNoSchedule;
-        let tolerated = |taint: &ClusterTaint| {
-            placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint))
-        };
-        let taint = self.site.taints.iter().filter(repels).find(|taint| !tolerated(taint))?;
-        let message = format!(
-            "its taint {} is not tolerated: add it to spec.clusterTolerations to place replicas there",
-            taint.key
-        );
-        let evicts =
-            self.site.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute && !tolerated(taint));
-        Some(Refusal { reason: if evicts { EVICTED } else { "Tainted" }, message })
     }
+}
+
+fn not_tolerated(taint: &ClusterTaint) -> String {
+    format!(
+        "its taint {} is not tolerated: add it to spec.clusterTolerations to place replicas there",
+        taint.key
+    )
 }

@@ -1,9 +1,9 @@
 //! The decision itself.
 
-use super::leaving::stay;
 use super::overflow::{Lacking, overflow};
-use super::prioritise::prioritise;
+use super::prioritise::{lacks_traffic, prioritise};
 use super::refusals::refusals;
+use super::retain::{Kept, insist, retain};
 use super::{Candidate, Refusal, Standing, divide};
 use crate::capacity::{Shape, Shortage};
 use portolan_api::placement::{Placement, PlacementCause, PlacementPolicy, ReplicasMode};
@@ -38,6 +38,22 @@ pub struct Placed {
     pub cause: PlacementCause,
     /// The locations that it stands in for.
     pub stands_in_for: Vec<String>,
+    /// Those among them that only stay, since they find no place as they are wanted now.
+    pub kept: Option<Kept>,
+}
+
+impl Placed {
+    /// No replicas yet, for this reason.
+    #[must_use]
+    pub fn new(cause: PlacementCause) -> Self {
+        Self { replicas: 0, cause, stands_in_for: Vec::new(), kept: None }
+    }
+
+    /// How many of its replicas only stay.
+    #[must_use]
+    pub fn staying(&self) -> u32 {
+        self.kept.map_or(0, |kept| kept.replicas)
+    }
 }
 
 /// What was decided. Placed and pending replicas together are what was wanted.
@@ -47,10 +63,14 @@ pub struct Decision {
     pub placed: BTreeMap<String, Placed>,
     /// How many replicas have no cluster.
     pub pending: u32,
-    /// For pending replicas: why each cluster took none, or no more.
+    /// How many of the placed replicas only stay where they run, since they find no place as they are wanted now.
+    pub staying: u32,
+    /// For replicas that are pending or only stay: why each cluster took none, or no more.
     pub refusals: BTreeMap<String, Refusal>,
     /// Whether a further cluster in the cloud would help: replicas that may leave their locations fit nowhere.
     pub to_cloud: bool,
+    /// What the policy lacks, if clusters were put in order by another one.
+    pub fallback: Option<&'static str>,
 }
 
 /// Why nothing could be decided.
@@ -130,10 +150,12 @@ pub fn decide(
     mut shortage: impl FnMut(&str, u32) -> Shortage,
 ) -> Result<Decision, Undecided> {
     let field = Field::of(wanted, candidates);
+    let mut fallback = None;
     let (chosen, cause) = match wanted.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => (wanted.placement.locations.clone(), PlacementCause::Preferred),
         policy => {
-            let mut chosen = prioritise(policy, wanted, &field)?;
+            let mut chosen = prioritise(policy, wanted, &field);
+            fallback = lacks_traffic(policy, &field);
             // Who holds most keeps most: were it the freest, each decision would make another one the freest.
             chosen.sort_by_key(|name| Reverse(field.get(name).map_or(0, |(candidate, _)| candidate.held)));
             (chosen, PlacementCause::Policy)
@@ -156,21 +178,24 @@ pub fn decide(
         .iter()
         .zip(&parts)
         .filter(|(_, replicas)| **replicas > 0)
-        .map(|(name, replicas)| {
-            (name.clone(), Placed { replicas: *replicas, cause, stands_in_for: Vec::new() })
-        })
+        .map(|(name, replicas)| (name.clone(), Placed { replicas: *replicas, ..Placed::new(cause) }))
         .collect();
     if wanted.may_overflow() || field.iter().any(|(candidate, _)| candidate.lost) {
         let lacking = lacking(wanted, &field, &chosen, &parts, total);
         overflow(wanted, &field, lacking, &mut placed);
     }
-    let homeless = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
-    stay(&field, homeless, &mut placed);
-    let pending = total - placed.values().map(|placed| placed.replicas).sum::<u32>();
-    let refusals =
-        if pending == 0 { BTreeMap::new() } else { refusals(wanted, &field, &placed, &mut shortage) };
-    let to_cloud = pending > 0 && wanted.may_overflow();
-    Ok(Decision { placed, pending, refusals, to_cloud })
+    let unplaced = |placed: &BTreeMap<String, Placed>| {
+        total - placed.values().map(|placed| placed.replicas).sum::<u32>()
+    };
+    let to_cloud = unplaced(&placed) > 0 && wanted.may_overflow();
+    let staying = retain(wanted, &field, unplaced(&placed), &mut placed);
+    insist(wanted, &field, unplaced(&placed), &mut placed);
+    let pending = unplaced(&placed);
+    let refusals = match pending + staying {
+        0 => BTreeMap::new(),
+        _ => refusals(wanted, &field, &placed, &mut shortage),
+    };
+    Ok(Decision { placed, pending, staying, refusals, to_cloud, fallback })
 }
 
 /// What each chosen cluster could not take.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
-use crate::placement::Site;
+use crate::placement::{KeptBecause, Site};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use portolan_api::placement::{ClusterSpread, ClusterTaint, TaintEffect, WhenUnsatisfiable};
 use proptest::prelude::*;
@@ -178,9 +178,13 @@ fn replicas_leave_a_cluster_that_is_not_selected_any_more_if_another_one_takes_t
 }
 
 #[test]
-fn a_policy_without_its_measurements_is_refused() {
-    let error = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &[cluster("a", 9)]).unwrap_err();
-    assert!(error.to_string().starts_with("placement policy traffic-aware is not available"), "{error}");
+fn a_policy_without_its_measurements_chooses_as_worst_fit_does_and_says_so() {
+    let fleet = [cluster("a", 4), cluster("b", 9)];
+    let decision = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &fleet).unwrap();
+    assert_eq!(counts(&decision), [("b", 1)]);
+    assert!(decision.fallback.is_some_and(|why| why.starts_with("no cluster tells the traffic")));
+    let held = [Candidate { held: 1, settled: 1, ..cluster("a", 4) }, cluster("b", 9)];
+    assert_eq!(counts(&decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &held).unwrap()), [("a", 1)]);
 }
 
 /// The sites of the mck8s paper, with the round-trip times of its Table II.
@@ -312,11 +316,8 @@ fn replicas_go_where_most_traffic_is_received() {
     let full = [busy("a", 5), Candidate { room: Room::default(), ..busy("b", 50) }, busy("c", 20)];
     assert_eq!(counts(&decide(&by_traffic(1), &full).unwrap()), [("c", 2)], "no room comes before traffic");
     let silent_ones = [cluster("a", 9), cluster("b", 9)];
-    let refused = decide(&by_traffic(1), &silent_ones).unwrap_err().to_string();
-    assert!(
-        refused.starts_with("placement policy traffic-aware is not available: no cluster tells"),
-        "{refused}"
-    );
+    assert!(decide(&by_traffic(1), &silent_ones).unwrap().fallback.is_some());
+    assert!(decide(&by_traffic(1), &fleet).unwrap().fallback.is_none());
 }
 
 #[test]
@@ -340,9 +341,10 @@ fn traffic_that_moves_is_followed_but_not_back_and_forth() {
 }
 
 prop_compose! {
-    fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2), 0u64..50), 0..8)) -> Vec<Candidate> {
-        let candidate = |(index, (size, held, gone, traffic)): (usize, (i64, u32, bool, u64))| {
-            let candidate = Candidate { held, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
+    fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2), 0u64..50, 0u32..6), 0..8)) -> Vec<Candidate> {
+        let candidate = |(index, (size, held, gone, traffic, running)): (usize, (i64, u32, bool, u64, u32))| {
+            let running = running.saturating_sub(2);
+            let candidate = Candidate { held, running, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
             if gone { silent(candidate, held) } else { candidate }
         };
         sizes.into_iter().enumerate().map(candidate).collect()
@@ -383,9 +385,10 @@ fn carried_out(fleet: &[Candidate], decision: &Decision) -> Vec<Candidate> {
         if candidate.silent {
             return Candidate { held, ..candidate.clone() };
         }
-        let size = i64::from(candidate.settled + candidate.room.fits);
-        let room = cluster("x", size - i64::from(held)).room;
-        Candidate { held, settled: held, room, ..candidate.clone() }
+        let size = candidate.settled + candidate.room.fits;
+        let settled = held.min(size);
+        let room = cluster("x", i64::from(size - settled)).room;
+        Candidate { held, settled, running: held, room, ..candidate.clone() }
     };
     fleet.iter().map(carry).collect()
 }
@@ -435,8 +438,10 @@ proptest! {
         for candidate in &fleet {
             let replicas = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted, &fleet) {
-                Standing::Open { fits, .. } => prop_assert!(replicas <= fits),
-                Standing::Closed(_) | Standing::Leaving(_) => prop_assert!(replicas <= candidate.keeps()),
+                Standing::Open { fits, .. } => prop_assert!(replicas <= fits.max(candidate.running)),
+                Standing::Closed(_) | Standing::Leaving(_) => {
+                    prop_assert!(replicas <= candidate.keeps().max(candidate.running))
+                }
             }
         }
         prop_assert!(decision.pending == 0 || !decision.refusals.is_empty() || fleet.len() < locations as usize);
@@ -491,4 +496,104 @@ fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
         ..Default::default()
     }];
     assert_eq!(counts(&decide(&bold, &[leaving(3)]).unwrap()), [("a", 3)], "unless it is tolerated");
+}
+
+/// A cluster whose copy runs so many replicas of a former template.
+fn running(name: &str, cpus: i64, replicas: u32) -> Candidate {
+    Candidate { held: replicas, running: replicas, ..cluster(name, cpus) }
+}
+
+#[test]
+fn an_edit_that_cannot_be_satisfied_keeps_what_runs() {
+    let too_large = decide(&wanted(2, &["a"]), &[running("a", 0, 2)]).unwrap();
+    assert_eq!((counts(&too_large), too_large.pending, too_large.staying), (vec![("a", 2)], 0, 2));
+    let kept = too_large.placed["a"].kept.unwrap();
+    assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NoRoom, true));
+    assert_eq!(too_large.refusals["a"].reason, "NoRoom");
+
+    let mistyped = decide(&wanted(2, &["x"]), &[running("a", 9, 2)]).unwrap();
+    assert_eq!((counts(&mistyped), mistyped.staying), (vec![("a", 2)], 2));
+    let kept = mistyped.placed["a"].kept.unwrap();
+    assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NotWanted, false));
+    assert_eq!(mistyped.refusals["x"].reason, "UnknownCluster");
+
+    let full = decide(&wanted(2, &["b"]), &[running("a", 9, 2), cluster("b", 1)]).unwrap();
+    assert_eq!((counts(&full), full.staying), (vec![("a", 1), ("b", 1)], 1), "what fits goes");
+
+    let by_policy =
+        decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[running("a", 0, 2), cluster("b", 0)]);
+    assert_eq!(counts(&by_policy.unwrap()), [("a", 2)]);
+    let fewer = decide(&wanted(1, &["x"]), &[running("a", 9, 2)]).unwrap();
+    assert_eq!(counts(&fewer), [("a", 1)], "what was asked for less is not kept");
+    let none = decide(&wanted(0, &["a"]), &[running("a", 0, 2)]).unwrap();
+    assert_eq!(counts(&none), []);
+}
+
+#[test]
+fn replicas_whose_room_is_gone_stay_until_another_cluster_takes_them() {
+    let nodes_gone = [running("a", 0, 2), cluster("b", 9)];
+    assert_eq!(counts(&decide(&wanted(2, &["a"]), &nodes_gone).unwrap()), [("a", 2)]);
+    assert_eq!(counts(&decide(&substituting(2, &["a"]), &nodes_gone).unwrap()), [("b", 2)]);
+    let nowhere = decide(&substituting(2, &["a"]), &nodes_gone[..1]).unwrap();
+    assert!(nowhere.to_cloud, "a further cluster would help those that stay");
+}
+
+#[test]
+fn a_cordoned_cluster_that_is_drained_is_left() {
+    let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
+    let closed = Some(Refusal { reason: "Unschedulable", message: "cordoned".into() });
+    let drained = Candidate { closed, ..running("a", 9, 2) }.at(|site| site.taints = vec![taint.clone()]);
+    let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
+    assert_eq!(counts(&decide(&anywhere, &[drained.clone(), cluster("b", 9)]).unwrap()), [("b", 2)]);
+    let alone = decide(&anywhere, &[drained]).unwrap();
+    assert_eq!(alone.placed["a"].kept.map(|kept| kept.because), Some(KeptBecause::Evicted));
+    let deleted = Candidate {
+        closed: Some(Refusal { reason: "Leaving", message: "it is being deleted".into() }),
+        leaving: true,
+        ..running("a", 9, 2)
+    };
+    assert_eq!(counts(&decide(&anywhere, &[deleted, cluster("b", 9)]).unwrap()), [("b", 2)]);
+}
+
+#[test]
+fn a_taint_that_discourages_makes_a_cluster_the_last_choice() {
+    let taint = ClusterTaint { key: "spot".into(), value: None, effect: TaintEffect::PreferNoSchedule };
+    let spot = cluster("a", 90).at(|site| site.taints = vec![taint]);
+    let anywhere = |locations| by_policy(2, PlacementPolicy::WorstFit, locations);
+    assert_eq!(counts(&decide(&anywhere(1), &[spot.clone(), cluster("b", 4)]).unwrap()), [("b", 2)]);
+    assert_eq!(counts(&decide(&anywhere(1), &[spot.clone(), cluster("b", 0)]).unwrap()), [("a", 2)]);
+    let mut burst = Wanted { bursting: true, ..wanted(3, &["b"]) };
+    burst.replicas = 3;
+    let bursting = decide(&burst, &[spot, cluster("b", 1), cluster("c", 2)]).unwrap();
+    assert_eq!(counts(&bursting), [("b", 1), ("c", 2)]);
+}
+
+#[test]
+fn a_cluster_that_refuses_is_chosen_only_if_no_other_one_is_left() {
+    let refused = Some(Refusal { reason: "NameTaken", message: "there is one".into() });
+    let refusing = Candidate { refused, held: 2, ..cluster("a", 90) };
+    let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
+    assert_eq!(counts(&decide(&anywhere, &[refusing.clone(), cluster("b", 4)]).unwrap()), [("b", 2)]);
+    let alone = decide(&anywhere, std::slice::from_ref(&refusing)).unwrap();
+    assert_eq!((counts(&alone), alone.pending), (vec![("a", 2)], 0), "it is tried again there");
+    assert_eq!(
+        counts(&decide(&wanted(2, &["a"]), &[refusing.clone(), cluster("b", 4)]).unwrap()),
+        [("a", 2)]
+    );
+    let substituted = decide(&substituting(2, &["a"]), &[refusing.clone(), cluster("b", 4)]).unwrap();
+    assert_eq!(counts(&substituted), [("b", 2)]);
+    let updating = Candidate { running: 2, ..refusing };
+    let kept = decide(&wanted(2, &["a"]), &[updating]).unwrap();
+    assert_eq!(counts(&kept), [("a", 2)], "what runs there goes on");
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_runs_is_given_up_while_replicas_have_no_place(wanted in wishes(), fleet in fleets()) {
+        let decision = decide(&wanted, &fleet).unwrap();
+        for candidate in &fleet {
+            let placed = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
+            prop_assert!(decision.pending == 0 || placed >= candidate.running, "{}: {decision:?}", candidate.name());
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! What a decision saw, cluster by cluster, and what came of it: for people who ask why.
 
-use super::candidate::NOT_SELECTED;
 use super::decide::Field;
 use super::prioritise::rank;
-use super::{Candidate, Decision, Placed, Standing, Wanted};
+use super::{Candidate, Decision, KeptBecause, Placed, Standing, Wanted};
 use crate::capacity::Room;
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
 use std::time::Duration;
@@ -52,7 +51,7 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
     let field = Field::of(wanted, candidates);
     let ranked = match wanted.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => Vec::new(),
-        policy => rank(policy, wanted, &field, usize::MAX).unwrap_or_default(),
+        policy => rank(policy, wanted, &field, usize::MAX),
     };
     let away = wanted.placement.locations.iter().find(|name| {
         let placed = decision.placed.get(*name).map_or(0, |placed| placed.replicas);
@@ -92,8 +91,10 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         Standing::Open { .. } => None,
     };
     let failed_at = refusal.map(|refusal| match refusal.reason {
-        _ if candidate.closed.is_some() => "open",
-        NOT_SELECTED => "selector",
+        _ if candidate.closed.as_ref() == Some(refusal) || candidate.refused.as_ref() == Some(refusal) => {
+            "open"
+        }
+        "NotSelected" => "selector",
         "TooFar" | "LatencyUnknown" => "latency",
         _ => "taints",
     });
@@ -142,6 +143,22 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
     filters
 }
 
+/// Why replicas stay where they would not be placed today.
+fn stays(placed: &Placed) -> &'static str {
+    match placed.kept.map(|kept| kept.because) {
+        Some(KeptBecause::NotWanted) => {
+            "the workload does not ask for this cluster any more, and no cluster that it asks for takes its replicas"
+        }
+        Some(KeptBecause::NoRoom) => {
+            "they run there, and have no room there or elsewhere as they are wanted now"
+        }
+        Some(KeptBecause::Refused) => {
+            "they run there, and the cluster refuses the workload as it is wanted now"
+        }
+        Some(KeptBecause::Evicted) | None => "it is to be left, and no other cluster has room yet",
+    }
+}
+
 fn verdict(
     wanted: &Wanted,
     candidate: &Candidate,
@@ -161,15 +178,16 @@ fn verdict(
                 }
                 PlacementCause::Bursting => "it takes what does not fit in the chosen clusters".to_owned(),
                 PlacementCause::Cloud => "it is a cloud cluster, and no other has room".to_owned(),
-                PlacementCause::Staying => "it is to be left, and no other cluster has room yet".to_owned(),
+                PlacementCause::Staying => stays(placed).to_owned(),
                 PlacementCause::Replacement => {
                     format!("it replaces {}, which is silent", placed.stands_in_for.join(" and "))
                 }
             };
             let kept = match standing {
-                Standing::Closed(_) => "; it takes nothing new and keeps what it has",
-                Standing::Leaving(_) => "; it is to be left, and nowhere else is room",
-                Standing::Open { .. } => "",
+                Standing::Closed(_) if placed.kept.is_none() => {
+                    "; it takes nothing new and keeps what it has"
+                }
+                _ => "",
             };
             format!("{} replicas: {why}{kept}", placed.replicas)
         }

@@ -45,8 +45,7 @@ pub(super) fn overflow(
                 (false, false, true) => PlacementCause::Substitution,
                 (false, false, false) => PlacementCause::Bursting,
             };
-            let fresh = || Placed { replicas: 0, cause, stands_in_for: Vec::new() };
-            let stand_in = placed.entry(name.to_owned()).or_insert_with(fresh);
+            let stand_in = placed.entry(name.to_owned()).or_insert_with(|| Placed::new(cause));
             stand_in.replicas += taken;
             if let Some(at) = at.as_ref().filter(|at| !stand_in.stands_in_for.contains(at)) {
                 stand_in.stands_in_for.push(at.clone());
@@ -55,8 +54,9 @@ pub(super) fn overflow(
     }
 }
 
-/// The clusters that may stand in for a location: those of the cloud last, those that already hold replicas first, then
-/// by round-trip time; where that is not known, last and by name. For a lost one, the other locations may, at last.
+/// The clusters that may stand in for a location: those of the cloud last, those that already hold replicas first, those
+/// with a taint that discourages after the others, then by round-trip time; where that is not known, last and by name. For
+/// a lost one, the other locations may, at last.
 fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>, lost: bool) -> Vec<(&'a str, bool)> {
     let named = |name: &str| wanted.placement.locations.iter().any(|location| location == name);
     // A substitute stands in for a preferred cluster; a burst may use whatever room there is.
@@ -69,9 +69,12 @@ fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>, lost: bool)
         .map(|(candidate, _)| {
             let name = candidate.name();
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
-            ((candidate.site.cloud, last(name), Reverse(candidate.held > 0), rtt, name), candidate.site.cloud)
+            let discouraged = candidate.is_discouraged(wanted);
+            let order =
+                (candidate.site.cloud, last(name), Reverse(candidate.held > 0), discouraged, rtt, name);
+            (order, candidate.site.cloud)
         })
         .collect();
     others.sort();
-    others.into_iter().map(|((_, _, _, _, name), cloud)| (name, cloud)).collect()
+    others.into_iter().map(|((_, _, _, _, _, name), cloud)| (name, cloud)).collect()
 }

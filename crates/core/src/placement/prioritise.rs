@@ -1,7 +1,7 @@
 //! Putting clusters in the order of a policy, and choosing the first of them.
 
 use super::decide::Field;
-use super::{Candidate, Standing, Undecided, Wanted};
+use super::{Candidate, Standing, Wanted};
 use crate::capacity::Room;
 use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable};
 use std::cmp::Reverse;
@@ -11,21 +11,27 @@ use std::collections::BTreeMap;
 const LITTLE_TRAFFIC: u64 = 100;
 
 /// The clusters in the order of the policy, as many as there are locations.
-pub(super) fn prioritise(
-    policy: PlacementPolicy,
-    wanted: &Wanted,
-    field: &Field<'_>,
-) -> Result<Vec<String>, Undecided> {
+pub(super) fn prioritise(policy: PlacementPolicy, wanted: &Wanted, field: &Field<'_>) -> Vec<String> {
     let (spread, locations) = (&wanted.placement.spread, wanted.placement.effective_locations());
     // Where clusters are spread, any of them may be needed.
-    let ranked = rank(policy, wanted, field, if spread.is_empty() { locations } else { usize::MAX })?;
-    Ok(choose(&ranked, spread, locations))
+    let ranked = rank(policy, wanted, field, if spread.is_empty() { locations } else { usize::MAX });
+    choose(&ranked, spread, locations)
+}
+
+/// What the policy needs and does not have, if clusters are put in order as worst-fit does instead.
+pub(super) fn lacks_traffic(policy: PlacementPolicy, field: &Field<'_>) -> Option<&'static str> {
+    let told = field.iter().any(|(candidate, _)| candidate.traffic.is_some());
+    (policy == PlacementPolicy::TrafficAware && !told).then_some(
+        "no cluster tells the traffic of a service that selects its pods, so clusters are chosen as worst-fit does: \
+         measure the traffic there, or use worst-fit, best-fit or locations",
+    )
 }
 
 /// The clusters that can hold replicas, in the order of the policy; of many, only the first ones.
 ///
 /// A cluster that already holds replicas comes first: a decision is not taken anew because room has changed elsewhere;
-/// only traffic that has moved elsewhere is followed. Clusters of the cloud come last. Between, those that can hold all
+/// only traffic that has moved elsewhere is followed. Clusters of the cloud come last, before them those with a taint that
+/// discourages. Between, those that can hold all
 /// replicas of a location come first, and then those that hold most: were it the roomiest, a location and the cluster that
 /// stands in for it would change places with every replica that moves.
 pub(super) fn rank<'a>(
@@ -33,7 +39,7 @@ pub(super) fn rank<'a>(
     wanted: &Wanted,
     field: &Field<'a>,
     most: usize,
-) -> Result<Vec<&'a Candidate>, Undecided> {
+) -> Vec<&'a Candidate> {
     let mut ranked: Vec<(&Candidate, u32, Room)> = field
         .iter()
         .filter_map(|(candidate, standing)| match standing {
@@ -47,7 +53,12 @@ pub(super) fn rank<'a>(
     let rooms = |room: &Room| (room.cpu, room.memory);
     let class = |candidate: &Candidate, fits: u32| {
         let enough = Reverse(fits >= wanted.replicas);
-        (Reverse(candidate.held > 0), candidate.site.cloud, enough, Reverse(candidate.held))
+        let discouraged = candidate.is_discouraged(wanted);
+        (Reverse(candidate.held > 0), candidate.site.cloud, discouraged, enough, Reverse(candidate.held))
+    };
+    let policy = match lacks_traffic(policy, field) {
+        Some(_) => PlacementPolicy::WorstFit,
+        None => policy,
     };
     match policy {
         PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, fits, room)| {
@@ -59,16 +70,11 @@ pub(super) fn rank<'a>(
             });
         }
         PlacementPolicy::TrafficAware => {
-            let told = field.iter().any(|(candidate, _)| candidate.traffic.is_some());
-            if !told && field.iter().next().is_some() {
-                let missing = "no cluster tells the traffic of a service that selects its pods; measure it there, or \
-                               use worst-fit, best-fit or locations";
-                return Err(Undecided::PolicyUnavailable { policy, missing });
-            }
             keep_first(&mut ranked, most, |(candidate, fits, room)| {
                 let kept = candidate.held > 0
                     && matches!(field.get(candidate.name()), Some((_, Standing::Closed(_))));
-                let enough = (candidate.site.cloud, Reverse(*fits >= wanted.replicas));
+                let discouraged = candidate.is_discouraged(wanted);
+                let enough = (candidate.site.cloud, discouraged, Reverse(*fits >= wanted.replicas));
                 (
                     Reverse(kept),
                     enough,
@@ -81,7 +87,7 @@ pub(super) fn rank<'a>(
         }
         PlacementPolicy::ClusterAffinity => {}
     }
-    Ok(ranked.into_iter().map(|(candidate, ..)| candidate).collect())
+    ranked.into_iter().map(|(candidate, ..)| candidate).collect()
 }
 
 /// Puts the first ones in order and lets go of the rest. Of a thousand clusters a workload wants a few.

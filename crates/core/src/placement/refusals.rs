@@ -21,7 +21,7 @@ pub(super) fn refusals(
         if !named.is_empty() && !location && !wanted.may_overflow() {
             continue;
         }
-        let holds = placed.get(name).map_or(0, |placed| placed.replicas);
+        let holds = placed.get(name).map_or(0, |placed| placed.replicas - placed.staying());
         let satisfied = wanted.mode == ReplicasMode::PerLocation && holds == wanted.replicas;
         if satisfied && !wanted.may_overflow() {
             continue;

@@ -1,0 +1,123 @@
+//! Replicas that found no place as they are wanted now, and stay where they run.
+//!
+//! An edit that cannot be satisfied, a cluster that is to be left or a node that is gone never cost a running replica:
+//! only a replacement that is ready elsewhere does, or the wish for fewer.
+
+use super::decide::Field;
+use super::{Candidate, Placed, Standing, Wanted};
+use portolan_api::placement::{PlacementCause, PlacementPolicy, ReplicasMode};
+use std::collections::BTreeMap;
+
+/// Why replicas stay in a cluster that would not get them today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBecause {
+    /// The cluster is to be left, and no other one takes them.
+    Evicted,
+    /// The workload does not ask for the cluster any more, and those it asks for do not take them.
+    NotWanted,
+    /// The cluster has no room for them as they are wanted now, and no other one takes them.
+    NoRoom,
+    /// The cluster refuses the workload as it is wanted now.
+    Refused,
+}
+
+/// Replicas that only stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// How many of those placed in the cluster.
+    pub replicas: u32,
+    /// Why.
+    pub because: KeptBecause,
+    /// Whether the cluster has no room for all its replicas by the present template: then a copy of a former one is
+    /// left as it is, since updating it would end replicas that cannot be started again.
+    pub as_they_are: bool,
+}
+
+/// Leaves in place what found no other one. Answers how many replicas stay.
+pub(super) fn retain(
+    wanted: &Wanted,
+    field: &Field<'_>,
+    mut unplaced: u32,
+    placed: &mut BTreeMap<String, Placed>,
+) -> u32 {
+    let mut staying = 0;
+    let mut holders: Vec<&(&Candidate, Standing)> = field.iter().collect();
+    holders.sort_by_key(|(candidate, _)| (!is_location(wanted, candidate.name()), candidate.name()));
+    for (candidate, standing) in holders {
+        let has = placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
+        let may_stay = match standing {
+            Standing::Leaving(_) => candidate.running.max(candidate.keeps()),
+            Standing::Open { .. } | Standing::Closed(_) => candidate.running,
+        };
+        let replicas = unplaced.min(may_stay.saturating_sub(has));
+        if replicas == 0 {
+            continue;
+        }
+        unplaced -= replicas;
+        staying += replicas;
+        let kept = Kept {
+            replicas,
+            because: because(wanted, candidate, standing),
+            as_they_are: candidate.refused.is_some() || has.saturating_add(replicas) > candidate.fits(),
+        };
+        let place =
+            placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(PlacementCause::Staying));
+        place.replicas += replicas;
+        place.cause = PlacementCause::Staying;
+        place.kept = Some(kept);
+    }
+    staying
+}
+
+/// Gives what found no other place back to the clusters that refuse the workload, for as long as they do: it is theirs as
+/// soon as they take it.
+pub(super) fn insist(
+    wanted: &Wanted,
+    field: &Field<'_>,
+    mut unplaced: u32,
+    placed: &mut BTreeMap<String, Placed>,
+) {
+    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let cause = if affine { PlacementCause::Preferred } else { PlacementCause::Policy };
+    let mut refusing: Vec<&Candidate> =
+        field.iter().map(|(candidate, _)| *candidate).filter(|candidate| may_insist(candidate)).collect();
+    refusing.retain(|candidate| !affine || is_location(wanted, candidate.name()));
+    refusing.sort_by_key(|candidate| (std::cmp::Reverse(candidate.held), candidate.name()));
+    for candidate in refusing {
+        let chosen = placed.len() >= wanted.placement.effective_locations();
+        let has = placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
+        if has == 0 && !affine && chosen {
+            continue;
+        }
+        let most = match wanted.mode {
+            ReplicasMode::PerLocation => wanted.replicas.min(candidate.fits()),
+            ReplicasMode::Total => candidate.fits(),
+        };
+        let replicas = unplaced.min(most.saturating_sub(has));
+        if replicas > 0 {
+            unplaced -= replicas;
+            let place = placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(cause));
+            place.replicas += replicas;
+        }
+    }
+}
+
+/// Whether nothing but its refusal keeps replicas away from a cluster.
+fn may_insist(candidate: &Candidate) -> bool {
+    candidate.refused.is_some() && candidate.closed.is_none() && !candidate.silent
+}
+
+fn because(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> KeptBecause {
+    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    match standing {
+        Standing::Leaving(_) if wanted.selects(&candidate.site.labels) => KeptBecause::Evicted,
+        Standing::Leaving(_) => KeptBecause::NotWanted,
+        _ if affine && !is_location(wanted, candidate.name()) => KeptBecause::NotWanted,
+        _ if candidate.refused.is_some() => KeptBecause::Refused,
+        _ => KeptBecause::NoRoom,
+    }
+}
+
+fn is_location(wanted: &Wanted, name: &str) -> bool {
+    wanted.placement.locations.iter().any(|location| location == name)
+}

@@ -1,0 +1,163 @@
+use super::*;
+use crate::placement::{Kept, KeptBecause};
+use portolan_api::placement::PlacementCause;
+use proptest::prelude::*;
+
+fn decided(places: &[(&str, u32)], pending: u32) -> Decision {
+    let place = |replicas| Placed { replicas, ..Placed::new(PlacementCause::Policy) };
+    let placed = places.iter().map(|(name, replicas)| ((*name).to_owned(), place(*replicas))).collect();
+    Decision { placed, pending, ..Decision::default() }
+}
+
+fn copy(replicas: u32, ready: u32) -> CopySnapshot {
+    CopySnapshot { replicas, ready, current: true, reachable: true }
+}
+
+fn copies(all: &[(&str, CopySnapshot)]) -> BTreeMap<String, CopySnapshot> {
+    all.iter().map(|(name, copy)| ((*name).to_owned(), *copy)).collect()
+}
+
+#[test]
+fn a_cluster_shrinks_as_the_others_become_ready() {
+    let decision = decided(&[("a", 2), ("b", 2)], 0);
+    let run = |ready| transition(&decision, &copies(&[("a", copy(4, 4)), ("b", copy(2, ready))]))["a"];
+    let runs = [0, 1, 2].map(run);
+    assert_eq!(runs, [4, 3, 2].map(|replicas| Order::Apply { replicas }));
+}
+
+#[test]
+fn what_is_lowered_everywhere_shrinks_at_once() {
+    let orders =
+        transition(&decided(&[("a", 1), ("b", 1)], 0), &copies(&[("a", copy(4, 4)), ("b", copy(4, 4))]));
+    assert_eq!((orders["a"], orders["b"]), (Order::Apply { replicas: 1 }, Order::Apply { replicas: 1 }));
+}
+
+#[test]
+fn a_silent_cluster_counts_as_last_known_and_gets_no_order() {
+    let silent = CopySnapshot { reachable: false, ..copy(2, 2) };
+    let orders = transition(&decided(&[("a", 2), ("b", 2)], 0), &copies(&[("a", copy(4, 4)), ("b", silent)]));
+    assert_eq!(orders.get("a"), Some(&Order::Apply { replicas: 2 }));
+    assert_eq!(orders.get("b"), None);
+}
+
+#[test]
+fn a_copy_that_is_not_wanted_goes_when_what_was_asked_for_is_ready() {
+    let run = |ready| {
+        transition(&decided(&[("b", 2)], 0), &copies(&[("a", copy(2, 2)), ("b", copy(2, ready))]))["a"]
+    };
+    assert_eq!([0, 1, 2].map(run), [Order::Keep, Order::Apply { replicas: 1 }, Order::Delete]);
+}
+
+#[test]
+fn a_removed_location_does_not_wait_for_a_silent_one() {
+    let silent = CopySnapshot { reachable: false, ..copy(2, 2) };
+    let orders = transition(
+        &decided(&[("a", 2), ("b", 2)], 0),
+        &copies(&[("a", copy(2, 2)), ("b", silent), ("c", copy(2, 2))]),
+    );
+    assert_eq!(orders["c"], Order::Delete);
+}
+
+#[test]
+fn nothing_goes_while_what_was_asked_for_has_no_place() {
+    let orders = transition(&decided(&[], 2), &copies(&[("a", copy(2, 2))]));
+    assert_eq!(orders["a"], Order::Keep);
+    assert_eq!(
+        transition(&decided(&[], 0), &copies(&[("a", copy(2, 2))]))["a"],
+        Order::Delete,
+        "none is asked for"
+    );
+}
+
+#[test]
+fn a_template_that_has_no_room_leaves_the_former_one_running() {
+    let mut decision = decided(&[("a", 2)], 0);
+    let kept = Kept { replicas: 2, because: KeptBecause::NoRoom, as_they_are: true };
+    decision.placed.get_mut("a").unwrap().kept = Some(kept);
+    let former = CopySnapshot { current: false, ..copy(2, 2) };
+    assert_eq!(transition(&decision, &copies(&[("a", former)]))["a"], Order::Keep);
+    assert_eq!(
+        transition(&decision, &copies(&[("a", copy(2, 0))]))["a"],
+        Order::Apply { replicas: 2 },
+        "a copy of the present template is what was asked for"
+    );
+}
+
+#[test]
+fn a_copy_that_is_about_to_be_updated_does_not_count_as_ready_for_others() {
+    let outdated = CopySnapshot { current: false, ..copy(2, 2) };
+    let orders = transition(&decided(&[("b", 2)], 0), &copies(&[("a", copy(2, 2)), ("b", outdated)]));
+    assert_eq!((orders["a"], orders["b"]), (Order::Keep, Order::Apply { replicas: 2 }));
+}
+
+prop_compose! {
+    fn worlds()(clusters in proptest::collection::vec((0u32..5, 0u32..5, 0u32..5, any::<bool>(), proptest::bool::weighted(0.2)), 1..6), pending in 0u32..4)
+        -> (Decision, BTreeMap<String, CopySnapshot>)
+    {
+        let names = ["a", "b", "c", "d", "e"];
+        let mut decision = decided(&[], pending);
+        let mut all = BTreeMap::new();
+        for (name, (target, replicas, ready, current, silent)) in names.iter().zip(clusters) {
+            if target > 0 {
+                let place = Placed { replicas: target, ..Placed::new(PlacementCause::Policy) };
+                decision.placed.insert((*name).to_owned(), place);
+            }
+            if replicas > 0 {
+                let copy = CopySnapshot { replicas, ready: ready.min(replicas), current, reachable: !silent };
+                all.insert((*name).to_owned(), copy);
+            }
+        }
+        (decision, all)
+    }
+}
+
+/// What is ready once the orders are carried out and nothing new is ready yet; a copy that is updated is another matter.
+fn left((orders, copies): (&BTreeMap<String, Order>, &BTreeMap<String, CopySnapshot>)) -> u32 {
+    let ready = |(name, copy): (&String, &CopySnapshot)| match orders.get(name) {
+        Some(Order::Delete) => 0,
+        Some(Order::Apply { replicas }) => copy.ready.min(*replicas),
+        Some(Order::Keep) | None => copy.ready,
+    };
+    copies.iter().map(ready).sum()
+}
+
+proptest! {
+    #[test]
+    fn ready_replicas_never_become_fewer_than_what_was_asked_for((decision, copies) in worlds()) {
+        let orders = transition(&decision, &copies);
+        let asked = decision.placed.values().map(|placed| placed.replicas).sum::<u32>() + decision.pending;
+        let before: u32 = copies.values().map(|copy| copy.ready).sum();
+        prop_assert!(left((&orders, &copies)) >= before.min(asked), "{orders:?}");
+    }
+
+    #[test]
+    fn a_copy_is_deleted_only_if_all_that_was_asked_for_is_ready_elsewhere((decision, copies) in worlds()) {
+        let orders = transition(&decision, &copies);
+        let asked = decision.placed.values().map(|placed| placed.replicas).sum::<u32>() + decision.pending;
+        for (name, order) in &orders {
+            if *order == Order::Delete {
+                let elsewhere = copies.iter().filter(|(other, _)| *other != name).map(|(_, copy)| copy.ready);
+                prop_assert!(elsewhere.sum::<u32>() >= asked, "{name}: {orders:?}");
+                prop_assert!(!decision.placed.contains_key(name));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_ready_as_decided_comes_to_rest_there((decision, copies) in worlds()) {
+        let mut done = copies;
+        for copy in done.values_mut() {
+            *copy = CopySnapshot { current: true, reachable: true, ..*copy };
+        }
+        for (name, placed) in &decision.placed {
+            done.insert(name.clone(), copy(placed.replicas, placed.replicas));
+        }
+        if decision.pending == 0 {
+            let orders = transition(&decision, &done);
+            for (name, order) in orders {
+                let expected = decision.placed.get(&name).map_or(Order::Delete, |placed| Order::Apply { replicas: placed.replicas });
+                prop_assert_eq!(order, expected);
+            }
+        }
+    }
+}
