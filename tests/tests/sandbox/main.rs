@@ -6,6 +6,7 @@ mod calls;
 mod dependencies;
 mod determinism;
 mod drift;
+mod edits;
 mod jobs;
 mod leaders;
 mod mistakes;

@@ -15,6 +15,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// What a Secret of this type holds is worth nothing in another cluster.
+/// The reason of what the hub does not give to any member.
+pub(crate) const NOT_CARRIED: &str = "NotCarried";
+
 const TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// What is known of a ConfigMap or Secret that was carried into a member.
@@ -118,7 +121,7 @@ impl Bring<'_> {
         let Some(source) = call(what, api.get_opt(&key.name)).await? else { return Ok(()) };
         if source.data["type"] == TOKEN {
             let why = "a token of a service account is of no use in another cluster";
-            carried.problems.push(("NotCarried", format!("{kind} {key} is not carried: {why}")));
+            carried.problems.push((NOT_CARRIED, format!("{kind} {key} is not carried: {why}")));
             return Ok(());
         }
         let object = self.object::<K>(&source);

@@ -22,6 +22,7 @@ mod references;
 mod sources;
 
 pub use carriage::{Carriage, Namespaced};
+pub(crate) use carry::NOT_CARRIED;
 pub use carry::{Carried, CarriedFacts, carry, needs, release, release_seen};
 pub use finding::{finding, has_dependencies};
 pub(crate) use leftovers::Leftovers;

@@ -1,16 +1,16 @@
 //! Making members hold what was decided.
 
 use super::desired::{Desired, desired};
-use super::memory::{Applied, Failure, lock};
+use super::memory::{Applied, Failure, FailureKind, lock};
 use super::observe::Seen;
 use super::{Controller, Workload};
 use crate::copy::{self, Put};
-use crate::dependencies::{References, carry};
+use crate::dependencies::{NOT_CARRIED, References, carry};
 use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::placement::DriftPolicy;
-use portolan_core::placement::Decision;
-use portolan_runtime::{CallError, Key, Next, Weight};
+use portolan_core::placement::{Decision, Order};
+use portolan_runtime::{CallError, Key, Next, Weight, chain};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,15 +18,12 @@ use tokio::time::Instant;
 /// How often a workload is looked at without any news, in case some were missed.
 const FULL_LOOK: Duration = Duration::from_secs(300);
 
-/// What a member refused is tried again after this long: somebody may have mended it there.
-pub(super) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
-
 /// What we applied or deleted comes back through the watch within this time; until then we do not do it again.
 pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// What came of making one member hold its copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// It holds the copy as decided, or is getting it.
     AsDecided,
     /// It was given the copy a moment ago, and the watch does not show it yet.
@@ -36,63 +33,82 @@ enum Outcome {
 }
 
 impl Controller {
-    /// Applies what was decided in all clusters at once, then takes away what is no longer wanted elsewhere.
+    /// Does in all clusters at once what is to be done on the way to the decision. A member that fails costs itself only:
+    /// the others are served all the same, and it is tried again.
     pub(super) async fn effect(
         &self,
         key: &Key,
         workload: &Workload,
         decision: &Decision,
         seen: &BTreeMap<String, Seen>,
-        for_now: &BTreeMap<String, u32>,
+        orders: &BTreeMap<String, Order>,
     ) -> Result<Next, CallError> {
-        let applies = for_now.iter().filter_map(|(cluster, replicas)| {
-            let seen = seen.get(cluster).filter(|seen| seen.answers)?;
-            let member = seen.member.as_ref()?;
-            Some(self.apply(key, workload, member, seen, *replicas))
+        let answering = seen.iter().filter(|(_, seen)| seen.answers);
+        let members = answering.filter_map(|(cluster, seen)| Some((cluster, seen, seen.member.as_ref()?)));
+        let served = members.map(|(cluster, seen, member)| async move {
+            let used = decision.placed.contains_key(cluster);
+            let outcome = self.serve(key, workload, (member, seen), orders.get(cluster).copied(), used).await;
+            (cluster, outcome)
         });
-        let outcomes = futures::future::join_all(applies).await;
         let mut next = Next::After(FULL_LOOK);
-        for outcome in outcomes {
-            match outcome? {
-                Outcome::AsDecided => {}
-                Outcome::NotSeenYet => next = Next::After(SEEN_WITHIN),
-                Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
-            }
-        }
-        // Moves surge first: an old copy goes when all new ones are ready.
-        if self.ready_everywhere(workload, decision, seen) {
-            let surplus =
-                seen.iter().filter(|(cluster, seen)| seen.answers && !decision.placed.contains_key(*cluster));
-            for (_, seen) in surplus.filter(|(_, seen)| seen.copy.is_some()) {
-                self.delete_copy(key, seen).await?;
-                next = Next::After(SEEN_WITHIN);
-            }
-            let none = References::new();
-            for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
-                let Some(member) = &seen.member else { continue };
-                let used = decision.placed.contains_key(cluster) || seen.copy.is_some();
-                let kept = if used { &workload.references } else { &none };
-                if self.release(key, workload, member, kept).await? {
-                    next = Next::After(SEEN_WITHIN);
+        let (mut refused, mut failed) = (false, None);
+        for (cluster, outcome) in futures::future::join_all(served).await {
+            match outcome {
+                Ok(Outcome::AsDecided) => {}
+                Ok(Outcome::NotSeenYet) => next = Next::After(SEEN_WITHIN),
+                Ok(Outcome::Refused) => refused = true,
+                Err(error @ CallError::NotLeading { .. }) => return Err(error),
+                Err(error) => {
+                    self.failing(key, cluster, workload, &error);
+                    failed = Some(error);
                 }
             }
         }
-        Ok(next)
+        match failed {
+            Some(error) => Err(error),
+            None if refused => Ok(Next::After(Duration::ZERO)),
+            None => Ok(next),
+        }
     }
 
-    /// Whether every cluster that is to hold replicas has them, of the present template, ready.
-    fn ready_everywhere(
+    /// Does what is to be done in one member, and releases the ConfigMaps and Secrets that are not needed there any more.
+    async fn serve(
         &self,
+        key: &Key,
         workload: &Workload,
-        decision: &Decision,
-        seen: &BTreeMap<String, Seen>,
-    ) -> bool {
-        decision.placed.iter().all(|(cluster, placed)| {
-            let digest = self.digest(workload, placed.replicas);
-            let replicas = i32::try_from(placed.replicas).unwrap_or(i32::MAX);
-            let copy = seen.get(cluster).filter(|seen| seen.answers).and_then(|seen| seen.copy.as_ref());
-            copy.is_some_and(|copy| copy.mark.digest.as_ref() == Some(&digest) && copy.rolled_out(replicas))
-        })
+        (member, seen): (&Member, &Seen),
+        order: Option<Order>,
+        used: bool,
+    ) -> Result<Outcome, CallError> {
+        let outcome = match order {
+            Some(Order::Apply { replicas }) => self.apply(key, workload, member, seen, replicas).await?,
+            Some(Order::Keep) => self.keep(key, member, seen).await?,
+            Some(Order::Delete) => self.delete_copy(key, seen).await.map(|()| Outcome::NotSeenYet)?,
+            None => Outcome::AsDecided,
+        };
+        let none = References::new();
+        let kept = match &seen.copy {
+            // Pods of a former template may still need what the present one does not refer to.
+            Some(copy) if !copy.rolled_out(copy.replicas) => return Ok(outcome),
+            Some(_) if order == Some(Order::Keep) => return Ok(outcome),
+            Some(_) => &workload.references,
+            None if used => &workload.references,
+            None => &none,
+        };
+        match self.release(key, workload, member, kept).await? {
+            true if outcome == Outcome::AsDecided => Ok(Outcome::NotSeenYet),
+            _ => Ok(outcome),
+        }
+    }
+
+    /// Leaves a copy as it is, in this leader's name.
+    async fn keep(&self, key: &Key, member: &Member, seen: &Seen) -> Result<Outcome, CallError> {
+        if let Some(copy) = &seen.copy
+            && self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch))
+        {
+            copy::stamp::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;
+        }
+        Ok(Outcome::AsDecided)
     }
 
     /// Applies one copy, if the member does not hold it already.
@@ -104,16 +120,23 @@ impl Controller {
         seen: &Seen,
         replicas: u32,
     ) -> Result<Outcome, CallError> {
-        let (place, digest) = ((key, member.name.as_str()), self.digest(workload, replicas));
-        let holds = |failure: &Failure| failure.digest == digest && failure.at.elapsed() < REFUSAL_HOLDS;
-        if self.memory.failures.get(key, &member.name).as_ref().is_some_and(holds) {
+        let (cluster, digest) = (member.name.as_str(), self.digest(workload, replicas));
+        let holds =
+            |failure: &Failure| !failure.left().is_zero() && failure.template == self.digest(workload, 1);
+        if self.memory.failures.get(key, cluster).as_ref().is_some_and(holds) {
             return Ok(Outcome::AsDecided);
         }
+        let refused = |reason, message| {
+            Ok(self.refused(key, cluster, workload, FailureKind::RefusedByMember, (reason, message)))
+        };
         let (uid, references) = (workload.uid(), &workload.references);
         let carried =
             carry(&self.term, &self.hub, &self.sources, member, &key.namespace, uid, references).await?;
         if let Some((reason, problem)) = carried.problems.into_iter().next() {
-            return Ok(self.refused(place, digest, reason, problem));
+            // What the hub itself may not give is refused everywhere.
+            let kind =
+                if reason == NOT_CARRIED { FailureKind::NotInOrder } else { FailureKind::RefusedByMember };
+            return Ok(self.refused(key, cluster, workload, kind, (reason, problem)));
         }
         if carried.outdated {
             return Ok(Outcome::NotSeenYet);
@@ -134,7 +157,8 @@ impl Controller {
                 self.term.outranked(theirs);
                 return Ok(Outcome::NotSeenYet);
             }
-            let as_applied = copy.mark.digest.as_deref() == Some(&digest);
+            // A copy whose label somebody took off gets it back.
+            let as_applied = copy.mark.digest.as_deref() == Some(&digest) && copy.mark.is_of(uid);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
             let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
@@ -147,7 +171,12 @@ impl Controller {
         }
         let (desired, sight) =
             (self.desired(workload, replicas), seen.copy.as_ref().map(|copy| copy.mark.sight()));
-        match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await? {
+        let put = match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await {
+            // Only a namespace that is gone is not found.
+            Err(error) if error.is_not_found() => return refused("NamespaceMissing", chain(&error)),
+            put => put?,
+        };
+        match put {
             Put::Applied(applied) => {
                 self.tell_corrected(workload, &member.name, seen, &desired, &applied).await;
                 let generation = applied.metadata.generation.unwrap_or_default();
@@ -157,8 +186,8 @@ impl Controller {
                 Ok(Outcome::AsDecided)
             }
             Put::Outdated => Ok(Outcome::NotSeenYet),
-            Put::Taken(message) => Ok(self.refused(place, digest, "NameTaken", message)),
-            Put::Refused(message) => Ok(self.refused(place, digest, "Refused", message)),
+            Put::Taken(message) => refused("NameTaken", message),
+            Put::Refused(message) => refused("Refused", message),
         }
     }
 
@@ -192,17 +221,5 @@ impl Controller {
     pub(super) fn digest(&self, workload: &Workload, replicas: u32) -> String {
         let mut digests = lock(&workload.digests);
         digests.entry(replicas).or_insert_with(|| self.desired(workload, replicas).digest).clone()
-    }
-
-    fn refused(
-        &self,
-        (key, cluster): (&Key, &str),
-        digest: String,
-        reason: &'static str,
-        message: String,
-    ) -> Outcome {
-        tracing::warn!(cluster, workload = %key, reason, message, "a member refuses a workload");
-        self.memory.failures.set(key, cluster, Failure { digest, reason, message, at: Instant::now() });
-        Outcome::Refused
     }
 }

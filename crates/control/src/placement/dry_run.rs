@@ -4,7 +4,7 @@
 //! dry run there, under a name that nobody has, tells what it thinks of the template and changes nothing.
 
 use super::desired::Desired;
-use super::memory::lock;
+use super::memory::{FailureKind, lock};
 use super::observe::Seen;
 use super::{Controller, Workload};
 use crate::copy;
@@ -14,8 +14,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::MultiClusterDeploymentSpec;
+use portolan_api::placement::PlacementPolicy;
 use portolan_core::placement::Decision;
-use portolan_runtime::{CallError, Key, call};
+use portolan_runtime::{CallError, Key, call, foreign_text};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -30,6 +31,12 @@ const ACCEPTED_FOR: Duration = Duration::from_secs(600);
 
 /// So many accepted templates are remembered.
 const REMEMBERED: usize = 1024;
+
+/// A template that so many members refuse is taken for invalid, however many others there are.
+const CONVINCING: usize = 3;
+
+/// The reason of a member that does not take a template.
+const REFUSED: &str = "Refused";
 
 /// The longest name of a Deployment.
 const NAME_LIMIT: usize = 253;
@@ -62,8 +69,22 @@ impl Accepted {
     }
 }
 
+/// What came of trying a template.
+pub(super) enum Trial {
+    /// A chosen member takes it, or nobody could be asked.
+    Passed,
+    /// The chosen members refuse it, and there are others that were not asked: decide again without those.
+    AnotherCluster,
+    /// It is refused wherever it was tried: why.
+    Refused(String),
+}
+
 impl Controller {
-    /// Tries the template in one of the chosen members, unless that was done; answers why it is refused, if it is.
+    /// Tries the template in the chosen members until one takes it, unless that was done.
+    ///
+    /// A member that refuses it is left out while others may take it: what one member has against a template is its own
+    /// affair. A template that all chosen members refuse is invalid if there are no others to try, or when
+    /// [`CONVINCING`] of them have refused it.
     ///
     /// # Errors
     /// None of the chosen members that answer could be asked.
@@ -73,41 +94,76 @@ impl Controller {
         workload: &Workload,
         decision: &Decision,
         seen: &BTreeMap<String, Seen>,
-    ) -> Result<Option<String>, CallError> {
+    ) -> Result<Trial, CallError> {
         let digest = self.digest(workload, 1);
         let tried = lock(&self.memory.tried).get(key).cloned();
         let holds = |tried: &Tried| {
             tried.template == digest && (tried.refusal.is_none() || tried.at.elapsed() < REFUSED_FOR)
         };
         if let Some(tried) = tried.filter(holds) {
-            return Ok(tried.refusal);
+            return Ok(tried.refusal.map_or(Trial::Passed, Trial::Refused));
         }
-        let (mut refusal, like_it) = (None, (key.namespace.clone(), asked(&workload.object.spec)));
-        if !self.is_held(workload, decision, seen) && !self.memory.accepted.has(&like_it) {
-            let (mut last, desired) = (None, self.desired(workload, 1));
-            let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
-            let mut asked = false;
-            for member in chosen.filter_map(|seen| seen.member.as_ref()) {
-                match try_in(member, key, workload.uid(), &desired).await {
-                    Ok(answer) => {
-                        refusal = answer;
-                        asked = true;
-                        break;
-                    }
-                    Err(error) => last = Some(error),
+        let like_it = (key.namespace.clone(), asked(&workload.object.spec));
+        let known = self.is_held(workload, decision, seen) || self.memory.accepted.has(&like_it);
+        let refusal = if known { None } else { self.ask(key, workload, decision, seen).await? };
+        let refusal = match refusal {
+            None => None,
+            Some(Answer::NobodyAsked) => return Ok(Trial::Passed),
+            Some(Answer::Taken) => {
+                self.memory.accepted.add(like_it);
+                None
+            }
+            Some(Answer::RefusedByAll(words)) => {
+                let failures = self.memory.failures.of(key).into_values();
+                let refused =
+                    failures.filter(|failure| failure.template == digest && failure.reason == REFUSED);
+                let others = seen.values().any(|seen| could_take(workload, seen));
+                if others && refused.count() < CONVINCING {
+                    return Ok(Trial::AnotherCluster);
                 }
+                Some(words)
             }
-            match last {
-                Some(error) if !asked => return Err(error),
-                // Nothing is chosen that answers: nothing is placed either.
-                None if !asked => return Ok(None),
-                _ if refusal.is_none() => self.memory.accepted.add(like_it),
-                _ => {}
-            }
-        }
+        };
         let tried = Tried { template: digest, refusal: refusal.clone(), at: Instant::now() };
         lock(&self.memory.tried).insert(key.clone(), tried);
-        Ok(refusal)
+        Ok(refusal.map_or(Trial::Passed, Trial::Refused))
+    }
+
+    /// Asks the chosen members in turn until one takes the template.
+    async fn ask(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        decision: &Decision,
+        seen: &BTreeMap<String, Seen>,
+    ) -> Result<Option<Answer>, CallError> {
+        let (mut last, mut refusals, desired) = (None, Vec::new(), self.desired(workload, 1));
+        let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
+        let mut answer = Answer::NobodyAsked;
+        for (asked, member) in chosen.filter_map(|seen| seen.member.as_ref()).enumerate() {
+            match try_in(member, key, workload.uid(), &desired).await {
+                Ok(None) => {
+                    answer = Answer::Taken;
+                    break;
+                }
+                Ok(Some(words)) => refusals.push((member.name.clone(), words)),
+                Err(error) => last = Some(error),
+            }
+            if asked + 1 >= CONVINCING {
+                break;
+            }
+        }
+        let first = refusals.first().map(|(member, words)| format!("{member} refuses it: {words}"));
+        for (member, words) in refusals {
+            self.refused(key, &member, workload, FailureKind::RefusedByMember, (REFUSED, words));
+        }
+        match (answer, first, last) {
+            (Answer::Taken, ..) => Ok(Some(Answer::Taken)),
+            (_, Some(words), _) => Ok(Some(Answer::RefusedByAll(words))),
+            (_, None, Some(error)) => Err(error),
+            // Nothing is chosen that answers: nothing is placed either.
+            (answer, None, None) => Ok(Some(answer)),
+        }
     }
 
     /// Whether a member holds the present template already: then it is no news.
@@ -117,6 +173,29 @@ impl Controller {
             copy.is_some_and(|copy| copy.mark.digest == Some(self.digest(workload, placed.replicas)))
         })
     }
+}
+
+/// What the chosen members say of a template.
+enum Answer {
+    NobodyAsked,
+    Taken,
+    RefusedByAll(String),
+}
+
+/// Whether a cluster that was not tried may take the workload: it answers, is open, and nothing binds the workload to
+/// others.
+fn could_take(workload: &Workload, seen: &Seen) -> bool {
+    let spec = &workload.object.spec;
+    let bound = spec.placement.effective_policy() == PlacementPolicy::ClusterAffinity
+        && !spec.placement.enable_substitution
+        && !spec.enable_bursting;
+    let candidate = &seen.candidate;
+    !bound
+        && seen.answers
+        && candidate.closed.is_none()
+        && candidate.refused.is_none()
+        && candidate.room.fits.saturating_add(candidate.settled) > 0
+        && candidate.running == 0
 }
 
 /// A digest of what a user asks a Deployment to be, without whose it is.
@@ -144,7 +223,7 @@ async fn try_in(
     match call(what, api.patch(&name, &params, &Patch::Apply(&object))).await {
         Ok(_) => Ok(None),
         Err(error) => match words(&error, &name, &key.name) {
-            Some(words) => Ok(Some(format!("{} refuses it: {words}", member.name))),
+            Some(words) => Ok(Some(words)),
             None if error.is_final() => Ok(None),
             None => Err(error),
         },
@@ -157,5 +236,5 @@ fn words(error: &CallError, tried: &str, name: &str) -> Option<String> {
     let kube::Error::Api(status) = source.as_ref() else { return None };
     // A field that the schema does not have is an internal error to the API server.
     let untyped = status.message.contains("failed to create typed patch object");
-    (matches!(status.code, 400 | 422) || untyped).then(|| status.message.replace(tried, name))
+    (matches!(status.code, 400 | 422) || untyped).then(|| foreign_text(&status.message.replace(tried, name)))
 }

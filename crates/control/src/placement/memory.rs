@@ -5,13 +5,14 @@ use super::dry_run::{Accepted, Tried};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// What was applied, and the generation that made.
     pub(super) applied: Places<Applied>,
-    /// What was refused for good.
+    /// What could not be applied.
     pub(super) failures: Places<Failure>,
     /// What was deleted.
     pub(super) deleted: Places<Deleted>,
@@ -39,14 +40,46 @@ pub(super) struct Deleted {
     pub(super) at: Instant,
 }
 
-/// A member refused what was to be applied, and will again.
+/// What was to be applied in a member could not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    pub(super) digest: String,
+    /// The digest of a copy with one replica: whatever else is to be applied is tried at once.
+    pub(super) template: String,
+    pub(super) kind: FailureKind,
     pub(super) reason: &'static str,
     pub(super) message: String,
     pub(super) at: Instant,
+    /// For how long it is not tried again.
+    pub(super) holds: Duration,
+    /// How often in a row.
+    pub(super) times: u32,
 }
+
+/// Who stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailureKind {
+    /// The member refuses it, and will again: other clusters may take it.
+    RefusedByMember,
+    /// Something is wrong in the hub, which is the same for all members.
+    NotInOrder,
+    /// The member did not answer, or answered with a failure of its own: the next try may succeed.
+    MemberError,
+}
+
+impl Failure {
+    /// How much longer it is not tried again.
+    pub(super) fn left(&self) -> Duration {
+        self.holds.saturating_sub(self.at.elapsed())
+    }
+
+    /// Whether users are to know of it: a single request that failed is none of their business.
+    pub(super) fn is_told(&self) -> bool {
+        self.kind != FailureKind::MemberError || self.times >= ERRORS_TOLD
+    }
+}
+
+/// So many failed tries in a row are told in the status.
+const ERRORS_TOLD: u32 = 3;
 
 impl Memory {
     /// Forgets everything about a workload.
@@ -87,6 +120,11 @@ impl<T: Clone> Places<T> {
                 all.remove(key);
             }
         }
+    }
+
+    /// All of a workload, by cluster.
+    pub(super) fn of(&self, key: &Key) -> BTreeMap<String, T> {
+        lock(&self.0).get(key).cloned().unwrap_or_default()
     }
 
     fn forget(&self, key: &Key) {

@@ -34,10 +34,11 @@ mod news;
 mod observe;
 mod preview;
 mod reconcile;
+mod refusals;
 mod remove;
 mod replace;
+mod snapshots;
 mod status;
-mod surge;
 
 pub(crate) use observe::candidate;
 

@@ -45,13 +45,25 @@ impl Controller {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         let Reached { member, silence, answers } = self.fleet.reached(&name, |_| true)?;
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
-        let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
+        let copy = copy.filter(|copy| is_ours(copy, key, workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
         };
         let mut candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
         candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
+        candidate.running = match &copy {
+            Some(copy) => u32::try_from(copy.replicas).unwrap_or(0),
+            None if candidate.silent => candidate.held,
+            None => 0,
+        };
+        if copy.is_none()
+            && answers
+            && member.as_ref().is_some_and(|member| !has_namespace(member, &key.namespace))
+        {
+            // Whatever was placed there went with its namespace.
+            candidate.held = 0;
+        }
         Some(Seen { candidate, member, copy, answers })
     }
 
@@ -79,11 +91,11 @@ pub(crate) fn candidate(
         site: fleet.site(cluster),
         silent: silence.is_some() || member.is_none(),
         closed: closed(cluster, member, silence, namespace),
-        traffic: None,
+        leaving: cluster.metadata.deletion_timestamp.is_some(),
         room: view.room,
         settled: view.settled,
         held: view.held,
-        lost: false,
+        ..Candidate::default()
     }
 }
 
@@ -115,13 +127,29 @@ fn closed(
         Some(false) => refusal(
             "NamespaceClosed",
             format!(
-                "its namespace {namespace} does not let workloads in: label it {OPT_IN_LABEL}={OPT_IN} there"
+                "its namespace {namespace} does not let workloads in: portolan peer --namespace {namespace} opens it, or \
+                 label it {OPT_IN_LABEL}={OPT_IN} there"
             ),
         ),
         None => refusal(
             "NamespaceMissing",
-            format!("it has no namespace {namespace}: create it there with label {OPT_IN_LABEL}={OPT_IN}"),
+            format!(
+                "it has no namespace {namespace}: portolan peer --namespace {namespace} creates and opens it, or create it \
+                 there with label {OPT_IN_LABEL}={OPT_IN}"
+            ),
         ),
+    }
+}
+
+fn has_namespace(member: &Member, namespace: &str) -> bool {
+    member.namespaces.get(&Key::cluster(namespace)).is_some()
+}
+
+/// Whether a Deployment of this hub is the workload's copy. One whose label somebody took off still tells whose it is.
+pub(super) fn is_ours(copy: &DeploymentFacts, key: &Key, uid: &str) -> bool {
+    match &copy.mark.workload {
+        Some(workload) => workload == uid,
+        None => copy.mark.owner.as_ref() == Some(key),
     }
 }
 

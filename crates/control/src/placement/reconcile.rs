@@ -1,11 +1,9 @@
 //! One look at one workload.
 
-use super::apply::REFUSAL_HOLDS;
-use super::dry_run::REFUSED_FOR;
+use super::dry_run::{REFUSED_FOR, Trial};
 use super::memory::Failure;
 use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
-use super::surge::for_now;
 use super::{Controller, Workload};
 use crate::capacity::Book;
 use crate::dependencies::References;
@@ -13,9 +11,9 @@ use crate::{copy, declared};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
-use portolan_core::placement::{Decision, Placed, Wanted, decide};
+use portolan_core::placement::{Decision, Order, Placed, Wanted, decide, transition};
 use portolan_runtime::{CallError, Key, Next, Weight};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How soon to look again while a cluster is still being got to know.
@@ -53,8 +51,10 @@ pub(super) struct Notes {
     pub(super) failures: BTreeMap<String, Failure>,
     /// What somebody changed there.
     pub(super) drifts: BTreeMap<String, Vec<String>>,
-    /// How many replicas it is to run for now.
-    pub(super) for_now: BTreeMap<String, u32>,
+    /// What is done there on the way to the decision.
+    pub(super) orders: BTreeMap<String, Order>,
+    /// The clusters that are to keep a copy of a former template.
+    pub(super) outdated: BTreeSet<String>,
     /// What the template refers to and the hub does not have; nothing if that is not known yet.
     pub(super) missing: Option<References>,
 }
@@ -68,7 +68,7 @@ impl Controller {
             return Ok(next);
         }
         let Some(workload) = self.workloads.get(&key) else {
-            return self.sweep(&key, None).await;
+            return Ok(self.sweep(&key, None).await);
         };
         if workload.object.metadata.deletion_timestamp.is_some() {
             return self.remove(&key, &workload).await;
@@ -77,7 +77,7 @@ impl Controller {
             declared::keep(&self.term, &self.hub.client, &workload.object).await?;
             return Ok(Next::Done);
         }
-        let swept = self.sweep(&key, Some(workload.uid())).await?;
+        let swept = self.sweep(&key, Some(workload.uid())).await;
         let (seen, decision, due) = match self.decide(&key, &workload) {
             Decided::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
             // The workload has changed meanwhile, and the change brings us back.
@@ -90,16 +90,27 @@ impl Controller {
             }
         };
         let paused = workload.object.spec.paused;
-        if !paused && let Some(problem) = self.try_template(&key, &workload, &decision, &seen).await? {
-            let told = undecided(&workload, "InvalidTemplate", &problem, &self.clock.time());
-            self.write_status(&workload, told).await?;
-            return Ok(Next::After(REFUSED_FOR));
+        if !paused {
+            match self.try_template(&key, &workload, &decision, &seen).await? {
+                Trial::Passed => {}
+                Trial::AnotherCluster => {
+                    self.fleet.ledger.transact(|book| book.retract(workload.uid()));
+                    return Ok(Next::After(Duration::ZERO));
+                }
+                Trial::Refused(problem) => {
+                    let told = undecided(&workload, "InvalidTemplate", &problem, &self.clock.time());
+                    self.write_status(&workload, told).await?;
+                    return Ok(Next::After(REFUSED_FOR));
+                }
+            }
         }
-        let last = workload.object.status.as_ref().map(|status| status.placements.as_slice());
+        let copies = self.snapshots(&workload, &decision, &seen);
+        let orders = transition(&decision, &copies);
         let notes = Notes {
-            failures: self.failures(&key, &workload, &decision),
+            failures: self.failures(&key, &workload),
             drifts: self.drifts(&key, &workload, &decision, &seen).await?,
-            for_now: for_now(&decision, &seen, last.unwrap_or_default()),
+            outdated: outdated(&orders, &decision),
+            orders,
             missing: self
                 .sources
                 .synced()
@@ -128,9 +139,9 @@ impl Controller {
             tell.await;
             return Ok(told_in.unwrap_or(Next::Done));
         }
-        let effect = self.effect(&key, &workload, &decision, &seen, &notes.for_now);
+        let effect = self.effect(&key, &workload, &decision, &seen, &notes.orders);
         let ((), next) = futures::future::join(tell, effect).await;
-        let refused = (!notes.failures.is_empty()).then_some(Next::After(REFUSAL_HOLDS));
+        let refused = self.refusals_end(&key).map(Next::After);
         let times = [Some(next?), Some(swept), refused, due.map(Next::After), told_in];
         Ok(earliest(times.into_iter().flatten()))
     }
@@ -156,6 +167,7 @@ impl Controller {
     pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Considered {
         let Some(mut seen) = self.observe(book, key, workload) else { return Considered::NotYet };
         let due = self.mark_lost(workload, &mut seen);
+        self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {
             Ok(wanted) => Box::new(wanted),
             Err(problem) => return Considered::Not("InvalidTemplate", problem),
@@ -165,23 +177,11 @@ impl Controller {
         });
         match decided {
             Ok(decision) => {
-                let decision = if workload.object.spec.paused { held(workload, decision) } else { decision };
+                let decision = if workload.object.spec.paused { held(workload, &decision) } else { decision };
                 Considered::So { seen, wanted, decision, due }
             }
             Err(why) => Considered::Not("PolicyUnavailable", why.to_string()),
         }
-    }
-
-    /// The failures that still hold: those of exactly what would be applied now.
-    fn failures(&self, key: &Key, workload: &Workload, decision: &Decision) -> BTreeMap<String, Failure> {
-        let current = |cluster: &String, replicas: u32| {
-            let failure = self.memory.failures.get(key, cluster)?;
-            (failure.digest == self.digest(workload, replicas)).then_some(failure)
-        };
-        let placed = decision.placed.iter();
-        placed
-            .filter_map(|(cluster, placed)| Some((cluster.clone(), current(cluster, placed.replicas)?)))
-            .collect()
     }
 
     /// Writes the status if it says anything new, by compare-and-swap on the version that the decision was taken on.
@@ -231,6 +231,7 @@ impl Controller {
             self.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
         }
         for (type_, bad) in [
+            (ConditionType::Placed, "False"),
             (ConditionType::Drifted, "True"),
             (ConditionType::Unreachable, "True"),
             (ConditionType::DependenciesReady, "False"),
@@ -242,7 +243,8 @@ impl Controller {
             let (old, new) = (find(&before.object), find(now));
             let news =
                 |old: &Condition, new: &Condition| old.status != new.status || old.reason != new.reason;
-            if let Some(new) = new.filter(|new| new.status == bad)
+            // That replicas are pending is told above, with every number.
+            if let Some(new) = new.filter(|new| new.status == bad && new.reason != "Pending")
                 && old.is_none_or(|old| news(&old, &new))
             {
                 self.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;
@@ -264,14 +266,24 @@ fn candidates(seen: &BTreeMap<String, Seen>) -> Vec<portolan_core::placement::Ca
     seen.values().map(|each| each.candidate.clone()).collect()
 }
 
+/// The clusters that hold replicas and keep a copy of a former template.
+fn outdated(orders: &BTreeMap<String, Order>, decision: &Decision) -> BTreeSet<String> {
+    let kept = orders
+        .iter()
+        .filter(|(cluster, order)| **order == Order::Keep && decision.placed.contains_key(*cluster));
+    kept.map(|(cluster, _)| cluster.clone()).collect()
+}
+
 /// While paused, the last decision stands, whatever would be decided now.
-fn held(workload: &Workload, mut decision: Decision) -> Decision {
+fn held(workload: &Workload, decision: &Decision) -> Decision {
+    let asked = decision.placed.values().map(|placed| placed.replicas).sum::<u32>() + decision.pending;
     let last = workload.object.status.iter().flat_map(|status| &status.placements);
     let place = |placed: &portolan_api::placement::PlacementStatus| {
         let replicas = u32::try_from(placed.replicas).ok().filter(|replicas| *replicas > 0)?;
         let stands_in_for = placed.substitute_for.iter().cloned().collect();
-        Some((placed.cluster.clone(), Placed { replicas, cause: placed.cause?, stands_in_for }))
+        Some((placed.cluster.clone(), Placed { replicas, stands_in_for, ..Placed::new(placed.cause?) }))
     };
-    decision.placed = last.filter_map(place).collect();
-    decision
+    let placed: BTreeMap<String, Placed> = last.filter_map(place).collect();
+    let pending = asked.saturating_sub(placed.values().map(|placed| placed.replicas).sum());
+    Decision { placed, pending, ..Decision::default() }
 }

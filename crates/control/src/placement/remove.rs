@@ -2,14 +2,14 @@
 
 use super::apply::SEEN_WITHIN;
 use super::memory::Deleted;
-use super::observe::Seen;
+use super::observe::{Seen, is_ours};
 use super::{Controller, Workload};
 use crate::dependencies::{References, release, release_seen};
 use crate::fleet::{DeploymentFacts, Member};
 use crate::{copy, declared};
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::conditions;
-use portolan_runtime::{CallError, Key, Next};
+use portolan_runtime::{CallError, Key, Next, chain};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -31,29 +31,40 @@ impl Controller {
         if !self.fleet.clusters.synced() {
             return Ok(Next::After(AWAITING_DELETION));
         }
-        let (mut away, mut left) = (Vec::new(), 0);
+        let (mut away, mut left, mut failed) = (Vec::new(), 0, None);
         for (name, _) in self.fleet.clusters.all() {
             let holds = workload.held().any(|(cluster, _)| cluster == name.name);
             let Some(member) = self.fleet.member(&name.name) else {
                 away.extend(holds.then_some(name.name));
                 continue;
             };
-            let copy = copy_of(&member, key, |uid| uid == Some(workload.uid()));
+            let copy = copy_of(&member, key, |copy| is_ours(copy, key, workload.uid()));
             if !(member.reach.answers() && member.known()) {
                 away.extend((holds || copy.is_some()).then_some(name.name));
-            } else if let Some(copy) = copy {
-                left += 1;
-                self.delete(key, &member, &copy).await?;
-            } else if self.release(key, workload, &member, &References::new()).await? {
-                left += 1;
+                continue;
+            }
+            let removed = match &copy {
+                Some(copy) => self.delete(key, &member, copy).await.map(|()| true),
+                None => self.release(key, workload, &member, &References::new()).await,
+            };
+            match removed {
+                Ok(waits) => left += usize::from(waits),
+                // A member that refuses holds up its own copy only.
+                Err(error) => {
+                    away.push(format!("{} ({})", name.name, chain(&error)));
+                    failed = Some(error);
+                }
             }
         }
-        if left > 0 {
+        if left > 0 && failed.is_none() {
             return Ok(Next::After(AWAITING_DELETION));
         }
         if !away.is_empty() {
             self.tell_awaited(workload, &away).await?;
-            return Ok(Next::After(AWAITING_RETURN));
+            return match failed {
+                Some(error) => Err(error),
+                None => Ok(Next::After(AWAITING_RETURN)),
+            };
         }
         self.memory.forget(key);
         declared::let_go(&self.term, &self.hub.client, &workload.object).await?;
@@ -77,8 +88,9 @@ impl Controller {
     }
 
     /// Deletes copies of this name that belong to no workload of the hub any more, such as those of a namesake that was
-    /// deleted and made anew while a late request was still on its way.
-    pub(super) async fn sweep(&self, key: &Key, uid: Option<&str>) -> Result<Next, CallError> {
+    /// deleted and made anew while a late request was still on its way. A member that refuses that keeps nobody from
+    /// deciding: it is tried again.
+    pub(super) async fn sweep(&self, key: &Key, uid: Option<&str>) -> Next {
         if uid.is_none() {
             self.memory.forget(key);
         }
@@ -87,12 +99,17 @@ impl Controller {
             let Some(member) = self.fleet.member(&name.name).filter(|member| member.reach.answers()) else {
                 continue;
             };
-            if let Some(copy) = copy_of(&member, key, |owner| owner.is_some() && owner != uid) {
-                self.delete(key, &member, &copy).await?;
-                next = Next::After(AWAITING_DELETION);
+            let stray =
+                |copy: &DeploymentFacts| copy.mark.workload.is_some() && copy.mark.workload.as_deref() != uid;
+            let Some(copy) = copy_of(&member, key, stray) else { continue };
+            next = Next::After(AWAITING_DELETION);
+            if let Err(error) = self.delete(key, &member, &copy).await {
+                let why = chain(&error);
+                tracing::warn!(cluster = member.name, workload = %key, why, "a copy that belongs to no workload stays");
+                next = Next::After(AWAITING_RETURN);
             }
         }
-        Ok(next)
+        next
     }
 
     /// Deletes the copy that was seen in a cluster, if there is one.
@@ -129,7 +146,7 @@ impl Controller {
 fn copy_of(
     member: &Member,
     key: &Key,
-    belongs: impl Fn(Option<&str>) -> bool,
+    belongs: impl Fn(&DeploymentFacts) -> bool,
 ) -> Option<Arc<DeploymentFacts>> {
-    member.deployments.get(key).filter(|copy| belongs(copy.mark.workload.as_deref()))
+    member.deployments.get(key).filter(|copy| belongs(copy))
 }

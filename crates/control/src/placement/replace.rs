@@ -36,6 +36,7 @@ impl Controller {
                 Some(Duration::ZERO) => {
                     seen.candidate.lost = true;
                     seen.candidate.held = 0;
+                    seen.candidate.running = 0;
                 }
                 Some(left) => due = Some(due.map_or(left, |due| due.min(left))),
                 None => {}

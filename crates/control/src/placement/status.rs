@@ -11,7 +11,7 @@ use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::multiclusterdeployment::TO_CLOUD;
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeploymentStatus, selector};
-use portolan_core::placement::Decision;
+use portolan_core::placement::{Decision, Kept, KeptBecause, Order, Placed};
 use std::collections::BTreeMap;
 
 /// The new status. Numbers of a silent cluster stay as last reported.
@@ -38,7 +38,7 @@ pub(super) fn status(
                 ..last.unwrap_or_default()
             };
             observed(&mut placement, seen.get(cluster), notes.failures.get(cluster), now);
-            noted(&mut placement, notes);
+            noted(&mut placement, placed, notes);
             placement
         })
         .collect();
@@ -54,9 +54,12 @@ pub(super) fn status(
         let still_there = sight.copy.is_some() || left;
         if still_there {
             let mut placement = PlacementStatus { cluster: cluster.clone(), ..last.unwrap_or_default() };
-            observed(&mut placement, Some(sight), None, now);
+            observed(&mut placement, Some(sight), notes.failures.get(cluster), now);
             placement.replicas = 0;
             placement.state = if sight.answers { PlacementState::Removing } else { PlacementState::Unknown };
+            if let (Some(copy), Some(Order::Keep)) = (&sight.copy, notes.orders.get(cluster)) {
+                surges_first(&mut placement, copy.replicas);
+            }
             placements.push(placement);
         }
     }
@@ -184,22 +187,58 @@ fn observed(placement: &mut PlacementStatus, seen: Option<&Seen>, failure: Optio
 }
 
 /// Adds what is to be said of a copy that is neither refused nor out of reach.
-fn noted(placement: &mut PlacementStatus, notes: &Notes) {
+fn noted(placement: &mut PlacementStatus, placed: &Placed, notes: &Notes) {
+    let outdated = notes.outdated.contains(&placement.cluster);
+    if outdated && placement.state == PlacementState::Ready {
+        placement.state = PlacementState::Applied;
+    }
     if placement.reason.is_some() {
         return;
     }
     if let Some(differences) = notes.drifts.get(&placement.cluster) {
         placement.reason = Some("Drifted".to_owned());
         placement.message = Some(differences.join("; "));
-    } else if let Some(kept) = notes.for_now.get(&placement.cluster).map(|kept| signed(*kept))
-        && kept > placement.replicas
+    } else if let Some(kept) = &placed.kept {
+        placement.reason = Some(kept_reason(kept.because).to_owned());
+        placement.message = Some(kept_message(kept, outdated));
+    } else if let Some(Order::Apply { replicas }) = notes.orders.get(&placement.cluster)
+        && signed(*replicas) > placement.replicas
     {
-        placement.reason = Some("SurgesFirst".to_owned());
-        placement.message = Some(format!(
-            "{kept} replicas are kept there until {} more are ready elsewhere",
-            kept - placement.replicas
-        ));
+        surges_first(placement, signed(*replicas));
     }
+}
+
+fn surges_first(placement: &mut PlacementStatus, kept: i32) {
+    if placement.reason.is_none() {
+        placement.reason = Some("SurgesFirst".to_owned());
+        let more = kept - placement.replicas;
+        placement.message =
+            Some(format!("{kept} replicas are kept there until {more} more are ready elsewhere"));
+    }
+}
+
+fn kept_reason(because: KeptBecause) -> &'static str {
+    match because {
+        KeptBecause::Evicted => "Evicted",
+        KeptBecause::NotWanted => "NotWanted",
+        KeptBecause::NoRoom => "NoRoom",
+        KeptBecause::Refused => "Refused",
+    }
+}
+
+fn kept_message(kept: &Kept, outdated: bool) -> String {
+    let why = match kept.because {
+        KeptBecause::Evicted => "the cluster is to be left, and no other cluster has room for them",
+        KeptBecause::NotWanted => {
+            "the workload does not ask for this cluster any more, and no cluster that it asks for takes them"
+        }
+        KeptBecause::NoRoom => {
+            "there is no room for them as spec.template is now, neither here nor elsewhere"
+        }
+        KeptBecause::Refused => "the cluster refuses them as spec.template is now",
+    };
+    let template = if outdated { " with their former template" } else { "" };
+    format!("{} replicas stay{template}: {why}", kept.replicas)
 }
 
 /// Whether copies are as they were placed; those that are set back at once are.
@@ -236,8 +275,24 @@ fn findings(
     locations: usize,
     decision: &Decision,
 ) -> Vec<Finding> {
-    let placed = if pending == 0 {
-        Finding::new(ConditionType::Placed, true, "Placed", "every replica has a cluster")
+    let placed = if pending == 0 && decision.staying == 0 {
+        match decision.fallback {
+            None => Finding::new(ConditionType::Placed, true, "Placed", "every replica has a cluster"),
+            Some(why) => Finding::new(
+                ConditionType::Placed,
+                true,
+                "PolicyFallback",
+                format!("every replica has a cluster; {why}"),
+            ),
+        }
+    } else if pending == 0 {
+        let why = decision.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
+        let message = format!(
+            "{} of {asked} replicas stay where they run, since they find no place as the workload is now. {}",
+            decision.staying,
+            why.collect::<Vec<_>>().join("; ")
+        );
+        Finding::new(ConditionType::Placed, false, "ReplicasKept", message)
     } else {
         let why = decision.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
         let why = why.collect::<Vec<_>>().join("; ");
@@ -277,6 +332,12 @@ fn findings(
             "Pending",
             format!("{pending} of {asked} replicas have no cluster"),
         )
+    } else if let Some(kept) = unsatisfied(decision) {
+        let message = format!(
+            "{ready} of {asked} replicas are ready; {kept} of them stay where they run, since they find no place as the \
+             workload is now: see condition Placed"
+        );
+        Finding::new(ConditionType::Ready, false, "ReplicasKept", message)
     } else if placements.iter().all(|each| each.state == PlacementState::Ready || is_replaced(each)) {
         Finding::new(ConditionType::Ready, true, "Ready", format!("{ready} of {asked} replicas are ready"))
     } else {
@@ -296,6 +357,14 @@ fn findings(
     let mut findings = vec![ready, placed, to_cloud];
     findings.push(unreachable(&silent, &lost));
     findings
+}
+
+/// How many replicas stay because what the workload asks for cannot be had. That a cluster is to be left is not the
+/// workload's own wish.
+fn unsatisfied(decision: &Decision) -> Option<u32> {
+    let kept = decision.placed.values().filter_map(|placed| placed.kept);
+    let kept = kept.filter(|kept| kept.because != KeptBecause::Evicted).map(|kept| kept.replicas).sum();
+    Some(kept).filter(|kept| *kept > 0)
 }
 
 fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
