@@ -2,6 +2,7 @@
 
 mod conformance;
 mod crds;
+mod edits;
 mod fleet;
 mod following;
 mod jobs;

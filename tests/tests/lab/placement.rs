@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, list, uids};
 use super::proof::{TIMEOUT, eventually};
-use super::{can_run, following, outlook};
+use super::{can_run, edits, following, outlook};
 use anyhow::{Result, ensure};
 use portolan_lab::{Component, Seen};
 use portolan_tests::{NAMESPACE, workload};
@@ -27,6 +27,7 @@ async fn there_and_back(fleet: &Fleet) -> Result<()> {
 
     corrects_drift(fleet).await?;
     reports_drift(fleet).await?;
+    edits::prove(fleet).await?;
     following::prove(fleet).await?;
     outlook::prove(fleet).await?;
     survives_a_silent_member(fleet).await?;
