@@ -60,8 +60,8 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         };
         let as_it_is = match decision.placed.get(cluster) {
             Some(placed) => keeps_former(placed, &copy),
-            // Nobody updates what is about to go.
-            None => !copy.current || replicas == copy.replicas,
+            // What is about to go is neither updated nor made smaller step by step.
+            None => true,
         };
         Some(match replicas {
             0 => Order::Delete,

@@ -45,7 +45,7 @@ fn a_copy_that_is_not_wanted_goes_when_what_was_asked_for_is_ready() {
     let run = |ready| {
         transition(&decided(&[("b", 2)], 0), &copies(&[("a", copy(2, 2)), ("b", copy(2, ready))]))["a"]
     };
-    assert_eq!([0, 1, 2].map(run), [Order::Keep, Order::Apply { replicas: 1 }, Order::Delete]);
+    assert_eq!([0, 1, 2].map(run), [Order::Keep, Order::Keep, Order::Delete]);
 }
 
 #[test]
