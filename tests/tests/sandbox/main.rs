@@ -11,6 +11,7 @@ mod leaders;
 mod mistakes;
 mod peering;
 mod placement;
+mod plan;
 mod seeds;
 mod sequences;
 mod services;
