@@ -38,9 +38,7 @@ pub struct PlacementReviewStatus {
 }
 
 /// What would come of an object. Of several, the last one in this order counts.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ReviewResult {
     /// Nothing would change.
     #[default]

@@ -100,7 +100,8 @@ impl Previews {
 
     /// What the status would say of the placements after a decision.
     fn placements(&self, workload: &Workload, decision: &Decision) -> Vec<PlacementStatus> {
-        let last = workload.object.status.as_ref().map(|status| status.placements.clone()).unwrap_or_default();
+        let last =
+            workload.object.status.as_ref().map(|status| status.placements.clone()).unwrap_or_default();
         let mut next: Vec<PlacementStatus> = decision
             .placed
             .iter()

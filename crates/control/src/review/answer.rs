@@ -46,12 +46,15 @@ impl Reviews {
                     self.fleet.ledger.transact(|book| self.placement.explain(book, &key, &workload));
                 deployment::explained(&workload.object, &outlook)
             }),
-            ReviewedKind::MultiClusterJob => {
-                self.fleet.ledger.transact(|book| self.jobs.explain(book, &key)).map(|outlook| job::explained(&outlook))
-            }
-            ReviewedKind::MultiClusterService => self.services.get(&key).map(|found| {
-                service::explained(&self.services.outlook(&key, &found, &BTreeMap::new()))
-            }),
+            ReviewedKind::MultiClusterJob => self
+                .fleet
+                .ledger
+                .transact(|book| self.jobs.explain(book, &key))
+                .map(|outlook| job::explained(&outlook)),
+            ReviewedKind::MultiClusterService => self
+                .services
+                .get(&key)
+                .map(|found| service::explained(&self.services.outlook(&key, &found, &BTreeMap::new()))),
         };
         match found {
             Some(review) => {
@@ -65,7 +68,11 @@ impl Reviews {
         }
     }
 
-    async fn plan(&self, namespace: &str, spec: &PlacementReviewSpec) -> Result<Vec<ObjectReview>, Unanswered> {
+    async fn plan(
+        &self,
+        namespace: &str,
+        spec: &PlacementReviewSpec,
+    ) -> Result<Vec<ObjectReview>, Unanswered> {
         if !self.known() {
             return Err(Unanswered::NotYet);
         }
@@ -81,7 +88,10 @@ impl Reviews {
             let planned = self.decide(&checked, &invalid)?;
             let mut news = false;
             for each in &checked {
-                let Some(settled) = planned.deployments.get(&each.key).filter(|_| each.is_deployment()) else { continue };
+                let Some(settled) = planned.deployments.get(&each.key).filter(|_| each.is_deployment())
+                else {
+                    continue;
+                };
                 if invalid.contains(&each.key) || trials.contains_key(&each.key) {
                     continue;
                 }
@@ -110,7 +120,9 @@ impl Reviews {
                         ReviewedKind::MultiClusterDeployment if !invalid.contains(&each.key) => {
                             let existing = self.placement.get(&each.key);
                             let mut object: MultiClusterDeployment = typed(object)?;
-                            let (uid, status) = existing.map(|known| (known.object.metadata.uid.clone(), known.object.status.clone())).unzip();
+                            let (uid, status) = existing
+                                .map(|known| (known.object.metadata.uid.clone(), known.object.status.clone()))
+                                .unzip();
                             object.status = status.flatten();
                             same(book, each, object.metadata.uid.as_deref(), uid.flatten())?;
                             let (workload, outlook) = self.placement.settle(book, object, &mut supposed);
@@ -119,7 +131,8 @@ impl Reviews {
                         ReviewedKind::MultiClusterJob => {
                             let existing = self.jobs.get(&each.key);
                             let mut object: MultiClusterJob = typed(object)?;
-                            let (uid, status) = existing.map(|known| (known.metadata.uid, known.status)).unzip();
+                            let (uid, status) =
+                                existing.map(|known| (known.metadata.uid, known.status)).unzip();
                             object.status = status.flatten();
                             same(book, each, object.metadata.uid.as_deref(), uid.flatten())?;
                             let outlook = self.jobs.settle(book, object, &mut supposed);
@@ -197,8 +210,12 @@ impl Reviews {
                     service::planned(&self.services.outlook(&each.key, &object, &workloads))?
                 }
             };
-            let mut review =
-                ObjectReview { kind: each.kind, name: each.key.name.clone(), exists: each.live.is_some(), ..review };
+            let mut review = ObjectReview {
+                kind: each.kind,
+                name: each.key.name.clone(),
+                exists: each.live.is_some(),
+                ..review
+            };
             review.notes.extend(each.note.clone());
             objects.push(review);
         }
@@ -238,7 +255,13 @@ fn same(book: &Book, each: &Checked, uid: Option<&str>, known: Option<String>) -
 }
 
 fn refused(kind: ReviewedKind, key: &Key, errors: Vec<ReviewError>) -> ObjectReview {
-    ObjectReview { kind, name: key.name.clone(), result: ReviewResult::Invalid, errors, ..ObjectReview::default() }
+    ObjectReview {
+        kind,
+        name: key.name.clone(),
+        result: ReviewResult::Invalid,
+        errors,
+        ..ObjectReview::default()
+    }
 }
 
 /// What is told when nothing could be decided.

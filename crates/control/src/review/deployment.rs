@@ -27,7 +27,10 @@ pub(super) fn is_invalid(trials: &BTreeMap<String, Trial>) -> bool {
 }
 
 /// Why it is where it is.
-pub(super) fn explained(object: &MultiClusterDeployment, outlook: &Outlook) -> Result<ObjectReview, Unanswered> {
+pub(super) fn explained(
+    object: &MultiClusterDeployment,
+    outlook: &Outlook,
+) -> Result<ObjectReview, Unanswered> {
     let last = || object.status.iter().flat_map(|status| &status.placements);
     let recorded = |cluster: &str| last().find(|each| each.cluster == cluster);
     let mut review = ObjectReview { paused: outlook.paused, ..ObjectReview::default() };
@@ -128,7 +131,11 @@ pub(super) fn planned(
         each.after = decided;
         each.ready = outlook.ready.get(name).map(|ready| signed(*ready));
         let error = |reason: &str, message: &String| {
-            Some(ReviewError { cluster: Some(name.clone()), reason: reason.to_owned(), message: message.clone() })
+            Some(ReviewError {
+                cluster: Some(name.clone()),
+                reason: reason.to_owned(),
+                message: message.clone(),
+            })
         };
         match trials.get(name) {
             // A rollout replaces the pods that stay.
@@ -175,7 +182,10 @@ pub(super) fn planned(
 }
 
 /// What is told of a template that no member takes: everything stays as it is.
-pub(super) fn invalid(live: Option<&MultiClusterDeployment>, trials: &BTreeMap<String, Trial>) -> ObjectReview {
+pub(super) fn invalid(
+    live: Option<&MultiClusterDeployment>,
+    trials: &BTreeMap<String, Trial>,
+) -> ObjectReview {
     let placements = live.iter().flat_map(|live| &live.status).flat_map(|status| &status.placements);
     let held = placements.filter_map(|each| Some((each.cluster.clone(), u32::try_from(each.replicas).ok()?)));
     let errors = trials.iter().filter_map(|(cluster, trial)| match trial {
@@ -205,7 +215,10 @@ fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {
 
 fn missing(outlook: &Outlook) -> Vec<ReviewError> {
     let told = |name: &String| {
-        error("DependencyMissing", format!("{name} does not exist in the hub: nothing is applied until it does"))
+        error(
+            "DependencyMissing",
+            format!("{name} does not exist in the hub: nothing is applied until it does"),
+        )
     };
     outlook.missing.iter().map(told).collect()
 }

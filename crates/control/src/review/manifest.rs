@@ -57,7 +57,8 @@ pub(super) async fn check(hub: &Client, namespace: &str, manifest: &Value) -> Re
     }
     let unknown = unknown_fields(&definition, manifest);
     if !unknown.is_empty() {
-        let errors = unknown.iter().take(10).map(|each| error("UnknownField", foreign_text(&each.to_string())));
+        let errors =
+            unknown.iter().take(10).map(|each| error("UnknownField", foreign_text(&each.to_string())));
         return Ok(refused(kind, errors.collect()));
     }
     let mut manifest = manifest.clone();

@@ -120,21 +120,32 @@ mod tests {
         let live = live(json!({"name": "web", "annotations": {LAST_APPLIED: last}}));
         let manifest = json!({"metadata": {"name": "web"}, "spec": {"locations": ["b"]}});
         let Way::Merged(merged) = way(&live, &manifest) else { panic!() };
-        assert_eq!(merged["spec"], json!({"replicas": 5, "locations": ["b"]}), "an autoscaler keeps its replicas");
+        assert_eq!(
+            merged["spec"],
+            json!({"replicas": 5, "locations": ["b"]}),
+            "an autoscaler keeps its replicas"
+        );
     }
 
     #[test]
     fn who_applied_from_the_servers_side_does_so_again() {
         let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation});
         let of = |entries: Value| way(&live(json!({"managedFields": entries})), &json!({"spec": {}}));
-        assert_eq!(of(json!([entry("gitops", "Apply"), entry("x", "Update")])), Way::ServerSide("gitops".into()));
-        assert_eq!(of(json!([entry("a", "Apply"), entry("kubectl", "Apply")])), Way::ServerSide("kubectl".into()));
+        assert_eq!(
+            of(json!([entry("gitops", "Apply"), entry("x", "Update")])),
+            Way::ServerSide("gitops".into())
+        );
+        assert_eq!(
+            of(json!([entry("a", "Apply"), entry("kubectl", "Apply")])),
+            Way::ServerSide("kubectl".into())
+        );
         assert!(matches!(of(json!([entry("a", "Apply"), entry("b", "Apply")])), Way::Replaced(_)));
     }
 
     #[test]
     fn without_either_the_manifest_is_the_whole_spec() {
-        let Way::Replaced(replaced) = way(&live(json!({"name": "web"})), &json!({"spec": {"replicas": 1}})) else {
+        let Way::Replaced(replaced) = way(&live(json!({"name": "web"})), &json!({"spec": {"replicas": 1}}))
+        else {
             panic!()
         };
         assert_eq!(replaced["spec"], json!({"replicas": 1}));

@@ -133,7 +133,8 @@ impl Reviews {
             Known::Open { review, since } => match self.answer(&key.namespace, &review.spec).await {
                 Ok(objects) => {
                     let result = objects.iter().map(|object| object.result).max();
-                    let status = PlacementReviewStatus { result, objects, ..PlacementReviewStatus::default() };
+                    let status =
+                        PlacementReviewStatus { result, objects, ..PlacementReviewStatus::default() };
                     self.write(review, status, Ok(())).await
                 }
                 Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => Ok(Next::After(GETTING_TO_KNOW)),

@@ -15,20 +15,19 @@ pub(super) fn differences(before: &Value, after: &Value) -> Rollout {
         }
     }
     for (container, from) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
-        changed.push(ContainerChange {
-            container: container.clone(),
-            from: from.clone(),
-            to: String::new(),
-        });
+        changed.push(ContainerChange { container: container.clone(), from: from.clone(), to: String::new() });
     }
     let mut fields = Vec::new();
     for part in ["metadata", "spec"] {
         let (old, new) = (without_images(&before[part]), without_images(&after[part]));
-        let names = |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
+        let names =
+            |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
         let mut all: Vec<String> = names(&old).into_iter().chain(names(&new)).flatten().collect();
         all.sort();
         all.dedup();
-        fields.extend(all.into_iter().filter(|name| old[name] != new[name]).map(|name| format!("{part}.{name}")));
+        fields.extend(
+            all.into_iter().filter(|name| old[name] != new[name]).map(|name| format!("{part}.{name}")),
+        );
     }
     Rollout { pods: 0, images: changed, fields }
 }
@@ -63,8 +62,11 @@ mod tests {
             let requests = json!({"requests": {"cpu": cpu}});
             json!({"spec": {"containers": [{"name": "main", "image": image, "resources": requests}]}})
         };
-        let change =
-            |from: &str, to: &str| ContainerChange { container: "main".into(), from: from.into(), to: to.into() };
+        let change = |from: &str, to: &str| ContainerChange {
+            container: "main".into(),
+            from: from.into(),
+            to: to.into(),
+        };
         let image = differences(&template("app:1", "1"), &template("app:2", "1"));
         assert_eq!((image.images, image.fields), (vec![change("app:1", "app:2")], vec![]));
         let cpu = differences(&template("app:1", "1"), &template("app:1", "2"));

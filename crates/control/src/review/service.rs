@@ -14,7 +14,9 @@ pub(super) fn explained(outlook: &ServiceOutlook) -> Result<ObjectReview, Unansw
     let mut review = refused(parts);
     let ready: i32 = parts.iter().map(|part| part.ready).sum();
     let follows = match outlook.follows.as_slice() {
-        [] => "follows nothing: no MultiClusterDeployment of its namespace has pods that it selects".to_owned(),
+        [] => {
+            "follows nothing: no MultiClusterDeployment of its namespace has pods that it selects".to_owned()
+        }
         names => format!("follows {}", names.join(", ")),
     };
     review.summary = vec![format!("{follows}; {ready} endpoints ready")];
@@ -22,11 +24,8 @@ pub(super) fn explained(outlook: &ServiceOutlook) -> Result<ObjectReview, Unansw
     let cluster = |part: &ServicePart| {
         let mut each = row(part);
         if part.there || !part.answers {
-            each.endpoints = Some(EndpointCounts {
-                ready: part.ready,
-                not_ready: part.not_ready,
-                answers: part.answers,
-            });
+            each.endpoints =
+                Some(EndpointCounts { ready: part.ready, not_ready: part.not_ready, answers: part.answers });
         }
         match part.note.as_ref().filter(|_| part.belongs) {
             Some((Some(reason), message)) => {
@@ -50,9 +49,8 @@ pub(super) fn planned(outlook: &ServiceOutlook) -> Result<ObjectReview, Unanswer
     let parts = outlook.parts.as_ref().ok_or(Unanswered::NotYet)?;
     let mut review = refused(parts);
     review.notes.push(match outlook.follows.as_slice() {
-        [] => {
-            "It follows nothing: no MultiClusterDeployment of its namespace has pods that it selects.".to_owned()
-        }
+        [] => "It follows nothing: no MultiClusterDeployment of its namespace has pods that it selects."
+            .to_owned(),
         names => format!("It follows {}.", names.join(", ")),
     });
     let shown = parts.iter().filter(|part| part.there || part.belongs);

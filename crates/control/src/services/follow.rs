@@ -53,7 +53,10 @@ pub(super) fn follow_with(
             visit(name, workload);
         }
     });
-    instead.iter().filter(|(name, _)| name.namespace == key.namespace).for_each(|(name, each)| visit(name, each));
+    instead
+        .iter()
+        .filter(|(name, _)| name.namespace == key.namespace)
+        .for_each(|(name, each)| visit(name, each));
     following.workloads.sort();
     following.lingering.retain(|cluster| !following.wanted.contains(cluster));
     following

@@ -71,8 +71,10 @@ impl Previews {
             let wanted = following.wanted.contains(&cluster);
             let refused = seen.closed.filter(|_| wanted && seen.copy.is_none());
             let last = service.status.iter().flat_map(|status| &status.clusters);
-            let note =
-                last.into_iter().find(|each| each.cluster == cluster).and_then(|each| Some((each.reason.clone(), each.message.clone()?)));
+            let note = last
+                .into_iter()
+                .find(|each| each.cluster == cluster)
+                .and_then(|each| Some((each.reason.clone(), each.message.clone()?)));
             let verdict = match (&refused, wanted, following.lingering.contains(&cluster)) {
                 (Some((_, why)), ..) => format!("not there: {why}"),
                 (None, true, _) => "there: pods that it selects are placed there".to_owned(),

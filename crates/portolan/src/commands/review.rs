@@ -60,10 +60,8 @@ async fn wait(
         }
         if start.elapsed() >= limit {
             let seconds = limit.as_secs();
-            return Err(Failure::other(format!(
-                "no controller answered within {seconds} s: is it running?"
-            ))
-            .hint("`portolan controller` runs it; --timeout waits longer"));
+            return Err(Failure::other(format!("no controller answered within {seconds} s: is it running?"))
+                .hint("`portolan controller` runs it; --timeout waits longer"));
         }
         if start.elapsed() >= TOLD_AFTER {
             progress.step("waiting for the controller to answer");

@@ -162,7 +162,8 @@ async fn manifests_are_planned_one_after_the_other_and_leave_no_trace() {
     let web = service("web", json!({"app": "one"}));
     for _ in 0..2 {
         let planned = plan_all(&fleet, &[web.clone(), sized("one"), sized("two")]).await;
-        let told: Vec<_> = planned.iter().map(|each| (each.name.as_str(), each.pending, each.result)).collect();
+        let told: Vec<_> =
+            planned.iter().map(|each| (each.name.as_str(), each.pending, each.result)).collect();
         let expected = [
             ("one", 0, ReviewResult::Changes),
             ("two", 1, ReviewResult::Pending),

@@ -4,13 +4,15 @@
 //! that number alone.
 
 use super::{plan, there};
-use crate::stage::{contend, pass, status};
+use crate::stage::{contend, pass, status, workloads};
 use jiff::Timestamp;
+use kube::api::PostParams;
+use portolan_api::MultiClusterDeployment;
 use portolan_api::placementreview::{ObjectReview, ReviewResult};
 use portolan_runtime::Seed;
 use portolan_sandbox::{NodeConfig, World, WorldConfig};
 use portolan_tests::simulation::{Contender, Fleet, apply};
-use portolan_tests::{foreign_cluster, workload};
+use portolan_tests::{NAMESPACE, foreign_cluster, workload};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -63,9 +65,14 @@ impl Draw {
             let tier = *self.one_of(&["x", "y", "none"]);
             wish["clusterSelector"] = json!({"matchLabels": {"tier": tier}});
         }
+        if self.rng.random_bool(0.3) {
+            wish["clusterTolerations"] = json!([{"key": "only", "operator": "Exists"}]);
+        }
         if self.rng.random_bool(0.4) {
             wish["replicasMode"] = json!("Total");
-            if let (Some(locations), true) = (wish["locations"].as_array().cloned(), self.rng.random_bool(0.5)) {
+            if let (Some(locations), true) =
+                (wish["locations"].as_array().cloned(), self.rng.random_bool(0.5))
+            {
                 let weight = |name: &Value| json!({"cluster": name, "weight": self.rng.random_range(1..=4)});
                 wish["weights"] = locations.iter().map(weight).collect();
             }
@@ -94,17 +101,30 @@ impl Draw {
         object
     }
 
-    /// Old pods make way for new ones: an update in a full cluster would wait for ever.
+    /// Where old pods do not make way for new ones, an update in a full cluster waits for ever.
     fn strategy(&mut self, object: &mut Value) {
         let rolling = json!({"rollingUpdate": {"maxUnavailable": 1}});
-        object["spec"]["strategy"] = self.one_of(&[json!({"type": "Recreate"}), rolling]).clone();
+        let waiting = json!({"rollingUpdate": {"maxUnavailable": 0}});
+        object["spec"]["strategy"] = self.one_of(&[json!({"type": "Recreate"}), rolling, waiting]).clone();
+    }
+
+    /// A cluster of the fleet: with a label, and perhaps tainted or cordoned.
+    fn cluster(&mut self, name: &str) -> Value {
+        let mut cluster = foreign_cluster(name);
+        cluster["metadata"]["labels"] = json!({"tier": self.one_of(&["x", "y"])});
+        match self.rng.random_range(0..10) {
+            0 => cluster["spec"]["unschedulable"] = json!(true),
+            1 | 2 => cluster["spec"]["taints"] = json!([{"key": "only", "effect": "NoSchedule"}]),
+            _ => {}
+        }
+        cluster
     }
 
     /// The same workload after somebody has edited it.
     fn edit(&mut self, object: &Value) -> Value {
         let mut edited = object.clone();
         let spec = edited["spec"].as_object_mut().unwrap();
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
             0 | 1 => {
                 let kept = ["replicas", "selector", "template", "strategy"];
                 spec.retain(|field, _| kept.contains(&field.as_str()));
@@ -113,7 +133,8 @@ impl Draw {
             2 | 3 => spec["replicas"] = json!(self.rng.random_range(0..=6)),
             4 => spec["template"]["spec"]["containers"] = self.containers(),
             5 => {
-                for field in ["enableSubstitution", "enableBursting", "clusterSelector", "numberOfLocations"] {
+                for field in ["enableSubstitution", "enableBursting", "clusterSelector", "numberOfLocations"]
+                {
                     if self.rng.random_bool(0.6) {
                         spec.remove(field);
                     }
@@ -121,6 +142,10 @@ impl Draw {
             }
             6 if spec.contains_key("locations") && !spec.contains_key("weights") => {
                 spec["locations"] = json!(self.locations());
+            }
+            7 => {
+                let paused = spec.get("paused").is_some_and(|paused| *paused == true);
+                spec.insert("paused".to_owned(), json!(!paused));
             }
             _ => {
                 spec["template"]["spec"]["containers"] = self.containers();
@@ -162,8 +187,50 @@ async fn came_true(fleet: &Fleet, planned: &ObjectReview, case: &str, before: &T
 
 type Templates = BTreeMap<String, (i32, k8s_openapi::api::core::v1::PodTemplateSpec)>;
 
-/// One fleet and its edits; answers how many plans were held against what came.
-async fn run(number: u64) -> usize {
+/// How often each thing happened.
+type Counts = BTreeMap<&'static str, usize>;
+
+/// What a plan that was held against what came said.
+fn count(planned: &ObjectReview, seen: &mut Counts) {
+    let result = match planned.result {
+        ReviewResult::Unchanged => "unchanged",
+        ReviewResult::Changes => "changes",
+        ReviewResult::Pending => "pending",
+        ReviewResult::Removes => "removes",
+        ReviewResult::Invalid => "invalid",
+    };
+    let moves = planned.clusters.iter().any(|each| each.before > 0 && each.after == 0)
+        && planned.clusters.iter().any(|each| each.before == 0 && each.after > 0);
+    let facts = [
+        (result, true),
+        ("moves", moves),
+        ("rollouts", planned.rollout.is_some()),
+        ("paused", planned.paused),
+        ("edits", planned.exists),
+    ];
+    for (fact, _) in facts.into_iter().filter(|(_, holds)| *holds) {
+        *seen.entry(fact).or_default() += 1;
+    }
+}
+
+/// Writes a manifest as a user does who applies from the server's side, or as one who replaces.
+async fn write(fleet: &Fleet, manifest: &Value, replaces: bool) {
+    if !replaces {
+        return apply(&fleet.hub.client("user"), manifest).await;
+    }
+    let mut object: MultiClusterDeployment = serde_json::from_value(manifest.clone()).unwrap();
+    let name = object.metadata.name.clone().unwrap();
+    match workloads(fleet).get_opt(&name).await.unwrap() {
+        None => _ = workloads(fleet).create(&PostParams::default(), &object).await.unwrap(),
+        Some(live) => {
+            object.metadata = live.metadata;
+            workloads(fleet).replace(&name, &PostParams::default(), &object).await.unwrap();
+        }
+    }
+}
+
+/// One fleet and its edits.
+async fn run(number: u64, seen: &mut Counts) {
     let mut draw = Draw { rng: Seed::new(number).child("plan").rng(), members: 0 };
     draw.members = draw.rng.random_range(2..=NAMES.len());
     let start = Timestamp::from_second(1_800_000_000).unwrap();
@@ -176,35 +243,37 @@ async fn run(number: u64) -> usize {
     let fleet = Fleet::new(world, &members).await;
     let user = fleet.hub.client("user");
     for name in &NAMES[..draw.members] {
-        let mut cluster = foreign_cluster(name);
-        cluster["metadata"]["labels"] = json!({"tier": draw.one_of(&["x", "y"])});
-        apply(&user, &cluster).await;
+        apply(&user, &draw.cluster(name)).await;
+        if draw.rng.random_bool(0.1) {
+            let closed = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+            apply(&fleet.world.cluster(name).unwrap().client("user"), &closed).await;
+        }
     }
     let _controller = contend(&fleet, Contender::alone());
     pass(10).await;
     let mut objects = vec![draw.workload("one"), draw.workload("two")];
-    let mut held = 0;
     for edit in 0..EDITS {
         let index = edit % objects.len();
-        let manifest =
-            if edit < objects.len() { objects[index].clone() } else { draw.edit(&objects[index]) };
+        let manifest = if edit < objects.len() { objects[index].clone() } else { draw.edit(&objects[index]) };
         let planned = plan(&fleet, &manifest).await;
         let case = format!("PLAN_SEED={number} edit {edit} {manifest}");
         let refused = planned.errors.iter().any(|error| error.cluster.is_none() && error.reason == "Invalid");
         if refused {
             // The hub refuses it: nothing can be applied.
+            *seen.entry("refused by the hub").or_default() += 1;
             continue;
         }
         let before = there(&fleet, &planned.name).await;
-        apply(&user, &manifest).await;
+        write(&fleet, &manifest, index == 1).await;
         pass(SETTLES).await;
         if !is_left_open(&planned) {
             came_true(&fleet, &planned, &case, &before).await;
-            held += 1;
+            count(&planned, seen);
+        } else {
+            *seen.entry("left open").or_default() += 1;
         }
         objects[index] = manifest;
     }
-    held
 }
 
 #[test]
@@ -214,12 +283,15 @@ fn what_plan_says_is_there_after_apply_has_settled() {
         Some(seed) => seed..seed + 1,
         None => 0..number("PROPTEST_CASES").unwrap_or(10),
     };
-    let fleets = seeds.end - seeds.start;
-    let mut held = 0;
+    let many = seeds.end - seeds.start >= 10;
+    let mut seen = Counts::new();
     for seed in seeds {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build().unwrap();
-        held += runtime.block_on(run(seed));
+        runtime.block_on(run(seed, &mut seen));
     }
-    assert!(held as u64 >= fleets * 2, "{held} plans of {fleets} fleets were held against what came");
+    println!("{seen:#?}");
+    for fact in ["unchanged", "changes", "pending", "removes", "invalid", "moves", "rollouts", "paused"] {
+        assert!(!many || seen.contains_key(fact), "no plan {fact}: {seen:?}");
+    }
 }

@@ -32,7 +32,13 @@ pub(crate) enum Trial {
 
 impl Previews {
     /// Tries a copy in a cluster, under its own name, in the place of the one that is there.
-    pub(crate) async fn try_copy(&self, key: &Key, workload: &Workload, cluster: &str, replicas: u32) -> Trial {
+    pub(crate) async fn try_copy(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        cluster: &str,
+        replicas: u32,
+    ) -> Trial {
         let Some(member) = self.0.fleet.member(cluster).filter(|member| member.reach.answers()) else {
             return Trial::Unknown("it does not answer".to_owned());
         };
@@ -51,20 +57,18 @@ impl Previews {
 /// A version that no object has: what is applied with it is made where there is none.
 const NONE_HAS: &str = "1";
 
-async fn attempt(
-    member: &Member,
-    key: &Key,
-    mut object: serde_json::Value,
-) -> Result<Trial, CallError> {
+async fn attempt(member: &Member, key: &Key, mut object: serde_json::Value) -> Result<Trial, CallError> {
     let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
     let look = format!("look for Deployment {key} in {}", member.name);
     let live = call(look, api.get_opt(&key.name)).await?;
     let version = match &live {
         Some(live) => {
-            let label = |name: &str| live.metadata.labels.as_ref().and_then(|labels| labels.get(name).cloned());
+            let label =
+                |name: &str| live.metadata.labels.as_ref().and_then(|labels| labels.get(name).cloned());
             let ours = |name: &str| label(name).as_deref() == object["metadata"]["labels"][name].as_str();
             if !(ours(HUB_LABEL) && ours(WORKLOAD_LABEL)) {
-                let message = format!("Deployment {key} exists there already and is not ours: rename one of the two");
+                let message =
+                    format!("Deployment {key} exists there already and is not ours: rename one of the two");
                 return Ok(Trial::Refused("NameTaken", message));
             }
             json!(live.metadata.resource_version)
@@ -94,9 +98,10 @@ fn judged(error: &CallError, namespace: &str) -> Trial {
     match error.code() {
         Some(400 | 422) => Trial::Invalid(text),
         _ if untyped => Trial::Invalid(text),
-        Some(403) => {
-            Trial::Refused("Forbidden", format!("{text}; `portolan peer --namespace {namespace}` opens it to the hub"))
-        }
+        Some(403) => Trial::Refused(
+            "Forbidden",
+            format!("{text}; `portolan peer --namespace {namespace}` opens it to the hub"),
+        ),
         Some(404) => Trial::Refused("NamespaceMissing", text),
         Some(_) if error.is_final() => Trial::Refused("Refused", text),
         _ => Trial::Unknown(text),

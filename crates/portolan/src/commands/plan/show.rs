@@ -30,7 +30,12 @@ pub(super) fn plan(namespace: &str, plan: &ObjectReview) -> Result<(), Failure> 
     }
     for each in &plan.clusters {
         if let Some(refused) = &each.refused {
-            anstream::println!("{RED}{} refuses it: {}: {}{RESET}", each.cluster, refused.reason, refused.message);
+            anstream::println!(
+                "{RED}{} refuses it: {}: {}{RESET}",
+                each.cluster,
+                refused.reason,
+                refused.message
+            );
         }
         if let Some(note) = &each.note {
             anstream::println!("{}: {note}", each.cluster);
