@@ -9,7 +9,7 @@ use crate::clusterprofile::upstream_crds;
 use crate::{
     CloudProvisioner, FeatureConfig, ForeignCluster, LiveMigration, MultiClusterDeployment,
     MultiClusterHorizontalPodAutoscaler, MultiClusterJob, MultiClusterRescheduler, MultiClusterService,
-    NamespaceOffloading,
+    NamespaceOffloading, PlacementReview,
 };
 
 /// All CustomResourceDefinitions, ordered by name.
@@ -25,6 +25,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         MultiClusterRescheduler::crd(),
         MultiClusterService::crd(),
         NamespaceOffloading::crd(),
+        PlacementReview::crd(),
     ];
     crds.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     for crd in &mut crds {

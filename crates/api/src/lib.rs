@@ -21,10 +21,12 @@ pub mod multiclusterrescheduler;
 pub mod multiclusterservice;
 pub mod namespaceoffloading;
 pub mod placement;
+pub mod placementreview;
 mod quantity;
 mod schema;
 pub mod selector;
 pub mod template;
+mod unknown;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
 pub use crds::{RenderError, all_crds, crds, render_crds};
@@ -45,7 +47,9 @@ pub use multiclusterrescheduler::{
 };
 pub use multiclusterservice::{MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus};
 pub use namespaceoffloading::{NamespaceOffloading, NamespaceOffloadingSpec, NamespaceOffloadingStatus};
+pub use placementreview::{PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
 pub use template::{PodTemplate, PreservedObject};
+pub use unknown::{UnknownField, unknown_fields};
 
 /// The API group of all kinds of Portolan.
 pub const GROUP: &str = "portolan.dev";

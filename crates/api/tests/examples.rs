@@ -109,6 +109,7 @@ fn accepted_examples_round_trip_through_their_types() {
                 "MultiClusterJob" => round_trip::<portolan_api::MultiClusterJob>(&stored),
                 "MultiClusterRescheduler" => round_trip::<portolan_api::MultiClusterRescheduler>(&stored),
                 "MultiClusterService" => round_trip::<portolan_api::MultiClusterService>(&stored),
+                "PlacementReview" => round_trip::<portolan_api::PlacementReview>(&stored),
                 "NamespaceOffloading" => round_trip::<portolan_api::NamespaceOffloading>(&stored),
                 other => panic!("{other} is not in this list"),
             };

@@ -12,11 +12,8 @@ pub mod names;
 pub mod peering;
 mod placement;
 mod preview;
+mod review;
 mod run;
 mod services;
 
-pub use jobs::JobOutlook;
-pub use placement::Outlook;
-pub use preview::Preview;
 pub use run::run;
-pub use services::{ServiceOutlook, ServicePart};

@@ -6,6 +6,7 @@ use crate::dependencies::{Leftovers, Sources};
 use crate::fleet::{Connect, Fleet, Hub, keep};
 use crate::jobs::Jobs;
 use crate::placement::Placement;
+use crate::review::Reviews;
 use crate::services::Services;
 use kube::Client;
 use portolan_runtime::{Clock, Seed, Term};
@@ -41,6 +42,11 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         room.room(owner);
         room_for_jobs.room(owner);
     }));
+    let (of_placement, of_jobs, of_services) = (placement.previews(), jobs.previews(), services.previews());
+    let seed_of_reviews = seed.child("reviews");
+    let reviews =
+        Reviews::new(&hub, &fleet, of_placement, of_jobs, of_services, &clock, seed_of_reviews, &term);
+    tasks.spawn(reviews.run());
     tasks.spawn(leftovers.run());
     tasks.spawn(services.run());
     tasks.spawn(jobs.run());

@@ -33,21 +33,47 @@ fn what_would_happen_is_told_and_nothing_happens() {
     let same = world.portolan(&["plan", "-f", &file]);
     assert_eq!(same.status.code(), Some(0), "{}{}", text(&same.stdout), text(&same.stderr));
     assert!(text(&same.stdout).contains("nothing changes"));
-    let many = world.write("many.yaml", &workload("web", 9, "1", &json!({"locations": ["c2"]})));
+    let many = world.write(
+        "many.yaml",
+        &workload("web", 9, "1", &json!({"locations": ["c2"], "enableSubstitution": true})),
+    );
     let pending = world.portolan(&["plan", "-f", &many, "-o", "json"]);
     assert_eq!(pending.status.code(), Some(4), "{}", text(&pending.stderr));
     let plan: serde_json::Value = serde_json::from_slice(&pending.stdout).unwrap();
     assert_eq!(plan["refusals"][0]["reason"], "NoRoom", "{plan}");
-    let wrong = world.write("wrong.yaml", &workload("web", -1, "1", &json!({})));
-    let refused = world.portolan(&["plan", "-f", &wrong]);
-    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    for (more, replicas, told) in [
+        (json!({}), -1, "greater than or equal to 0"),
+        (json!({"location": ["c2"]}), 1, "unknown field spec.location: did you mean locations?"),
+    ] {
+        let wrong = world.write("wrong.yaml", &workload("web", replicas, "1", &more));
+        let refused = world.portolan(&["plan", "-f", &wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+        assert!(text(&refused.stdout).contains(told), "{}", text(&refused.stdout));
+        assert_eq!(text(&refused.stderr), "", "no line of a library");
+    }
+    let moved = world.write("moved.yaml", &workload("web", 4, "1", &json!({"locations": ["c3"]})));
+    let fewer = world.portolan(&["plan", "-f", &moved]);
+    let told = text(&fewer.stdout);
+    assert_eq!(fewer.status.code(), Some(5), "{told}{}", text(&fewer.stderr));
+    for words in ["0 (-4)", "4 (+3)", "1 running replica would go"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let mut image = five.clone();
+    image["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app:2");
+    let image = world.write("image.yaml", &image);
+    let rollout = world.portolan(&["plan", "-f", &image]);
+    let told = text(&rollout.stdout);
+    assert_eq!(rollout.status.code(), Some(3), "{told}{}", text(&rollout.stderr));
+    assert!(told.contains("rolling update: 5 pods are replaced: main app:1 → app:2"), "{told}");
 
     let why = world.succeeds(&["explain", "mcd/web", "-n", "shop"]);
     for words in ["4 replicas: it is one of the locations", "stands in for c2", "9.0ms from c2", "✓ room"] {
         assert!(why.contains(words), "{words}: {why}");
     }
+    assert_eq!(world.succeeds(&["explain", "mcd", "web", "-n", "shop"]), why);
     let missing = world.portolan(&["explain", "mcd/nothing", "-n", "shop"]);
     assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("multiclusterdeployment shop/nothing does not exist"));
 }
 
 #[test]
@@ -122,7 +148,7 @@ fn jobs_are_planned_and_explained_with_their_split() {
     );
     let data = world.succeeds(&["explain", "mcj/sum", "-n", "shop", "-o", "json"]);
     let data: serde_json::Value = serde_json::from_str(&data).unwrap();
-    assert_eq!(data["clusters"][0]["succeeded"], 5, "{data}");
+    assert_eq!(data["clusters"][0]["job"]["succeeded"], 5, "{data}");
     let wrong = world.portolan(&["explain", "clusters/c2"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("mcj/NAME"), "{}", text(&wrong.stderr));
@@ -162,4 +188,17 @@ fn a_service_is_planned_with_what_it_follows() {
             "2 of 2 endpoints ready",
         ],
     );
+}
+
+#[test]
+fn without_a_controller_that_is_said() {
+    let world = World::start("plan-alone", 1);
+    for crd in portolan_api::crds() {
+        world.apply("c1", &serde_json::to_value(crd).unwrap());
+    }
+    world.apply("c1", &namespace("shop"));
+    let alone = world.portolan(&["explain", "mcd/web", "-n", "shop", "--timeout", "1s"]);
+    assert_eq!(alone.status.code(), Some(1));
+    let told = text(&alone.stderr);
+    assert!(told.contains("no controller answered within 1 s: is it running?"), "{told}");
 }

@@ -14,7 +14,7 @@ pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
         plan["clusters"].as_array().into_iter().flatten().find(same).is_some_and(|each| {
             each["before"] == before
                 && each["after"] == after
-                && each["why"].as_str().is_some_and(|why| !why.is_empty())
+                && each["verdict"].as_str().is_some_and(|why| !why.is_empty())
         })
     };
     ensure!(code == 3 && step("c2", 0, 2) && step("c3", 0, 2), "exit code {code}: {plan}");

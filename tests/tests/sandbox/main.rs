@@ -12,6 +12,7 @@ mod leaders;
 mod mistakes;
 mod peering;
 mod placement;
+mod plan;
 mod seeds;
 mod sequences;
 mod services;

@@ -1,6 +1,6 @@
 //! The book itself: clusters, claims, and how the ones follow from the others.
 
-use super::claims::{Assumed, Claim, Entry, Owner};
+use super::claims::{Assumed, Claim, Entry, Owner, Supposed};
 use super::waiting::Waiting;
 use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
@@ -105,6 +105,32 @@ impl Book {
         if self.claims.get(uid).is_some_and(|entry| entry.assumed.is_some()) {
             self.change(uid, |entry| entry.assumed = None);
         }
+    }
+
+    /// Puts a claim in the place of what its workload holds, for a decision that is only looked at. Whoever supposes
+    /// something puts it back, the last first, before anybody else has the book.
+    pub(crate) fn suppose(&mut self, owner: Owner, claim: Claim) -> Supposed {
+        let uid = claim.uid.clone();
+        let before = self.claims.get(&uid).map(|entry| (entry.recorded.clone(), entry.assumed.clone()));
+        self.record(owner.clone(), claim);
+        self.change(&uid, |entry| entry.assumed = None);
+        Supposed { owner, uid, before }
+    }
+
+    /// Takes back what was supposed.
+    pub(crate) fn put_back(&mut self, supposed: Supposed) {
+        match supposed.before {
+            None => self.gone(&supposed.owner),
+            Some((recorded, assumed)) => {
+                self.record(supposed.owner, recorded);
+                self.change(&supposed.uid, |entry| entry.assumed = assumed);
+            }
+        }
+    }
+
+    /// Whether a workload of this owner is on record with another uid.
+    pub(crate) fn has_namesake(&self, owner: &Owner, uid: &str) -> bool {
+        self.uids.get(owner).is_some_and(|known| known != uid)
     }
 
     pub(super) fn expect(&mut self, kind: &'static str) {

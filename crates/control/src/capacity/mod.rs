@@ -22,6 +22,7 @@ mod feed;
 mod waiting;
 
 pub use book::Book;
+pub(crate) use claims::Supposed;
 pub use claims::{Claim, Owner};
 pub use feed::{ClusterFeed, Listed};
 pub use waiting::tell_of_room;

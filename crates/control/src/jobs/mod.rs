@@ -13,7 +13,7 @@ mod record;
 mod remove;
 mod status;
 
-pub use preview::JobOutlook;
+pub(crate) use preview::{JobOutlook, Previews};
 
 use crate::capacity::{Claim, Owner};
 use crate::claims::{self, Claims};
@@ -26,6 +26,7 @@ use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
 use portolan_core::capacity::{PodShape, Shape};
 use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -40,7 +41,7 @@ const WORKERS: usize = 8;
 /// The jobs controller, ready to be run.
 pub(crate) struct Jobs {
     queue: Queue<Key>,
-    controller: Controller,
+    controller: Arc<Controller>,
     seed: Seed,
 }
 
@@ -163,7 +164,7 @@ impl Jobs {
             term: term.clone(),
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/jobs"),
         };
-        Self { queue: Queue::new(seed.child("queue")), controller, seed }
+        Self { queue: Queue::new(seed.child("queue")), controller: Arc::new(controller), seed }
     }
 
     /// Tells the controller what has changed in members.

@@ -55,7 +55,7 @@ use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentSpec};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_core::placement::is_shared_out;
 use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work_in_tasks};
-pub use preview::Outlook;
+pub(crate) use preview::{Outlook, Previews, Trial};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn copy_settles(queue: &Queue<Key>) -> (Duration, Duration) {
 /// Placement, ready to be run: the workloads of the hub and what decides about them.
 pub(crate) struct Placement {
     queue: Queue<Key>,
-    controller: Controller,
+    controller: Arc<Controller>,
     seed: Seed,
 }
 
@@ -121,7 +121,7 @@ impl Placement {
             clock: clock.clone(),
             queue: queue.clone(),
         };
-        Self { queue, controller, seed }
+        Self { queue, controller: Arc::new(controller), seed }
     }
 
     /// Tells placement what has changed in members.
@@ -138,7 +138,7 @@ impl Placement {
     pub(crate) async fn run(self, told: impl Fn(&Key) + Send + 'static) {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.watch(told));
-        let (clock, controller) = (self.controller.clock.clone(), Arc::new(self.controller));
+        let (clock, controller) = (self.controller.clock.clone(), self.controller);
         let reconcile = move |key| {
             let controller = Arc::clone(&controller);
             async move { controller.reconcile(key).await }
@@ -198,7 +198,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    fn of(object: MultiClusterDeployment) -> Self {
+    pub(crate) fn of(object: MultiClusterDeployment) -> Self {
         let template = object.spec.template.to_typed().map_err(|error| error.to_string());
         let labels = template.as_ref().ok().and_then(|template| template.metadata.as_ref()?.labels.clone());
         let shape = template.and_then(|template| {

@@ -1,113 +1,206 @@
 //! What would be decided about a workload, by the decision of the controller.
 
+mod trial;
+
+use super::observe::Seen;
 use super::reconcile::Considered;
-use super::{KIND, Placement, Workload};
-use crate::capacity::Owner;
-use crate::preview::{NOT_KNOWN, planned, reserved};
+use super::{Controller, KIND, Placement, Workload};
+use crate::capacity::{Book, Owner, Supposed};
+use crate::preview::{Problem, Reserved, reserved};
 use portolan_api::MultiClusterDeployment;
-use portolan_api::placement::PlacementStatus;
-use portolan_core::placement::{Account, Decision, Placed, explain};
-use portolan_runtime::{Change, Key};
+use portolan_api::placement::{PlacementState, PlacementStatus};
+use portolan_core::placement::{Account, Decision, explain};
+use portolan_runtime::Key;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+pub(crate) use trial::Trial;
+
+/// After so many decisions in a row, each on what the one before would have brought, the last one counts.
+const ROUNDS: usize = 12;
 
 /// What would be decided about a workload, and why.
 #[derive(Debug)]
-pub struct Outlook {
+pub(crate) struct Outlook {
     /// How many replicas each cluster holds by what is recorded.
-    pub before: BTreeMap<String, u32>,
-    /// What was asked for, which is more than what is placed if some are pending.
-    pub decision: Result<Decision, String>,
+    pub(crate) before: BTreeMap<String, u32>,
+    /// How many replicas are ready in each cluster that has a copy, as last known.
+    pub(crate) ready: BTreeMap<String, u32>,
+    /// What was decided; what is asked for is more than what is placed if some are pending.
+    pub(crate) decision: Result<Decision, Problem>,
     /// Every cluster's part in it.
-    pub accounts: Vec<Account>,
+    pub(crate) accounts: Vec<Account>,
     /// What other workloads hold in each cluster.
-    pub reserved: BTreeMap<String, BTreeMap<String, u32>>,
-    /// What is to be known beside the decision, by cluster: a rolling update that cannot go on, say.
-    pub notes: BTreeMap<String, String>,
+    pub(crate) reserved: BTreeMap<String, Reserved>,
+    /// Clusters whose rolling update waits for room that its own old pods hold.
+    pub(crate) waiting_updates: Vec<String>,
+    /// ConfigMaps and Secrets that the template refers to and the hub does not have.
+    pub(crate) missing: Vec<String>,
     /// Whether the workload is paused, so that nothing is done about it.
-    pub paused: bool,
+    pub(crate) paused: bool,
 }
 
+/// Answers what would be decided, on what the controller knows.
+#[derive(Clone)]
+pub(crate) struct Previews(Arc<Controller>);
+
 impl Placement {
-    /// What would be decided now about a workload of the hub; nothing if it is not there.
-    pub(crate) fn explain(&self, key: &Key) -> Option<Outlook> {
-        let workload = self.controller.workloads.get(key)?;
-        Some(self.outlook(key, &workload))
+    /// Tells what would be decided, for as long as placement runs.
+    pub(crate) fn previews(&self) -> Previews {
+        Previews(Arc::clone(&self.controller))
+    }
+}
+
+impl Previews {
+    /// The workload of the hub, if it is there.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Workload>> {
+        self.0.workloads.get(key)
     }
 
-    /// What would be decided if this object were applied, which need not be there yet. From then on it counts as placed so,
-    /// for what is planned next.
-    pub(crate) fn plan(&self, mut object: MultiClusterDeployment) -> Outlook {
-        let key = Key::of(&object);
-        let existing = self.controller.workloads.get(&key);
-        planned(&mut object.metadata, existing.as_ref().map(|known| &known.object.metadata));
-        object.status = existing.and_then(|known| known.object.status.clone());
-        let mut workload = Workload::of(object);
-        let outlook = self.outlook(&key, &workload);
-        if let Ok(decision) = &outlook.decision {
-            let placed = |(cluster, placed): (&String, &Placed)| PlacementStatus {
+    /// What would be decided now about a workload of the hub.
+    pub(crate) fn explain(&self, book: &mut Book, key: &Key, workload: &Workload) -> Outlook {
+        self.outlook(book, key, workload)
+    }
+
+    /// What would be decided if this object were applied, once everything has settled. From then on it is supposed to be
+    /// placed so, for what is planned next.
+    pub(crate) fn settle(
+        &self,
+        book: &mut Book,
+        object: MultiClusterDeployment,
+        supposed: &mut Vec<Supposed>,
+    ) -> (Workload, Outlook) {
+        let (key, mut workload) = (Key::of(&object), Workload::of(object));
+        let owner = Owner::new(KIND, &key);
+        let first = self.outlook(book, &key, &workload);
+        let waiting_updates = self.waits_ahead(book, &key, &workload);
+        supposed.push(book.suppose(owner.clone(), workload.claim()));
+        let mut outlook = self.outlook(book, &key, &workload);
+        for _ in 0..ROUNDS {
+            let Ok(decision) = &outlook.decision else { break };
+            let placements = self.placements(&workload, decision);
+            let status = workload.object.status.get_or_insert_default();
+            let held = |all: &[PlacementStatus]| -> BTreeMap<String, i32> {
+                let some = all.iter().filter(|each| each.replicas > 0);
+                some.map(|each| (each.cluster.clone(), each.replicas)).collect()
+            };
+            let settled = held(&status.placements) == held(&placements);
+            status.placements = placements;
+            if settled {
+                break;
+            }
+            supposed.push(book.suppose(owner.clone(), workload.claim()));
+            outlook = self.outlook(book, &key, &workload);
+        }
+        outlook.before = first.before;
+        outlook.reserved = first.reserved;
+        outlook.waiting_updates = waiting_updates;
+        (workload, outlook)
+    }
+
+    /// What the status would say of the placements after a decision.
+    fn placements(&self, workload: &Workload, decision: &Decision) -> Vec<PlacementStatus> {
+        let last =
+            workload.object.status.as_ref().map(|status| status.placements.clone()).unwrap_or_default();
+        let mut next: Vec<PlacementStatus> = decision
+            .placed
+            .iter()
+            .map(|(cluster, placed)| PlacementStatus {
                 cluster: cluster.clone(),
                 replicas: i32::try_from(placed.replicas).unwrap_or(i32::MAX),
                 cause: Some(placed.cause),
-                ..PlacementStatus::default()
-            };
-            let status = workload.object.status.get_or_insert_default();
-            status.placements = decision.placed.iter().map(placed).collect();
-            workload.object.metadata.resource_version = None;
-            let change = Change::Set(key, workload);
-            self.controller.fleet.ledger.transact(|book| book.take(KIND, &change, Workload::claim));
-            self.controller.workloads.take(change);
+                substitute_for: Some(placed.stands_in_for.join(",")).filter(|names| !names.is_empty()),
+                ..last.iter().find(|each| each.cluster == *cluster).cloned().unwrap_or_default()
+            })
+            .collect();
+        for gone in last.into_iter().filter(|each| !decision.placed.contains_key(&each.cluster)) {
+            let answers = self.0.fleet.member(&gone.cluster).is_some_and(|member| member.reach.answers());
+            let state = if answers { PlacementState::Removing } else { PlacementState::Unknown };
+            next.push(PlacementStatus { replicas: 0, state, ..gone });
         }
-        outlook
+        next.sort_by(|one, other| one.cluster.cmp(&other.cluster));
+        next
     }
 
-    /// Whether all workloads of the hub are known.
-    pub(crate) fn synced(&self) -> bool {
-        self.controller.workloads.synced()
-    }
-
-    fn outlook(&self, key: &Key, workload: &Workload) -> Outlook {
+    fn outlook(&self, book: &mut Book, key: &Key, workload: &Workload) -> Outlook {
         let before = workload.held().filter(|(_, count)| *count > 0);
         let before: BTreeMap<String, u32> = before.map(|(name, count)| (name.to_owned(), count)).collect();
         let mut outlook = Outlook {
             before,
-            decision: Err(NOT_KNOWN.to_owned()),
+            ready: BTreeMap::new(),
+            decision: Err(Problem::NotKnown),
             accounts: Vec::new(),
-            reserved: BTreeMap::new(),
-            notes: BTreeMap::new(),
+            reserved: reserved(book, &Owner::new(KIND, key)),
+            waiting_updates: Vec::new(),
+            missing: self.missing(key, workload),
             paused: workload.object.spec.paused,
         };
-        self.controller.fleet.ledger.transact(|book| {
-            outlook.reserved = reserved(book, &Owner::new(KIND, key));
-            match self.controller.consider(book, key, workload) {
-                Considered::NotYet => {}
-                Considered::Not(_, why) => outlook.decision = Err(why),
-                Considered::So { seen, wanted, decision, .. } => {
-                    let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
-                    outlook.accounts = explain(&wanted, &candidates, &decision);
-                    let placed = |cluster: &String| decision.placed.contains_key(cluster);
-                    for (cluster, sight) in seen.iter().filter(|(cluster, _)| placed(cluster)) {
-                        // Somebody without pods there has no room: what the new pods need, the old ones hold.
-                        let others = book.view(cluster, "", &wanted.shape).room.fits;
-                        let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
-                        let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
-                        let stands =
-                            updating.filter(|copy| others == 0 && spared(strategy, copy.replicas) == 0);
-                        let note = stands.map(|_| WAITS.to_owned());
-                        outlook.notes.extend(note.map(|note| (cluster.clone(), note)));
+        match self.0.consider(book, key, workload) {
+            Considered::NotYet => {}
+            Considered::Not(reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
+            Considered::So { seen, wanted, decision, .. } => {
+                let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
+                outlook.accounts = explain(&wanted, &candidates, &decision);
+                let placed = |cluster: &String| decision.placed.contains_key(cluster);
+                for (cluster, sight) in seen.iter().filter(|(cluster, _)| placed(cluster)) {
+                    // Somebody without pods there has no room: what the new pods need, the old ones hold.
+                    let others = book.view(cluster, "", &wanted.shape).room.fits;
+                    let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
+                    let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
+                    if updating.is_some_and(|copy| others == 0 && spared(strategy, copy.replicas) == 0) {
+                        outlook.waiting_updates.push(cluster.clone());
                     }
-                    outlook.decision = Ok(decision);
                 }
+                outlook.ready = seen.iter().filter_map(|each| ready(workload, each)).collect();
+                outlook.decision = Ok(decision);
             }
-        });
+        }
         outlook
+    }
+
+    /// The clusters where a rolling update to this template would wait for room that the old pods hold.
+    fn waits_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<String> {
+        let Ok(shape) = &workload.shape else { return Vec::new() };
+        let Some(live) = self.get(key) else { return Vec::new() };
+        if live.object.spec.template == workload.object.spec.template {
+            return Vec::new();
+        }
+        let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
+        let mut waiting = Vec::new();
+        for (cluster, held) in workload.held().filter(|(_, held)| *held > 0) {
+            let held = i32::try_from(held).unwrap_or(i32::MAX);
+            if spared(strategy, held) == 0 && book.view(cluster, "", shape).room.fits == 0 {
+                waiting.push(cluster.to_owned());
+            }
+        }
+        waiting
+    }
+
+    /// ConfigMaps and Secrets that must be there and are not.
+    fn missing(&self, key: &Key, workload: &Workload) -> Vec<String> {
+        if !self.0.sources.synced() {
+            return Vec::new();
+        }
+        let missing = self.0.sources.missing(&key.namespace, &workload.references);
+        let needed = missing.into_iter().filter(|(_, optional)| !optional);
+        needed.map(|(reference, _)| reference.to_string()).collect()
     }
 }
 
-/// What is to be said of a rolling update whose new pods wait for the room that its old ones hold.
-const WAITS: &str = "its rolling update waits: pods of the former template hold the room that new ones need, and go only \
-                     when new ones are ready. Allow spec.strategy.rollingUpdate.maxUnavailable of 1 or more, or make room \
-                     for one more pod";
+/// The ready replicas of a cluster's copy: as it says, or as it last said if it is silent.
+fn ready(workload: &Workload, (cluster, seen): (&String, &Seen)) -> Option<(String, u32)> {
+    let last = || {
+        let mut all = workload.object.status.iter().flat_map(|status| &status.placements);
+        all.find(|each| each.cluster == *cluster).map(|each| each.ready_replicas)
+    };
+    let count = match &seen.copy {
+        Some(copy) if seen.answers => Some(copy.ready),
+        Some(copy) => last().or(Some(copy.ready)),
+        None if seen.answers => None,
+        None => last(),
+    };
+    Some((cluster.clone(), u32::try_from(count?).unwrap_or(0)))
+}
 
 /// How many pods a Deployment does without while it is updated, as Kubernetes counts: a quarter, rounded down, unless the
 /// strategy says otherwise.

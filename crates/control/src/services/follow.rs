@@ -25,8 +25,18 @@ pub(super) fn selects(service: &MultiClusterService, workload: &Workload) -> boo
 
 /// Finds out what the service follows.
 pub(super) fn follow(service: &MultiClusterService, key: &Key, workloads: &Index<Workload>) -> Following {
+    follow_with(service, key, workloads, &BTreeMap::new())
+}
+
+/// The same if these workloads were in the place of those of the same name.
+pub(super) fn follow_with(
+    service: &MultiClusterService,
+    key: &Key,
+    workloads: &Index<Workload>,
+    instead: &BTreeMap<Key, Workload>,
+) -> Following {
     let mut following = Following::default();
-    workloads.for_each_in(&key.namespace, |name, workload| {
+    let mut visit = |name: &Key, workload: &Workload| {
         if !selects(service, workload) {
             return;
         }
@@ -37,7 +47,17 @@ pub(super) fn follow(service: &MultiClusterService, key: &Key, workloads: &Index
             let set = if held { &mut following.wanted } else { &mut following.lingering };
             set.insert(placed.cluster.clone());
         }
+    };
+    workloads.for_each_in(&key.namespace, |name, workload| {
+        if !instead.contains_key(name) {
+            visit(name, workload);
+        }
     });
+    instead
+        .iter()
+        .filter(|(name, _)| name.namespace == key.namespace)
+        .for_each(|(name, each)| visit(name, each));
+    following.workloads.sort();
     following.lingering.retain(|cluster| !following.wanted.contains(cluster));
     following
 }

@@ -11,7 +11,7 @@ mod reconcile;
 mod remove;
 mod status;
 
-pub use preview::{ServiceOutlook, ServicePart};
+pub(crate) use preview::{Previews, ServiceOutlook, ServicePart};
 
 use crate::claims::{self, Claims};
 use crate::copies::Memory;
@@ -20,6 +20,7 @@ use crate::fleet::{Fleet, Hub, Touched};
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
 use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -34,7 +35,7 @@ const WORKERS: usize = 8;
 /// The services controller, ready to be run.
 pub(crate) struct Services {
     queue: Queue<Key>,
-    controller: Controller,
+    controller: Arc<Controller>,
     seed: Seed,
 }
 
@@ -74,7 +75,7 @@ impl Services {
             term: term.clone(),
             recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/services"),
         };
-        Self { queue: Queue::new(seed.child("queue")), controller, seed }
+        Self { queue: Queue::new(seed.child("queue")), controller: Arc::new(controller), seed }
     }
 
     /// Tells the controller what has changed.

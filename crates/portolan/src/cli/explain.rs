@@ -11,8 +11,9 @@ Examples:
   portolan plan -f web.yaml
   kustomize build . | portolan plan -f -
 
-Exit codes: 0 nothing would change; 1 it failed; 2 the input or the command line is wrong; 3 something would change;
-4 something could not be placed.")]
+Exit codes: 0 nothing would change; 1 it failed; 2 the manifest, its template or the command line is wrong; 3 something
+would change, or pods would be replaced; 4 something could not be placed, or a member refuses it; 5 running replicas would
+go without a replacement. Of several, the worst counts: 2, then 5, 4 and 3.")]
 pub(crate) struct PlanArgs {
     /// A file with MultiClusterDeployments, MultiClusterJobs or MultiClusterServices; `-` is standard input. Can be given
     /// several times.
@@ -26,7 +27,7 @@ pub(crate) struct PlanArgs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 
-    /// How long to wait until the members are known.
+    /// How long to wait for the controller to answer.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) timeout: Duration,
 
@@ -48,10 +49,14 @@ pub(crate) enum DataFormat {
 #[command(after_help = "\
 Examples:
   portolan explain mcd/web -n shop
-  portolan explain mcj/nightly -n shop -o yaml")]
+  portolan explain mcj nightly -n shop -o yaml
+
+Exit codes: 0 everything has its place; 1 it failed; 2 the command line is wrong; 4 something has no cluster, or a member
+refuses it.")]
 pub(crate) struct ExplainArgs {
-    /// The workload, as mcd/NAME, mcj/NAME or mcs/NAME.
-    pub(crate) workload: String,
+    /// The workload, as mcd/NAME, mcj/NAME or mcs/NAME, or in two words.
+    #[arg(required = true, num_args = 1..=2, value_name = "WORKLOAD")]
+    pub(crate) workload: Vec<String>,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
@@ -60,7 +65,7 @@ pub(crate) struct ExplainArgs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 
-    /// How long to wait until the members are known.
+    /// How long to wait for the controller to answer.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) timeout: Duration,
 

@@ -7,9 +7,9 @@ mod crds;
 mod demo;
 mod explain;
 mod get;
-mod outlook;
 mod peer;
 mod plan;
+mod review;
 mod sandbox;
 mod status;
 mod unpeer;
@@ -27,7 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Get(args) => get::run(&args),
         Command::Status(args) => return status::run(&args),
         Command::Plan(args) => return plan::run(&args),
-        Command::Explain(args) => explain::run(&args),
+        Command::Explain(args) => return explain::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Sandbox(SandboxCommand::Up(args)) => sandbox::up(&args),

@@ -1,0 +1,224 @@
+//! The answer for a MultiClusterDeployment.
+
+use super::Unanswered;
+use super::answer::undecided;
+use super::cluster::{bounded, brief, full, refusals, signed};
+use super::manifest::error;
+use super::rollout::differences;
+use crate::placement::{Outlook, Trial};
+use portolan_api::MultiClusterDeployment;
+use portolan_api::placement::{PlacementState, PlacementStatus};
+use portolan_api::placementreview::{ClusterReview, ObjectReview, ReviewError, ReviewResult};
+use portolan_runtime::foreign_text;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is to be said of a rolling update whose new pods wait for the room that its old ones hold.
+const WAITS: &str = "its rolling update waits: pods of the former template hold the room that new ones need, and go only \
+                     when new ones are ready. Allow spec.strategy.rollingUpdate.maxUnavailable of 1 or more, or make room \
+                     for one more pod";
+
+const PAUSED: &str = "It is paused: the last decision stands, whatever would be decided now.";
+const CLOUD: &str = "A further cloud cluster would help: replicas that may go anywhere fit nowhere.";
+
+/// Whether no member that was asked takes the template.
+pub(super) fn is_invalid(trials: &BTreeMap<String, Trial>) -> bool {
+    let mut asked = trials.values().filter(|trial| !matches!(trial, Trial::Unknown(_))).peekable();
+    asked.peek().is_some() && asked.all(|trial| matches!(trial, Trial::Invalid(_)))
+}
+
+/// Why it is where it is.
+pub(super) fn explained(
+    object: &MultiClusterDeployment,
+    outlook: &Outlook,
+) -> Result<ObjectReview, Unanswered> {
+    let last = || object.status.iter().flat_map(|status| &status.placements);
+    let recorded = |cluster: &str| last().find(|each| each.cluster == cluster);
+    let mut review = ObjectReview { paused: outlook.paused, ..ObjectReview::default() };
+    review.summary.extend(outlook.paused.then(|| PAUSED.to_owned()));
+    // What members say of the last decision is told whether or not another one can be taken.
+    let decision = match &outlook.decision {
+        Ok(decision) => decision,
+        Err(problem) => {
+            review.errors.push(undecided(problem)?);
+            review.result = ReviewResult::Pending;
+            let known = last().map(|each| noted(ClusterReview::default(), Some(each), outlook));
+            review.clusters = known.collect();
+            return Ok(review);
+        }
+    };
+    let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
+    review.summary.push(format!("{placed} replicas placed, {} pending", decision.pending));
+    review.summary.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
+    review.pending = signed(decision.pending);
+    review.refusals = refusals(&decision.refusals, &mut review.notes);
+    let mut clusters: Vec<ClusterReview> = Vec::new();
+    for account in &outlook.accounts {
+        let each = full(account, outlook.reserved.get(&account.cluster));
+        clusters.push(noted(each, recorded(&account.cluster), outlook));
+    }
+    for (cluster, why) in &decision.refusals {
+        if !outlook.accounts.iter().any(|account| account.cluster == *cluster) {
+            let verdict = foreign_text(&why.message);
+            clusters.push(ClusterReview { cluster: cluster.clone(), verdict, ..ClusterReview::default() });
+        }
+    }
+    for each in &mut clusters {
+        each.before = outlook.before.get(&each.cluster).map_or(0, |count| signed(*count));
+        each.after = decision.placed.get(&each.cluster).map_or(0, |placed| signed(placed.replicas));
+        if outlook.waiting_updates.contains(&each.cluster) {
+            each.note.get_or_insert_with(|| WAITS.to_owned());
+        }
+    }
+    review.errors.extend(missing(outlook));
+    let refused = clusters.iter().any(|each| each.refused.is_some());
+    if decision.pending > 0 || refused || !review.errors.is_empty() {
+        review.result = ReviewResult::Pending;
+    }
+    review.clusters = bounded(clusters, &mut review.notes);
+    Ok(review)
+}
+
+/// Adds what the status says of a cluster.
+fn noted(mut each: ClusterReview, last: Option<&PlacementStatus>, outlook: &Outlook) -> ClusterReview {
+    let Some(last) = last else { return each };
+    each.cluster.clone_from(&last.cluster);
+    each.before = last.replicas;
+    each.ready = outlook.ready.get(&last.cluster).map(|ready| signed(*ready)).or(Some(last.ready_replicas));
+    let message = last.message.as_deref().map(foreign_text).unwrap_or_default();
+    match (last.state, &last.reason) {
+        (PlacementState::Failed, reason) => {
+            let reason = reason.clone().unwrap_or_else(|| "Failed".to_owned());
+            each.refused = Some(ReviewError { cluster: Some(last.cluster.clone()), reason, message });
+        }
+        (_, Some(reason)) => each.note = Some(format!("{reason}: {message}")),
+        (_, None) => {}
+    }
+    each
+}
+
+/// What would come of applying it.
+pub(super) fn planned(
+    object: &MultiClusterDeployment,
+    live: Option<&MultiClusterDeployment>,
+    outlook: &Outlook,
+    trials: &BTreeMap<String, Trial>,
+) -> Result<ObjectReview, Unanswered> {
+    let mut review = ObjectReview { paused: outlook.paused, ..ObjectReview::default() };
+    review.notes.extend(outlook.paused.then(|| PAUSED.to_owned()));
+    let decision = match &outlook.decision {
+        Ok(decision) => decision,
+        Err(problem) => {
+            review.errors.push(undecided(problem)?);
+            let unreadable = review.errors.iter().any(|error| error.reason == "InvalidTemplate");
+            review.result = if unreadable { ReviewResult::Invalid } else { ReviewResult::Pending };
+            review.clusters = as_it_is(&outlook.before);
+            return Ok(review);
+        }
+    };
+    let absent = missing(outlook);
+    let names: BTreeSet<&String> = outlook.before.keys().chain(decision.placed.keys()).collect();
+    let mut clusters = Vec::new();
+    for name in names {
+        let before = outlook.before.get(name).map_or(0, |count| signed(*count));
+        let decided = decision.placed.get(name).map_or(0, |placed| signed(placed.replicas));
+        let account = outlook.accounts.iter().find(|account| account.cluster == *name);
+        let mut each = account.map(brief).unwrap_or_else(|| ClusterReview {
+            cluster: name.clone(),
+            verdict: "it is no longer a member".to_owned(),
+            ..ClusterReview::default()
+        });
+        each.before = before;
+        each.after = decided;
+        each.ready = outlook.ready.get(name).map(|ready| signed(*ready));
+        let error = |reason: &str, message: &String| {
+            Some(ReviewError {
+                cluster: Some(name.clone()),
+                reason: reason.to_owned(),
+                message: message.clone(),
+            })
+        };
+        match trials.get(name) {
+            // A rollout replaces the pods that stay.
+            Some(Trial::Accepted { replaces: true }) => each.replaced_pods = Some(before.min(decided)),
+            Some(Trial::Invalid(message)) => each.refused = error("InvalidTemplate", message),
+            Some(Trial::Refused(reason, message)) => each.refused = error(reason, message),
+            Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
+            Some(Trial::Accepted { replaces: false } | Trial::Held) | None => {}
+        }
+        if each.refused.is_some() || (!absent.is_empty() && decided > 0) {
+            // What a member refuses is not there: it keeps what it has.
+            each.after = before.min(each.ready.map_or(0, |_| before));
+        }
+        if outlook.waiting_updates.contains(name) && decided > 0 {
+            each.note.get_or_insert_with(|| WAITS.to_owned());
+        }
+        clusters.push(each);
+    }
+    review.errors.extend(absent);
+    let replaced: i32 = clusters.iter().filter_map(|each| each.replaced_pods).sum();
+    if let Some(live) = live.filter(|_| replaced > 0) {
+        let mut rollout = differences(&live.spec.template.0, &object.spec.template.0);
+        rollout.pods = replaced;
+        review.rollout = Some(rollout);
+    }
+    let running: i32 = outlook.ready.values().map(|ready| signed(*ready)).sum();
+    let left: i32 = clusters.iter().map(|each| each.after).sum();
+    review.removed_running_replicas = (running - left).max(0);
+    review.pending = signed(decision.pending);
+    review.notes.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
+    review.refusals = refusals(&decision.refusals, &mut review.notes);
+    let refused = clusters.iter().any(|each| each.refused.is_some()) || !review.errors.is_empty();
+    review.result = if review.removed_running_replicas > 0 {
+        ReviewResult::Removes
+    } else if decision.pending > 0 || refused {
+        ReviewResult::Pending
+    } else if clusters.iter().any(ClusterReview::changes) {
+        ReviewResult::Changes
+    } else {
+        ReviewResult::Unchanged
+    };
+    review.clusters = bounded(clusters, &mut review.notes);
+    Ok(review)
+}
+
+/// What is told of a template that no member takes: everything stays as it is.
+pub(super) fn invalid(
+    live: Option<&MultiClusterDeployment>,
+    trials: &BTreeMap<String, Trial>,
+) -> ObjectReview {
+    let placements = live.iter().flat_map(|live| &live.status).flat_map(|status| &status.placements);
+    let held = placements.filter_map(|each| Some((each.cluster.clone(), u32::try_from(each.replicas).ok()?)));
+    let errors = trials.iter().filter_map(|(cluster, trial)| match trial {
+        Trial::Invalid(message) => {
+            Some(ReviewError { cluster: Some(cluster.clone()), ..error("InvalidTemplate", message.clone()) })
+        }
+        _ => None,
+    });
+    ObjectReview {
+        result: ReviewResult::Invalid,
+        errors: errors.collect(),
+        clusters: as_it_is(&held.filter(|(_, count)| *count > 0).collect()),
+        ..ObjectReview::default()
+    }
+}
+
+fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {
+    let stays = |(cluster, count): (&String, &u32)| ClusterReview {
+        cluster: cluster.clone(),
+        before: signed(*count),
+        after: signed(*count),
+        verdict: "it stays as it is".to_owned(),
+        ..ClusterReview::default()
+    };
+    before.iter().map(stays).collect()
+}
+
+fn missing(outlook: &Outlook) -> Vec<ReviewError> {
+    let told = |name: &String| {
+        error(
+            "DependencyMissing",
+            format!("{name} does not exist in the hub: nothing is applied until it does"),
+        )
+    };
+    outlook.missing.iter().map(told).collect()
+}

@@ -1,0 +1,208 @@
+//! Reviews: users ask where something is and why, or where manifests would go, and the leader answers.
+//!
+//! A PlacementReview is a question in a namespace. The leader answers it in the status, by its own decisions on its own
+//! view of the fleet, and deletes it some minutes later. So nobody needs a member's credential to ask, and a user with
+//! rights in one namespace sees nothing of the others: what their workloads hold is told as one number.
+
+mod answer;
+mod cluster;
+mod deployment;
+mod job;
+mod manifest;
+mod merge;
+mod rollout;
+mod service;
+
+use crate::copy::replace_status;
+use crate::declared::{self, AT_ONCE};
+use crate::fleet::{Fleet, Hub};
+use crate::{jobs, placement, services};
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions};
+use portolan_api::PlacementReview;
+use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::placement::Reservation;
+use portolan_api::placementreview::PlacementReviewStatus;
+use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, Term, chain, foreign_text, work};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// An answered review is deleted after this long.
+const TTL: Duration = Duration::from_secs(300);
+
+/// How soon to look again while a cluster is still being got to know.
+const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
+
+/// After this long, what is not known is told instead of an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const WORKERS: usize = 2;
+
+/// Answers reviews, on what the other controllers know.
+pub(crate) struct Reviews {
+    hub: Hub,
+    fleet: Fleet,
+    placement: placement::Previews,
+    jobs: jobs::Previews,
+    services: services::Previews,
+    reviews: Index<Known>,
+    queue: Queue<Key>,
+    clock: Clock,
+    term: Term,
+    seed: Seed,
+}
+
+/// What is kept of a review: all of it until it is answered, and then when it goes.
+enum Known {
+    Open { review: Box<PlacementReview>, since: Instant },
+    Answered { uid: String, at: jiff::Timestamp },
+    Deleting,
+}
+
+impl Known {
+    fn of(review: PlacementReview) -> Self {
+        let meta = &review.metadata;
+        if meta.deletion_timestamp.is_some() {
+            return Self::Deleting;
+        }
+        let status = review.status.as_ref().filter(|status| status.observed_generation == meta.generation);
+        match status.and_then(|status| status.observed_time.as_ref()) {
+            Some(time) => Self::Answered { uid: meta.uid.clone().unwrap_or_default(), at: time.0 },
+            None => Self::Open { review: Box::new(review), since: Instant::now() },
+        }
+    }
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    /// Not enough is known yet.
+    NotYet,
+    /// The hub cannot be asked.
+    Failed(CallError),
+}
+
+impl From<CallError> for Unanswered {
+    fn from(error: CallError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Reviews {
+    /// Reviews for the hub, answered by these controllers.
+    #[allow(clippy::too_many_arguments, reason = "each is something else that only the caller knows")]
+    pub(crate) fn new(
+        hub: &Hub,
+        fleet: &Fleet,
+        placement: placement::Previews,
+        jobs: jobs::Previews,
+        services: services::Previews,
+        clock: &Clock,
+        seed: Seed,
+        term: &Term,
+    ) -> Self {
+        Self {
+            hub: hub.clone(),
+            fleet: fleet.clone(),
+            placement,
+            jobs,
+            services,
+            reviews: Index::default(),
+            queue: Queue::new(seed.child("queue")),
+            clock: clock.clone(),
+            term: term.clone(),
+            seed,
+        }
+    }
+
+    /// Answers reviews for ever.
+    pub(crate) async fn run(self) {
+        let mut tasks = JoinSet::new();
+        let seed = self.seed.child("placementreviews");
+        let hub = &self.hub.client;
+        let at_once = |_: &portolan_runtime::Change<Known>| AT_ONCE;
+        tasks.spawn(declared::watch(hub, Known::of, &self.reviews, &self.queue, at_once, |_| (), seed));
+        work(&self.queue, WORKERS, &self.clock, |key| self.reconcile(key)).await;
+    }
+
+    async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
+        let Some(known) = self.reviews.get(&key) else { return Ok(Next::Done) };
+        match &*known {
+            Known::Deleting => Ok(Next::Done),
+            Known::Answered { uid, at } => self.expire(&key, uid, *at).await,
+            Known::Open { review, since } => match self.answer(&key.namespace, &review.spec).await {
+                Ok(objects) => {
+                    let result = objects.iter().map(|object| object.result).max();
+                    let status =
+                        PlacementReviewStatus { result, objects, ..PlacementReviewStatus::default() };
+                    self.write(review, status, Ok(())).await
+                }
+                Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => Ok(Next::After(GETTING_TO_KNOW)),
+                Err(Unanswered::NotYet) => {
+                    let seconds = PATIENCE.as_secs();
+                    let why = format!("not known after {seconds} s: {}", self.unknown());
+                    self.write(review, PlacementReviewStatus::default(), Err(("NotKnown", why))).await
+                }
+                Err(Unanswered::Failed(error)) if since.elapsed() < PATIENCE => Err(error),
+                Err(Unanswered::Failed(error)) => {
+                    let why = foreign_text(&chain(&error));
+                    self.write(review, PlacementReviewStatus::default(), Err(("HubFailed", why))).await
+                }
+            },
+        }
+    }
+
+    async fn write(
+        &self,
+        review: &PlacementReview,
+        mut status: PlacementReviewStatus,
+        outcome: Result<(), (&'static str, String)>,
+    ) -> Result<Next, CallError> {
+        let generation = review.metadata.generation;
+        let now = self.clock.time();
+        let finding = match outcome {
+            Ok(()) => Finding::new(ConditionType::Ready, true, "Answered", "the review is answered"),
+            Err((reason, message)) => Finding::new(ConditionType::Ready, false, reason, message),
+        };
+        conditions::set(&mut status.conditions, finding, generation, now.0);
+        status.observed_generation = generation;
+        status.decided_by = Some(Reservation {
+            epoch: self.term.epoch().unwrap_or_default(),
+            holder: self.term.holder().to_owned(),
+            time: Some(now.clone()),
+        });
+        status.observed_time = Some(now);
+        // Whoever changed or deleted it meanwhile brings us back.
+        replace_status(&self.term, &self.hub.client, review, &status).await?;
+        Ok(Next::Done)
+    }
+
+    /// Deletes an answered review when its time has come.
+    async fn expire(&self, key: &Key, uid: &str, at: jiff::Timestamp) -> Result<Next, CallError> {
+        let age = Duration::try_from(self.clock.now().duration_since(at)).unwrap_or_default();
+        let left = TTL.saturating_sub(age);
+        if !left.is_zero() {
+            return Ok(Next::After(left));
+        }
+        let api: Api<PlacementReview> = Api::namespaced(self.hub.client.clone(), &key.namespace);
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let what = format!("delete PlacementReview {key}");
+        match self.term.call(what, api.delete(&key.name, &params)).await {
+            Err(error) if !(error.is_not_found() || error.is_conflict()) => Err(error),
+            _ => Ok(Next::Done),
+        }
+    }
+
+    /// What is not known, in words.
+    fn unknown(&self) -> String {
+        let complete = self.fleet.ledger.transact(|book| book.is_complete());
+        if !complete || !self.fleet.clusters.synced() {
+            return "the workloads of the hub".to_owned();
+        }
+        let unknown = |name: &String| self.fleet.reached(name, |_| true).is_none();
+        let clusters = self.fleet.clusters.all().into_iter().map(|(key, _)| key.name);
+        let names: Vec<String> = clusters.filter(unknown).take(10).collect();
+        if names.is_empty() { "the services of a member".to_owned() } else { names.join(", ") }
+    }
+}
