@@ -220,7 +220,7 @@ impl Memory {
         if lock(&self.applied).get(&place).is_some_and(on_its_way) {
             return Ok(Outcome::NotSeenYet);
         }
-        if outranked(term, seen) {
+        if is_superseded(term, member, key, seen).await {
             return Ok(Outcome::NotSeenYet);
         }
         let put = copy::put::<K>(term, member, &desired.object, seen.map(Mark::sight)).await;
@@ -257,7 +257,7 @@ impl Memory {
         key: &Key,
         seen: &Mark,
     ) -> Result<(), CallError> {
-        if outranked(term, Some(seen)) {
+        if is_superseded(term, member, key, Some(seen)).await {
             return Ok(());
         }
         lock(&self.applied).remove(&(member.name.clone(), key.clone()));
@@ -346,15 +346,22 @@ impl Memory {
     }
 }
 
-/// Whether a later leader was there already: then this one leads no more.
-pub(crate) fn outranked(term: &Term, seen: Option<&Mark>) -> bool {
-    match (seen.and_then(|seen| seen.epoch), term.epoch()) {
-        (Some(theirs), Some(ours)) if theirs > ours => {
-            term.outranked(theirs);
-            true
-        }
-        _ => false,
+/// Whether a later leader may have been at a copy already: then it is left alone, and looked at again.
+///
+/// A greater epoch on a copy is a reason to ask the hub's Lease, no more: whoever may change the copy can write it. If the
+/// Lease still names this leader, the copy is applied or deleted as if its epoch were not there; the version that was
+/// seen goes along as always.
+pub(crate) async fn is_superseded(term: &Term, member: &Member, key: &Key, seen: Option<&Mark>) -> bool {
+    let (Some(theirs), Some(ours)) = (seen.and_then(|seen| seen.epoch), term.epoch()) else { return false };
+    if theirs <= ours {
+        return false;
     }
+    let leads = term.confirm().await;
+    if leads {
+        let cluster = &member.name;
+        tracing::warn!(cluster, object = %key, theirs, ours, "a copy has the epoch of no leader: it is set back");
+    }
+    !leads
 }
 
 fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {

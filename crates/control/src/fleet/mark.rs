@@ -22,6 +22,11 @@ pub struct Mark {
     pub epoch: Option<i64>,
 }
 
+/// Whether a number can be the epoch of a leader: the Lease counts in 32 bits. Any other is nobody's.
+pub(crate) fn is_epoch(number: &i64) -> bool {
+    (0..=i64::from(i32::MAX)).contains(number)
+}
+
 impl Mark {
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name).cloned());
@@ -32,7 +37,7 @@ impl Mark {
             owner: annotation(OWNER_ANNOTATION)
                 .and_then(|owner| owner.split_once('/').map(|(namespace, name)| Key::new(namespace, name))),
             digest: annotation(DIGEST_ANNOTATION),
-            epoch: annotation(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse().ok()),
+            epoch: annotation(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse().ok()).filter(is_epoch),
         }
     }
 

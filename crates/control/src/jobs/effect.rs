@@ -3,7 +3,7 @@
 use super::desired::{Numbers, desired};
 use super::observe::Seen;
 use super::{Controller, Declared};
-use crate::copies::{Desired, Outcome, SEEN_WITHIN, outranked};
+use crate::copies::{Desired, Outcome, SEEN_WITHIN, is_superseded};
 use crate::copy::{self, Marks};
 use crate::dependencies::{Carried, References, carry, release, release_seen};
 use crate::fleet::{JobFacts, Member};
@@ -138,6 +138,9 @@ impl Controller {
             && there.deadline == job.object.spec.active_deadline_seconds;
         if as_planned {
             if self.term.epoch().is_some_and(|epoch| there.mark.epoch != Some(epoch)) {
+                if is_superseded(&self.term, member, key, Some(&there.mark)).await {
+                    return Ok(Outcome::NotSeenYet);
+                }
                 copy::stamp::<Job>(&self.term, member, key, there.mark.sight()).await?;
             }
             return Ok(Outcome::AsDecided);
@@ -157,7 +160,7 @@ impl Controller {
 
     /// Holds a Job: its pods are stopped, what it has finished stays counted.
     async fn hold(&self, key: &Key, member: &Member, there: &JobFacts) -> Result<Outcome, CallError> {
-        if there.suspended || outranked(&self.term, Some(&there.mark)) {
+        if there.suspended || is_superseded(&self.term, member, key, Some(&there.mark)).await {
             return Ok(Outcome::AsDecided);
         }
         let api: Api<Job> = Api::namespaced(member.client.clone(), &key.namespace);

@@ -16,7 +16,7 @@ mod status;
 pub use preview::JobOutlook;
 
 use crate::capacity::{Claim, Owner};
-use crate::claims::{self, Claims};
+use crate::claims::{self, Claimant, Claims};
 use crate::copies::Memory;
 use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
@@ -87,9 +87,9 @@ impl Declared {
         has_dependencies(&self.references, conditions)
     }
 
-    /// The epoch of the leader that planned it last, 0 if none did.
-    fn epoch(&self) -> i64 {
-        claims::epoch(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
+    /// The leader that planned it last, if any did.
+    fn claimant(&self) -> Claimant {
+        claims::claimant(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
     }
 
     /// For how many locations the numbers of the spec count.
@@ -184,7 +184,7 @@ impl Jobs {
         let first = move |change: &Change<Declared>| {
             // The ledger first: whoever sees a job sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Declared::claim));
-            claims.take(KIND, change, Declared::epoch);
+            claims.take(KIND, change, Declared::claimant);
             AT_ONCE
         };
         let (hub, jobs) = (&self.controller.hub.client, &self.controller.jobs);

@@ -59,7 +59,8 @@ impl Controller {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
         let job = self.jobs.get(&key);
-        match (self.claims.step(KIND, &key, job.as_ref().map(|job| job.epoch())), &job) {
+        let recorded = job.as_ref().map(|job| job.claimant());
+        match (self.claims.step(KIND, &key, recorded).await, &job) {
             (Step::Claim, Some(job)) => return self.claim(job).await,
             (Step::Wait(next), _) => return Ok(next),
             _ => {}

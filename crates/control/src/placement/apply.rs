@@ -4,6 +4,7 @@ use super::desired::{Desired, desired};
 use super::memory::{Applied, Failure, lock};
 use super::observe::Seen;
 use super::{Controller, Workload};
+use crate::copies::is_superseded;
 use crate::copy::{self, Put};
 use crate::dependencies::{References, carry};
 use crate::fleet::Member;
@@ -128,10 +129,7 @@ impl Controller {
             return Ok(Outcome::NotSeenYet);
         }
         if let Some(copy) = &seen.copy {
-            if let (Some(theirs), Some(ours)) = (copy.mark.epoch, self.term.epoch())
-                && theirs > ours
-            {
-                self.term.outranked(theirs);
+            if is_superseded(&self.term, member, key, Some(&copy.mark)).await {
                 return Ok(Outcome::NotSeenYet);
             }
             let as_applied = copy.mark.digest.as_deref() == Some(&digest);

@@ -4,9 +4,9 @@ use super::desired::{desired, holds, unchangeable};
 use super::follow::{Following, follow};
 use super::observe::Seen;
 use super::status::{Situation, status};
-use super::{Controller, KIND, epoch};
+use super::{Controller, KIND, claimant};
 use crate::claims::{Step, reservation};
-use crate::copies::{Desired, Outcome, REFUSAL_HOLDS, SEEN_WITHIN};
+use crate::copies::{Desired, Outcome, REFUSAL_HOLDS, SEEN_WITHIN, is_superseded};
 use crate::fleet::{Member, ServiceFacts};
 use crate::{copy, declared};
 use k8s_openapi::api::core::v1::Service;
@@ -31,7 +31,7 @@ impl Controller {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
         let service = self.services.get(&key);
-        match (self.claims.step(KIND, &key, service.as_deref().map(epoch)), &service) {
+        match (self.claims.step(KIND, &key, service.as_deref().map(claimant)).await, &service) {
             (Step::Claim, Some(service)) => return self.claim(service).await,
             (Step::Wait(next), _) => return Ok(next),
             _ => {}
@@ -156,6 +156,9 @@ impl Controller {
         match copy.filter(|copy| as_made(copy)) {
             Some(copy) => {
                 if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
+                    if is_superseded(&self.term, member, key, Some(&copy.mark)).await {
+                        return Ok(Outcome::NotSeenYet);
+                    }
                     copy::stamp::<Service>(&self.term, member, key, copy.mark.sight()).await?;
                 }
                 Ok(Outcome::AsDecided)
