@@ -8,6 +8,7 @@ mod determinism;
 mod drift;
 mod jobs;
 mod leaders;
+mod limits;
 mod mistakes;
 mod peering;
 mod placement;
