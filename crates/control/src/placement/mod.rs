@@ -317,6 +317,16 @@ impl Wake {
         });
     }
 
+    /// Whether a workload of a namespace that is on record in a cluster refers to a ConfigMap or Secret.
+    pub(crate) fn uses(&self, cluster: &str, namespace: &str, reference: &Reference) -> bool {
+        let mut used = false;
+        self.workloads.for_each_in(namespace, |_, workload| {
+            let refers = || workload.references.contains_key(reference);
+            used = used || (refers() && workload.held().any(|(name, _)| name == cluster));
+        });
+        used
+    }
+
     /// Something has changed for a workload that none of its own objects tells: room, or what was carried for it.
     pub(crate) fn room(&self, owner: &Owner) {
         if owner.kind == KIND {
