@@ -9,6 +9,11 @@ use portolan_runtime::{CallError, Change, Clock, Key, Next, Recorder, Term, Weig
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
+
+/// An object whose status the hub fails to write for this long holds up no other: no request of an older leader is on its
+/// way for so long.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How soon to look again while objects are still being claimed.
 const CLAIMING: Duration = Duration::from_millis(250);
@@ -27,9 +32,12 @@ struct Open {
     unclaimed: BTreeSet<Key>,
     /// Whether some of them carry a greater one, and the Lease was not asked yet.
     doubtful: bool,
-    /// Those among them whose status the hub refuses whoever writes it. Nobody can decide about them, an older leader
-    /// neither: the others need not wait for them.
+    /// Those among them whose status the hub does not take. It refuses it whoever writes it, so that an older leader
+    /// cannot decide about them either; or it has failed for so long that what an older leader sent has long arrived
+    /// and is counted. The others need not wait for them.
     refused: BTreeSet<Key>,
+    /// Since when the hub answers with an error to a claim, by object.
+    failing: BTreeMap<Key, Instant>,
 }
 
 /// What is to be done about an object before anything is decided.
@@ -87,6 +95,7 @@ impl Claims {
             if recorded.is_none_or(|recorded| recorded == ours) {
                 open.unclaimed.remove(key);
                 open.refused.remove(key);
+                open.failing.remove(key);
             }
             if open.unclaimed.contains(key) {
                 return Step::Claim;
@@ -138,16 +147,21 @@ impl Claims {
             Ok(()) => return Ok(Next::After(CLAIMING)),
             Err(error) => error,
         };
-        // The hub finds the object itself invalid, whoever writes it.
-        if matches!(error.code(), Some(400 | 422)) {
+        // A hub that does not answer at all, or knows of another version, says nothing about the object.
+        if error.code().is_some_and(|code| code != 409) {
             let key = Key::of(object);
-            let open =
-                |open: &mut Option<Open>| open.as_mut().is_some_and(|open| open.refused.insert(key.clone()));
-            let news = self.kinds().get_mut(kind).is_some_and(open);
+            // The hub finds the object itself invalid or too large, or forbids it, whoever writes it.
+            let refused = matches!(error.code(), Some(400 | 403 | 413 | 422));
+            let give_up = |open: &mut Open| {
+                let since = *open.failing.entry(key.clone()).or_insert_with(Instant::now);
+                (refused || since.elapsed() >= CLAIMED_WITHIN) && open.refused.insert(key.clone())
+            };
+            let news = self.kinds().get_mut(kind).and_then(Option::as_mut).is_some_and(give_up);
             if news {
                 let why = chain(&error);
-                tracing::error!(kind, object = %key, why, "the hub refuses its status: nothing is decided about it until it is mended");
-                let note = format!("nothing is decided about it, since the hub refuses its status: {why}");
+                tracing::error!(kind, object = %key, why, "the hub does not take its status: nothing is decided about it until it is mended");
+                let note =
+                    format!("nothing is decided about it, since the hub does not take its status: {why}");
                 recorder.record(object, Weight::Warning, "StatusRefused", &note).await;
             }
         }

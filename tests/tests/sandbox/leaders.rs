@@ -331,3 +331,24 @@ async fn a_hub_whose_lease_lost_its_count_goes_on_from_any_epoch() {
     pass(10).await;
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "nothing is stuck");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_status_cannot_be_written_holds_up_no_other() {
+    let fleet = fleet(FaultPlan::none()).await;
+    drop(contend(&fleet, Contender::named(CONTROLLER)));
+    let user = fleet.hub.client("user");
+    for name in ["broken", "web"] {
+        apply(&user, &workload(name, 1, json!({"locations": ["c2"]}))).await;
+    }
+    pass(10).await;
+    let second = Contender::named(STANDBY);
+    second.to_hub.refuse("hub", http::Method::PUT, "broken/status", 500, "etcd: request is too large");
+    drop(contend(&fleet, second));
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(30).await;
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(120).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
+    assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");
+}

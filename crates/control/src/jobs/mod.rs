@@ -208,6 +208,15 @@ impl Wake {
         }
     }
 
+    /// Whether a job of a namespace that is on record in a cluster refers to a ConfigMap or Secret.
+    pub(crate) fn uses(&self, cluster: &str, namespace: &str, reference: &Reference) -> bool {
+        let mut used = false;
+        self.jobs.for_each_in(namespace, |_, job| {
+            used = used || (job.references.contains_key(reference) && job.is_in(cluster));
+        });
+        used
+    }
+
     /// Looks again at the jobs of a namespace that refer to a ConfigMap or Secret.
     pub(crate) fn needs(&self, namespace: &str, reference: &Reference) {
         self.jobs.for_each(|key, job| {
