@@ -51,7 +51,7 @@ async fn a_pending_replica_among_a_thousand_clusters_is_told_in_a_status_that_fi
     let mut web = workload("web", 2, json!({"placementPolicy": "worst-fit", "numberOfLocations": 2}));
     web["spec"]["template"]["spec"]["containers"] = asking("1500m");
     apply(&user, &web).await;
-    pass(60).await;
+    pass(30).await;
     let told = status(&fleet, "web").await;
     assert!(told.ready_replicas > 0 && told.pending_replicas > 0, "{:?}", told.ready_summary);
     let (_, _, message) = condition(&fleet, "web", ConditionType::Placed).await;
