@@ -147,6 +147,20 @@ impl Finding {
     }
 }
 
+/// The longest message that the schema takes, in characters.
+const MESSAGE_AT_MOST: usize = 32_768;
+
+/// Cuts a message that the API server would refuse, with the whole status. Whoever makes messages keeps them far shorter.
+fn bounded(mut message: String) -> String {
+    const CUT: &str = "…";
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE_AT_MOST) {
+        let end = message[..end].char_indices().next_back().map_or(0, |(last, _)| last);
+        message.truncate(end);
+        message.push_str(CUT);
+    }
+    message
+}
+
 /// Writes `finding` into `conditions`, and says whether anything changed.
 ///
 /// The transition time moves only when the status does, and `Ready` stays first, the others in order of their
@@ -166,7 +180,7 @@ pub fn set(
         type_: finding.type_.to_string(),
         status: finding.status.to_string(),
         reason: finding.reason.to_owned(),
-        message: finding.message,
+        message: bounded(finding.message),
         observed_generation: generation,
         last_transition_time: transition,
     };
@@ -269,6 +283,16 @@ mod tests {
         assert!(set(&mut conditions, finding(ConditionType::Placed, true, "placed"), Some(2), at(4)));
         assert_eq!(conditions[0].last_transition_time, Time(at(4)));
         assert!(is_true(&conditions, ConditionType::Placed));
+    }
+
+    #[test]
+    fn a_message_is_cut_where_the_schema_ends() {
+        let mut conditions = Vec::new();
+        set(&mut conditions, finding(ConditionType::Ready, true, &"ü".repeat(40_000)), None, at(1));
+        let message = &conditions[0].message;
+        assert_eq!((message.chars().count(), message.ends_with("ü…")), (MESSAGE_AT_MOST, true));
+        set(&mut conditions, finding(ConditionType::Placed, true, &"x".repeat(MESSAGE_AT_MOST)), None, at(1));
+        assert_eq!(conditions[1].message.len(), MESSAGE_AT_MOST, "what fits is not cut");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     conditions::conditions_schema,
     placement::{
-        ClusterWeight, DistancePolicy, PLACEMENT_RULES, PendingPlacement, Placement, PlacementStatus,
-        ReplicasMode, Reservation, Resources, one,
+        ClusterWeight, DistancePolicy, DriftPolicy, PLACEMENT_RULES, PendingPlacement, Placement,
+        PlacementStatus, ReplicasMode, Reservation, Resources, one,
     },
     quantity::quantities_schema,
     schema::{Rule, kind, rule, rules},
@@ -50,6 +50,10 @@ pub struct MultiClusterDeploymentSpec {
     /// How clusters are chosen.
     #[serde(flatten)]
     pub placement: Placement,
+
+    /// What happens when a copy in a member no longer is as it was placed there.
+    #[serde(default)]
+    pub drift_policy: DriftPolicy,
 
     /// Whether replicas that do not fit in the chosen clusters go to further ones, and at last to the cloud.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -99,7 +99,8 @@ pub struct MultiClusterJobSpec {
     pub pod_failure_policy: Option<PreservedObject>,
 
     /// The pods that are run, as in a Job. ConfigMaps and Secrets that it refers to follow it to the clusters. All
-    /// fields are kept as written; a dry run in a member checks them before anything is placed.
+    /// fields are kept as written. Each cluster checks them when the Job is made there; what one refuses goes to another
+    /// cluster, if the policy allows it.
     pub template: PodTemplate,
 }
 
@@ -218,6 +219,10 @@ pub struct MultiClusterJobStatus {
     pub reservation: Option<Reservation>,
 }
 
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
 /// What one cluster holds of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -248,6 +253,9 @@ pub struct JobPlacementStatus {
     /// How many pods had failed before that Job.
     #[serde(default)]
     pub failed_before: i32,
+    /// How many completions the cluster had at most when open ones were given to other clusters.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub given: i32,
     /// Why its open completions were given to other clusters, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<JobRelease>,

@@ -3,11 +3,17 @@
 //! Of all kinds: what an old leader may still place of one kind takes room from another. See placement for the whole
 //! argument.
 
+use crate::fleet::is_epoch;
 use portolan_api::placement::Reservation;
 use portolan_runtime::{CallError, Change, Clock, Key, Next, Recorder, Term, Weight, chain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
+
+/// An object whose status the hub fails to write for this long holds up no other: no request of an older leader is on its
+/// way for so long.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How soon to look again while objects are still being claimed.
 const CLAIMING: Duration = Duration::from_millis(250);
@@ -22,11 +28,16 @@ pub(crate) struct Claims {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// The objects that still carry an older epoch.
+    /// The objects that still carry another leader's epoch.
     unclaimed: BTreeSet<Key>,
-    /// Those among them whose status the hub refuses whoever writes it. Nobody can decide about them, an older leader
-    /// neither: the others need not wait for them.
+    /// Whether some of them carry a greater one, and the Lease was not asked yet.
+    doubtful: bool,
+    /// Those among them whose status the hub does not take. It refuses it whoever writes it, so that an older leader
+    /// cannot decide about them either; or it has failed for so long that what an older leader sent has long arrived
+    /// and is counted. The others need not wait for them.
     refused: BTreeSet<Key>,
+    /// Since when the hub answers with an error to a claim, by object.
+    failing: BTreeMap<Key, Instant>,
 }
 
 /// What is to be done about an object before anything is decided.
@@ -51,27 +62,40 @@ impl Claims {
     }
 
     /// Takes the first list of a kind. What is made later no older leader has read.
-    pub(crate) fn take<T>(&self, kind: &'static str, change: &Change<T>, recorded: impl Fn(&T) -> i64) {
-        let (Some(epoch), Change::Listed(all)) = (self.term.epoch(), change) else { return };
+    pub(crate) fn take<T>(&self, kind: &'static str, change: &Change<T>, recorded: impl Fn(&T) -> Claimant) {
+        let (Some(ours), Change::Listed(all)) = (self.ours(), change) else { return };
         if let Some(open @ None) = self.kinds().get_mut(kind) {
-            let older = all.iter().filter(|(_, object)| recorded(object) < epoch);
-            let unclaimed = older.map(|(key, _)| key.clone()).collect();
-            *open = Some(Open { unclaimed, refused: BTreeSet::new() });
+            let mut taken = Open::default();
+            for (key, object) in all {
+                let recorded = recorded(object);
+                taken.doubtful |= recorded.epoch > ours.epoch;
+                if recorded != ours {
+                    taken.unclaimed.insert(key.clone());
+                }
+            }
+            *open = Some(taken);
         }
     }
 
-    /// What is to be done about an object with this epoch on record, if it is still there.
-    pub(crate) fn step(&self, kind: &'static str, key: &Key, recorded: Option<i64>) -> Step {
-        let Some(epoch) = self.term.epoch() else { return Step::Decide };
-        if let Some(newer) = recorded.filter(|recorded| *recorded > epoch) {
-            self.term.outranked(newer);
-            return Step::Wait(Next::Done);
+    /// What is to be done about an object that this leader decided about last, by its status, if it is still there.
+    ///
+    /// A status that names a later leader is a reason to ask the Lease; if it names nobody else, the object is claimed
+    /// like any other.
+    pub(crate) async fn step(&self, kind: &'static str, key: &Key, recorded: Option<Claimant>) -> Step {
+        let Some(ours) = self.ours() else { return Step::Decide };
+        let later = recorded.as_ref().is_some_and(|recorded| recorded.epoch > ours.epoch);
+        if (later && !self.was_listed(kind, key)) || self.is_doubtful(kind) {
+            if !self.term.confirm().await {
+                return Step::Wait(Next::After(CLAIMING));
+            }
+            self.settle(kind);
         }
         let mut kinds = self.kinds();
         if let Some(Some(open)) = kinds.get_mut(kind) {
-            if recorded.is_none_or(|recorded| recorded == epoch) {
+            if recorded.is_none_or(|recorded| recorded == ours) {
                 open.unclaimed.remove(key);
                 open.refused.remove(key);
+                open.failing.remove(key);
             }
             if open.unclaimed.contains(key) {
                 return Step::Claim;
@@ -81,6 +105,28 @@ impl Claims {
         match kinds.values().all(|open| open.as_ref().is_some_and(done)) {
             true => Step::Decide,
             false => Step::Wait(Next::After(CLAIMING)),
+        }
+    }
+
+    /// This leader, as statuses name it; nobody without an election.
+    fn ours(&self) -> Option<Claimant> {
+        Some(Claimant { epoch: self.term.epoch()?, holder: self.term.holder().to_owned() })
+    }
+
+    /// Whether an object is still to be claimed since the first list.
+    fn was_listed(&self, kind: &'static str, key: &Key) -> bool {
+        let kinds = self.kinds();
+        kinds.get(kind).and_then(Option::as_ref).is_some_and(|open| open.unclaimed.contains(key))
+    }
+
+    /// Whether the first list named later leaders, and the Lease was not asked yet. It is asked once for all of them.
+    fn is_doubtful(&self, kind: &'static str) -> bool {
+        self.kinds().get(kind).and_then(Option::as_ref).is_some_and(|open| open.doubtful)
+    }
+
+    fn settle(&self, kind: &'static str) {
+        if let Some(Some(open)) = self.kinds().get_mut(kind) {
+            open.doubtful = false;
         }
     }
 
@@ -101,16 +147,21 @@ impl Claims {
             Ok(()) => return Ok(Next::After(CLAIMING)),
             Err(error) => error,
         };
-        // The hub finds the object itself invalid, whoever writes it.
-        if matches!(error.code(), Some(400 | 422)) {
+        // A hub that does not answer at all, or knows of another version, says nothing about the object.
+        if error.code().is_some_and(|code| code != 409) {
             let key = Key::of(object);
-            let open =
-                |open: &mut Option<Open>| open.as_mut().is_some_and(|open| open.refused.insert(key.clone()));
-            let news = self.kinds().get_mut(kind).is_some_and(open);
+            // The hub finds the object itself invalid or too large, or forbids it, whoever writes it.
+            let refused = matches!(error.code(), Some(400 | 403 | 413 | 422));
+            let give_up = |open: &mut Open| {
+                let since = *open.failing.entry(key.clone()).or_insert_with(Instant::now);
+                (refused || since.elapsed() >= CLAIMED_WITHIN) && open.refused.insert(key.clone())
+            };
+            let news = self.kinds().get_mut(kind).and_then(Option::as_mut).is_some_and(give_up);
             if news {
                 let why = chain(&error);
-                tracing::error!(kind, object = %key, why, "the hub refuses its status: nothing is decided about it until it is mended");
-                let note = format!("nothing is decided about it, since the hub refuses its status: {why}");
+                tracing::error!(kind, object = %key, why, "the hub does not take its status: nothing is decided about it until it is mended");
+                let note =
+                    format!("nothing is decided about it, since the hub does not take its status: {why}");
                 recorder.record(object, Weight::Warning, "StatusRefused", &note).await;
             }
         }
@@ -137,9 +188,20 @@ pub(crate) fn reservation(
     }
 }
 
-/// The epoch of the leader that decided about an object last, 0 if none did.
-pub(crate) fn epoch(reservation: Option<&Reservation>) -> i64 {
-    reservation.map_or(0, |reservation| reservation.epoch)
+/// Who decided about an object last, as its status says: a leader and the number of its term, 0 if there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claimant {
+    pub(crate) epoch: i64,
+    pub(crate) holder: String,
+}
+
+/// Reads who decided about an object last. An epoch that no Lease can hold is not read: no leader wrote it.
+pub(crate) fn claimant(reservation: Option<&Reservation>) -> Claimant {
+    let readable = reservation.filter(|reservation| is_epoch(&reservation.epoch));
+    readable.map_or_else(Claimant::default, |reservation| Claimant {
+        epoch: reservation.epoch,
+        holder: reservation.holder.clone(),
+    })
 }
 
 #[cfg(test)]
@@ -147,16 +209,24 @@ mod tests {
     use super::*;
     use portolan_runtime::Term;
 
-    fn listed(objects: &[(&str, i64)]) -> Change<i64> {
-        Change::Listed(objects.iter().map(|(name, epoch)| (Key::new("d", name), *epoch)).collect())
+    fn by(epoch: i64) -> Claimant {
+        claimant(Some(&Reservation { epoch, holder: "other".to_owned(), time: None }))
+    }
+
+    #[tokio::test]
+    async fn nothing_waits_without_an_election() {
+        let (claims, key) = (Claims::new(&Term::alone("me")), Key::new("d", "a"));
+        claims.expect("Kind");
+        assert_eq!(claims.step("Kind", &key, Some(by(0))).await, Step::Decide);
+        claims.take("Kind", &Change::Listed([(key.clone(), 3)].into()), |epoch| by(*epoch));
+        assert_eq!(claims.step("Kind", &key, Some(by(3))).await, Step::Decide);
     }
 
     #[test]
-    fn nothing_waits_without_an_election() {
-        let claims = Claims::new(&Term::alone("me"));
-        claims.expect("Kind");
-        assert_eq!(claims.step("Kind", &Key::new("d", "a"), Some(0)), Step::Decide);
-        claims.take("Kind", &listed(&[("a", 3)]), |epoch| *epoch);
-        assert_eq!(claims.step("Kind", &Key::new("d", "a"), Some(3)), Step::Decide);
+    fn an_epoch_that_no_lease_can_hold_is_not_read() {
+        assert_eq!(by(i64::from(i32::MAX)).epoch, i64::from(i32::MAX));
+        for nobodys in [i64::from(i32::MAX) + 1, i64::MAX, -1] {
+            assert_eq!(by(nobodys), Claimant::default(), "{nobodys}");
+        }
     }
 }

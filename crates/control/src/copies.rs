@@ -4,7 +4,7 @@ use crate::copy::{self, Kind, Put};
 use crate::fleet::{Fleet, JobFacts, Mark, Member, ServiceFacts};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
-use portolan_runtime::{CallError, Index, Key, Next, Term};
+use portolan_runtime::{CallError, Index, Key, Next, Term, chain, foreign_text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,12 @@ pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// A watch that is slow shows what we made within this time; until then nobody may say that it is not there.
 const SEEN_AT_LAST: Duration = Duration::from_secs(60);
+
+/// What a member could not do is tried again after this long.
+pub(crate) const FAILING_AGAIN: Duration = Duration::from_secs(5);
+
+/// The reason that is told of a member that could not be given what was decided.
+pub(crate) const FAILING: &str = "NotApplied";
 
 /// How often to look whether a member that holds up a deletion is back; its return is told anyway.
 const AWAITING_RETURN: Duration = Duration::from_secs(30);
@@ -73,13 +79,30 @@ pub(crate) struct Remaining {
     pub(crate) left: usize,
     /// The members that may have one and cannot be asked.
     pub(crate) away: Vec<String>,
+    /// The members that do not let theirs be deleted, and why.
+    pub(crate) failing: BTreeMap<String, String>,
     /// The members that have none.
     pub(crate) clear: Vec<Arc<Member>>,
 }
 
 impl Remaining {
+    /// Counts what could not be done in a member: it is told, and tried again. Only the end of the term is an error of all.
+    pub(crate) fn fail(&mut self, member: &Member, error: CallError) -> Result<(), CallError> {
+        self.left += 1;
+        self.failing.insert(member.name.clone(), trouble(member, error)?);
+        Ok(())
+    }
+
+    /// Whether users are to be told what holds the deletion up.
+    pub(crate) fn is_held_up(&self) -> bool {
+        !self.failing.is_empty() || (self.left == 0 && !self.away.is_empty())
+    }
+
     /// When to look again; nothing if no copy is left anywhere.
     pub(crate) fn next(&self) -> Option<Next> {
+        if !self.failing.is_empty() {
+            return Some(Next::After(AWAITING_RETURN));
+        }
         match (self.left, self.away.is_empty()) {
             (0, true) => None,
             (0, false) => Some(Next::After(AWAITING_RETURN)),
@@ -111,6 +134,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Memory {
     applied: Mutex<BTreeMap<(String, Key), Applied>>,
     failures: Mutex<BTreeMap<(String, Key), Failure>>,
+    /// What could not be done last in a member, by its own words.
+    troubles: Mutex<BTreeMap<(String, Key), String>>,
     /// What users were told last of an object in a cluster.
     told: Mutex<BTreeMap<(String, Key), String>>,
 }
@@ -197,7 +222,37 @@ impl Memory {
     /// Forgets everything about an object.
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.applied).retain(|(_, each), _| each != key);
+        lock(&self.troubles).retain(|(_, each), _| each != key);
         self.forgive(key);
+    }
+
+    /// Keeps what came of one member to that member: what it could not do is remembered for the status, and the others go
+    /// on. Only the end of the term is an error of all.
+    pub(crate) fn kept<T>(
+        &self,
+        member: &Member,
+        key: &Key,
+        result: Result<T, CallError>,
+    ) -> Result<Option<T>, CallError> {
+        let place = (member.name.clone(), key.clone());
+        match result {
+            Ok(done) => {
+                lock(&self.troubles).remove(&place);
+                Ok(Some(done))
+            }
+            Err(error) => {
+                let why = trouble(member, error)?;
+                lock(&self.troubles).insert(place, why);
+                Ok(None)
+            }
+        }
+    }
+
+    /// What could not be done last for an object, by cluster.
+    pub(crate) fn troubles(&self, key: &Key) -> BTreeMap<String, String> {
+        let troubles = lock(&self.troubles);
+        let own = troubles.iter().filter(|((_, each), _)| each == key);
+        own.map(|((cluster, _), why)| (cluster.clone(), why.clone())).collect()
     }
 
     /// Applies a copy in place of the one that was seen, unless that was done a moment ago or refused not long ago.
@@ -220,7 +275,7 @@ impl Memory {
         if lock(&self.applied).get(&place).is_some_and(on_its_way) {
             return Ok(Outcome::NotSeenYet);
         }
-        if outranked(term, seen) {
+        if is_superseded(term, member, key, seen).await {
             return Ok(Outcome::NotSeenYet);
         }
         let put = copy::put::<K>(term, member, &desired.object, seen.map(Mark::sight)).await;
@@ -257,7 +312,7 @@ impl Memory {
         key: &Key,
         seen: &Mark,
     ) -> Result<(), CallError> {
-        if outranked(term, Some(seen)) {
+        if is_superseded(term, member, key, Some(seen)).await {
             return Ok(());
         }
         lock(&self.applied).remove(&(member.name.clone(), key.clone()));
@@ -282,8 +337,10 @@ impl Memory {
             let asked = member.filter(|member| member.reach.answers() && K::of(member).synced());
             match (asked, copy) {
                 (Some(member), Some(copy)) => {
-                    remaining.left += 1;
-                    self.delete::<K>(term, &member, key, K::mark(&copy)).await?;
+                    match self.delete::<K>(term, &member, key, K::mark(&copy)).await {
+                        Ok(()) => remaining.left += 1,
+                        Err(error) => remaining.fail(&member, error)?,
+                    }
                 }
                 (Some(member), None) => remaining.clear.push(member),
                 (None, copy) => {
@@ -295,26 +352,34 @@ impl Memory {
         Ok(remaining)
     }
 
-    /// Deletes copies of this name that belong to nothing in the hub any more.
+    /// Deletes copies of this name that belong to nothing in the hub any more; answers when to look again. A member that
+    /// does not let go of one holds up nothing else.
     pub(crate) async fn sweep<K: Copied>(
         &self,
         term: &Term,
         fleet: &Fleet,
         key: &Key,
         uid: Option<&str>,
-    ) -> Result<(), CallError> {
+    ) -> Result<Next, CallError> {
         if uid.is_none() {
             self.forget(key);
         }
+        let mut next = Next::Done;
         for (name, _) in fleet.clusters.all() {
             let member = fleet.member(&name.name).filter(|member| member.reach.answers());
             let Some(member) = member else { continue };
             let stray = K::of(&member).get(key);
-            if let Some(stray) = stray.filter(|copy| K::mark(copy).workload.as_deref() != uid) {
-                self.delete::<K>(term, &member, key, K::mark(&stray)).await?;
+            if let Some(stray) = stray.filter(|copy| K::mark(copy).is_stray(uid)) {
+                let deleted = self.delete::<K>(term, &member, key, K::mark(&stray)).await;
+                if let Err(error) = deleted {
+                    let why = trouble(&member, error)?;
+                    let (cluster, kind) = (&member.name, K::kind(&()));
+                    tracing::warn!(cluster, %kind, object = %key, why, "a copy of nothing in the hub stays");
+                    next = Next::After(AWAITING_RETURN);
+                }
             }
         }
-        Ok(())
+        Ok(next)
     }
 
     /// A member cannot be given what is to be applied; it is not tried again for a while.
@@ -346,15 +411,40 @@ impl Memory {
     }
 }
 
-/// Whether a later leader was there already: then this one leads no more.
-pub(crate) fn outranked(term: &Term, seen: Option<&Mark>) -> bool {
-    match (seen.and_then(|seen| seen.epoch), term.epoch()) {
-        (Some(theirs), Some(ours)) if theirs > ours => {
-            term.outranked(theirs);
-            true
-        }
-        _ => false,
+/// What a member could not do, in short; the end of the term is no fault of a member.
+fn trouble(member: &Member, error: CallError) -> Result<String, CallError> {
+    if matches!(error, CallError::NotLeading { .. }) {
+        return Err(error);
     }
+    let why = foreign_text(&chain(&error));
+    tracing::warn!(cluster = member.name, why, "a member cannot be given what was decided");
+    Ok(why)
+}
+
+/// The earlier of two times to look again.
+pub(crate) fn earlier(one: Next, other: Next) -> Next {
+    match (one, other) {
+        (Next::After(one), Next::After(other)) => Next::After(one.min(other)),
+        (Next::Done, next) | (next, Next::Done) => next,
+    }
+}
+
+/// Whether a later leader may have been at a copy already: then it is left alone, and looked at again.
+///
+/// A greater epoch on a copy is a reason to ask the hub's Lease, no more: whoever may change the copy can write it. If the
+/// Lease still names this leader, the copy is applied or deleted as if its epoch were not there; the version that was
+/// seen goes along as always.
+pub(crate) async fn is_superseded(term: &Term, member: &Member, key: &Key, seen: Option<&Mark>) -> bool {
+    let (Some(theirs), Some(ours)) = (seen.and_then(|seen| seen.epoch), term.epoch()) else { return false };
+    if theirs <= ours {
+        return false;
+    }
+    let leads = term.confirm().await;
+    if leads {
+        let cluster = &member.name;
+        tracing::warn!(cluster, object = %key, theirs, ours, "a copy has the epoch of no leader: it is set back");
+    }
+    !leads
 }
 
 fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,7 +12,7 @@ use crate::names::{
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
-use portolan_runtime::{CallError, Key, Term, call, chain};
+use portolan_runtime::{CallError, Key, Term, call, chain, foreign_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -126,11 +126,48 @@ pub async fn put<K: Kind>(
     let look = format!("look for {kind} {key} in {}", member.name);
     match call(look, api.get_metadata_opt(&key.name)).await? {
         Some(found) if is_of(&found.metadata, &object) => Ok(Put::Outdated),
+        Some(found) if lost_its_hub(&found.metadata, &object) => {
+            label::<K>(term, member, &key, &found.metadata, &object).await?;
+            Ok(Put::Outdated)
+        }
         Some(_) => Ok(Put::Taken(format!(
             "{kind} {key} exists there already and is not ours: rename one of the two"
         ))),
         // It went meanwhile.
         None => Err(error),
+    }
+}
+
+/// Whether an object has the marks of another, but for the label that says which hub placed it.
+fn lost_its_hub(meta: &ObjectMeta, marked: &Value) -> bool {
+    let label = |name: &str| meta.labels.as_ref().and_then(|labels| labels.get(name)).map(String::as_str);
+    let owner = meta.annotations.as_ref().and_then(|all| all.get(OWNER_ANNOTATION)).map(String::as_str);
+    label(HUB_LABEL).is_none()
+        && label(WORKLOAD_LABEL).is_some()
+        && label(WORKLOAD_LABEL) == marked["metadata"]["labels"][WORKLOAD_LABEL].as_str()
+        && owner == marked["metadata"]["annotations"][OWNER_ANNOTATION].as_str()
+}
+
+/// Puts the labels back by which a copy of ours is known, and leaves it otherwise as it is: the watch shows it then.
+async fn label<K: Kind>(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    found: &ObjectMeta,
+    marked: &Value,
+) -> Result<(), CallError> {
+    let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
+    let labels = &marked["metadata"]["labels"];
+    let patch = json!({"metadata": {
+        "uid": found.uid,
+        "resourceVersion": found.resource_version,
+        "labels": { HUB_LABEL: labels[HUB_LABEL], WORKLOAD_LABEL: labels[WORKLOAD_LABEL] },
+    }});
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let what = format!("label {} {key} in {}", K::kind(&()), member.name);
+    match term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+        Err(error) if error.is_conflict() => Ok(()),
+        other => unless_gone(other),
     }
 }
 
@@ -237,8 +274,9 @@ pub async fn set_finalizers<K: Kind>(
 }
 
 /// Why a member refuses, and what would help.
-fn told(error: &CallError, namespace: &str) -> String {
-    let why = chain(error);
+pub(crate) fn told(error: &CallError, namespace: &str) -> String {
+    // The member's own words are in it.
+    let why = foreign_text(&chain(error));
     match error.code() {
         Some(403) => format!("{why}; `portolan peer --namespace {namespace}` opens it to the hub"),
         _ => why,

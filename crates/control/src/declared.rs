@@ -6,6 +6,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{ConditionType, Finding};
 use portolan_runtime::{CallError, Change, Index, Key, Queue, Seed, Term, follow};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Without waiting.
@@ -44,6 +45,20 @@ pub(crate) fn awaiting(away: &[String], copy: &str) -> Finding {
         away.join(", ")
     );
     Finding::new(ConditionType::Ready, false, "AwaitingMember", message)
+}
+
+/// What is told of a deletion that members hold up: those that cannot be reached, and those that refuse.
+pub(crate) fn held_up(away: &[String], failing: &BTreeMap<String, String>, copy: &str) -> Finding {
+    if failing.is_empty() {
+        return awaiting(away, copy);
+    }
+    const TOLD_AT_MOST: usize = 8;
+    let told = failing.iter().take(TOLD_AT_MOST).map(|(cluster, why)| format!("{cluster}: {why}"));
+    let told = told.collect::<Vec<_>>().join("; ");
+    let more = failing.len().saturating_sub(TOLD_AT_MOST) + away.len();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let message = format!("deletion waits for clusters that do not delete their {copy}: {told}{more}");
+    Finding::new(ConditionType::Ready, false, "DeletionFails", message)
 }
 
 /// Whether our finalizer is on the object.

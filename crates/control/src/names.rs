@@ -21,8 +21,14 @@ pub const EPOCH_ANNOTATION: &str = "portolan.dev/epoch";
 /// On ConfigMaps and Secrets in members: uid and version of what they were carried from.
 pub const SOURCE_ANNOTATION: &str = "portolan.dev/source";
 
-/// On ConfigMaps and Secrets in members: the uids of the workloads in the hub that need them there.
+/// On ConfigMaps and Secrets in members: the uids of the workloads in the hub that need them there, `*` if they are many.
 pub const NEEDED_BY_ANNOTATION: &str = "portolan.dev/needed-by";
+
+/// On ConfigMaps and Secrets in the hub: `"false"` keeps them there, whoever refers to them.
+pub const PROPAGATE_ANNOTATION: &str = "portolan.dev/propagate";
+
+/// On Secrets in the hub: the ForeignCluster that the credential belongs to.
+pub const CLUSTER_LABEL: &str = "portolan.dev/foreign-cluster";
 
 /// On workloads in the hub: their copies in members are removed before they are.
 pub const FINALIZER: &str = "portolan.dev/placement";

@@ -26,7 +26,11 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
     let (wake_placement, wake_services) = (placement.wake(), services.wake());
     let (followers, room) = (services.wake(), placement.wake());
-    let leftovers = Leftovers::new(&fleet, &clock, seed.child("leftovers"), &term);
+    let (using_placement, using_jobs) = (placement.wake(), jobs.wake());
+    let leftovers =
+        Leftovers::new(&fleet, &clock, seed.child("leftovers"), &term, move |cluster, ns, what| {
+            using_placement.uses(cluster, ns, what) || using_jobs.uses(cluster, ns, what)
+        });
     let (owning_placement, owning_jobs) = (placement.wake(), jobs.wake());
     let notice = Arc::new(leftovers.notice(move |owner| {
         owning_placement.room(owner);

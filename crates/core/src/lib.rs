@@ -7,3 +7,4 @@ pub mod capacity;
 pub mod jobs;
 pub mod latency;
 pub mod placement;
+pub mod summary;

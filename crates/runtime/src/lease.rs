@@ -12,6 +12,11 @@
 //! looked at [`Term::holds`] just before sending, and that was true only before the successor took the lease. So a
 //! successor that writes its epoch into every object by compare-and-swap, before it decides anything, makes every such
 //! late write fail, or else finds it there and counts it.
+//!
+//! The lease is the only witness of an election. What other objects say of epochs is a reason to ask it
+//! ([`Term::confirm`]), never a proof: anybody who may change such an object can write any number. A lease that was
+//! deleted counts on from the greatest number that a candidate has seen in it, and a candidate that saw somebody else
+//! hold it waits until that term has run out, as if it were still there.
 
 use crate::{Backoff, CallError, Clock, Seed, Term, call, chain};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -26,6 +31,8 @@ pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often a leader renews and the others look.
 const RETRY: Duration = Duration::from_secs(2);
+/// A leader that is asked whether it still leads asks the lease no more often than this.
+const CONFIRM_INTERVAL: Duration = Duration::from_millis(200);
 /// How long one request for the lease may take.
 const LEASE_REQUEST_LIMIT: Duration = Duration::from_secs(4);
 
@@ -56,12 +63,12 @@ impl Election {
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
-        let mut least = 0;
+        let mut seen = LeaseSeen::default();
         loop {
             let held = tokio::select! {
                 biased;
                 () = &mut stop => return,
-                held = self.acquire(least) => held,
+                held = self.acquire(&mut seen) => held,
             };
             let term = held.term.clone();
             tracing::info!(holder = term.holder(), epoch = term.epoch(), now = %self.clock.now(), "leads");
@@ -69,7 +76,6 @@ impl Election {
             let stopped = tokio::select! {
                 biased;
                 () = &mut stop => true,
-                () = term.until_outranked() => false,
                 () = self.keep(&mut held) => false,
                 () = work(term.clone()) => true,
             };
@@ -78,17 +84,17 @@ impl Election {
                 self.release(&held).await;
                 return;
             }
-            least = least.max(term.outranked_by().unwrap_or(0));
+            seen.epoch = seen.epoch.max(term.epoch().unwrap_or(0));
+            seen.holder.clone_from(&self.holder);
             tracing::warn!(holder = term.holder(), epoch = term.epoch(), now = %self.clock.now(), "leads no more");
         }
     }
 
-    /// Waits until the lease is free, and takes it for a term greater than `least`.
-    async fn acquire(&self, least: i64) -> Held {
+    /// Waits until the lease is free, and takes it for a term greater than all that were seen.
+    async fn acquire(&self, seen: &mut LeaseSeen) -> Held {
         let mut backoff = Backoff::new(self.seed.child("acquire"));
-        let mut seen: Option<(Option<String>, Instant)> = None;
         loop {
-            match self.try_acquire(least, &mut seen).await {
+            match self.try_acquire(seen).await {
                 Ok(Some(held)) => return held,
                 Ok(None) => {
                     backoff.succeeded();
@@ -102,28 +108,20 @@ impl Election {
         }
     }
 
-    async fn try_acquire(
-        &self,
-        least: i64,
-        seen: &mut Option<(Option<String>, Instant)>,
-    ) -> Result<Option<Held>, CallError> {
+    async fn try_acquire(&self, seen: &mut LeaseSeen) -> Result<Option<Held>, CallError> {
         let lease = self.request("read", self.api().get_opt(&self.name)).await?;
-        let version = lease.as_ref().and_then(|lease| lease.metadata.resource_version.clone());
         let spec = lease.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
-        let since = match seen {
-            Some((last, since)) if *last == version => *since,
-            _ => seen.insert((version, Instant::now())).1,
-        };
+        let since = seen.take(lease.as_ref());
         let promised =
             Duration::from_secs(u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0));
-        let free = match spec.holder_identity.as_deref() {
-            None | Some("") => true,
-            Some(holder) => holder == self.holder || since.elapsed() >= promised.max(LEASE_DURATION),
+        let free = match seen.holder.as_str() {
+            "" => true,
+            holder => holder == self.holder || since.elapsed() >= promised.max(LEASE_DURATION),
         };
         if !free {
             return Ok(None);
         }
-        let epoch = i64::from(spec.lease_transitions.unwrap_or(0)).max(least).saturating_add(1);
+        let epoch = seen.epoch.saturating_add(1);
         let sent = Instant::now();
         let taken = Lease {
             metadata: ObjectMeta {
@@ -153,7 +151,12 @@ impl Election {
         loop {
             let ends = held.term.ends().unwrap_or_else(Instant::now);
             let renewed = async {
-                tokio::time::sleep(RETRY).await;
+                let asked = Instant::now();
+                tokio::select! {
+                    biased;
+                    () = held.term.until_doubted() => tokio::time::sleep_until(asked + CONFIRM_INTERVAL).await,
+                    () = tokio::time::sleep(RETRY) => {}
+                }
                 self.renew(held).await
             };
             match tokio::time::timeout_at(ends, renewed).await {
@@ -167,6 +170,7 @@ impl Election {
     /// Renews the lease once; no if somebody else has it.
     async fn renew(&self, held: &mut Held) -> Result<bool, CallError> {
         let sent = Instant::now();
+        let request = held.term.begin();
         let epoch = held.term.epoch().unwrap_or(0);
         let mut lease = held.lease.clone();
         let acquired = lease.spec.as_ref().and_then(|spec| spec.acquire_time.clone());
@@ -175,6 +179,7 @@ impl Election {
             Ok(lease) => {
                 held.lease = lease;
                 held.term.extend(sent + RENEW_DEADLINE);
+                held.term.confirmed(request);
                 Ok(true)
             }
             // Our own renewal whose answer was lost, somebody's label, or a new leader: look which.
@@ -186,6 +191,9 @@ impl Election {
                 let ours = spec.holder_identity.as_deref() == Some(&self.holder)
                     && spec.lease_transitions.map(i64::from) == Some(epoch);
                 held.lease = lease;
+                if ours {
+                    held.term.confirmed(request);
+                }
                 Ok(ours)
             }
             Err(error) => Err(error),
@@ -237,4 +245,31 @@ impl Election {
 struct Held {
     term: Term,
     lease: Lease,
+}
+
+/// What a candidate has seen of the lease so far.
+#[derive(Default)]
+struct LeaseSeen {
+    /// The greatest epoch that the lease had.
+    epoch: i64,
+    /// Who held it when it was last there; empty if nobody did.
+    holder: String,
+    /// Its last version, none if it was not there, and since when it has that.
+    version: Option<(Option<String>, Instant)>,
+}
+
+impl LeaseSeen {
+    /// Takes the lease as it is now, and answers since when it is so.
+    fn take(&mut self, lease: Option<&Lease>) -> Instant {
+        if let Some(lease) = lease {
+            let spec = lease.spec.clone().unwrap_or_default();
+            self.epoch = self.epoch.max(i64::from(spec.lease_transitions.unwrap_or(0)));
+            self.holder = spec.holder_identity.unwrap_or_default();
+        }
+        let version = lease.and_then(|lease| lease.metadata.resource_version.clone());
+        match &self.version {
+            Some((last, since)) if *last == version => *since,
+            _ => self.version.insert((version, Instant::now())).1,
+        }
+    }
 }

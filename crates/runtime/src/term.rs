@@ -1,9 +1,10 @@
 //! A leader's term: the right to write, with a number and an end.
 
+use crate::call::REQUEST_LIMIT;
 use crate::{CallError, call};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// The term of a leader, handed to everything that works in its name.
@@ -19,8 +20,11 @@ struct State {
     epoch: i64,
     /// None without an election: such a term does not end.
     ends: Option<Mutex<Instant>>,
-    outranked_by: AtomicI64,
-    outranked: Notify,
+    /// How many requests for the lease were begun.
+    begun: AtomicU64,
+    /// The last of them that found the lease in the name of this term.
+    confirmed: watch::Sender<u64>,
+    doubted: Notify,
 }
 
 impl Term {
@@ -40,8 +44,9 @@ impl Term {
             holder: holder.to_owned(),
             epoch,
             ends,
-            outranked_by: AtomicI64::new(0),
-            outranked: Notify::new(),
+            begun: AtomicU64::new(0),
+            confirmed: watch::Sender::new(0),
+            doubted: Notify::new(),
         }))
     }
 
@@ -61,16 +66,23 @@ impl Term {
     #[must_use]
     pub fn holds(&self) -> bool {
         let within = |ends: &Mutex<Instant>| Instant::now() < *lock(ends);
-        self.0.ends.as_ref().is_none_or(within) && self.outranked_by().is_none()
+        self.0.ends.as_ref().is_none_or(within)
     }
 
-    /// Says that an object carries a greater epoch than this term's: the term ends at once.
+    /// Asks the lease whether it still names this term: yes only if a request that began after this call says so.
     ///
-    /// Either somebody else was elected and this process has not heard of it, or the lease was deleted and counts
-    /// anew; the election finds out which, and the next term is greater than both.
-    pub fn outranked(&self, epoch: i64) {
-        self.0.outranked_by.fetch_max(epoch, Ordering::SeqCst);
-        self.0.outranked.notify_one();
+    /// What an object says of a later leader is no proof that there is one: whoever may change the object can write it.
+    /// The lease is asked at once, but not for every such object: requests are shared and spaced. If the lease names
+    /// another leader, the term ends.
+    pub async fn confirm(&self) -> bool {
+        if self.0.ends.is_none() {
+            return true;
+        }
+        let mut confirmed = self.0.confirmed.subscribe();
+        let begun = self.0.begun.load(Ordering::SeqCst);
+        self.0.doubted.notify_one();
+        let later = tokio::time::timeout(REQUEST_LIMIT, confirmed.wait_for(|request| *request > begun)).await;
+        later.is_ok_and(|answer| answer.is_ok()) && self.holds()
     }
 
     /// Makes a request that changes something, unless the term has ended.
@@ -99,12 +111,18 @@ impl Term {
         }
     }
 
-    pub(crate) fn outranked_by(&self) -> Option<i64> {
-        Some(self.0.outranked_by.load(Ordering::SeqCst)).filter(|epoch| *epoch > 0)
+    /// Counts a request for the lease that begins now.
+    pub(crate) fn begin(&self) -> u64 {
+        self.0.begun.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    pub(crate) async fn until_outranked(&self) {
-        self.0.outranked.notified().await;
+    /// Says that a request found the lease in the name of this term.
+    pub(crate) fn confirmed(&self, request: u64) {
+        self.0.confirmed.send_replace(request);
+    }
+
+    pub(crate) async fn until_doubted(&self) {
+        self.0.doubted.notified().await;
     }
 }
 

@@ -1,11 +1,11 @@
 //! Requests that are held up on their way and arrive late, whoever waits for them or not.
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use portolan_sandbox::Cluster;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// Stands between a party and the clusters; what changes something is held up while it is closed.
@@ -20,6 +20,17 @@ struct State {
     closed: AtomicBool,
     held: AtomicUsize,
     opened: Notify,
+    refusals: Mutex<Vec<Refusal>>,
+}
+
+/// What one cluster refuses.
+#[derive(Clone)]
+struct Refusal {
+    cluster: String,
+    method: Method,
+    path: String,
+    code: u16,
+    message: String,
 }
 
 impl Gate {
@@ -40,12 +51,53 @@ impl Gate {
         self.0.held.load(Ordering::SeqCst)
     }
 
+    /// Lets a cluster answer requests of this method whose path has this part with an error, from now on.
+    ///
+    /// # Panics
+    /// A test has panicked before.
+    pub fn refuse(&self, cluster: &str, method: Method, path: &str, code: u16, message: &str) {
+        let (cluster, path, message) = (cluster.to_owned(), path.to_owned(), message.to_owned());
+        let refusal = Refusal { cluster, method, path, code, message };
+        self.0.refusals.lock().expect("no test has panicked").push(refusal);
+    }
+
+    /// Refuses nothing any more.
+    ///
+    /// # Panics
+    /// A test has panicked before.
+    pub fn accept(&self) {
+        self.0.refusals.lock().expect("no test has panicked").clear();
+    }
+
+    fn refusal(&self, cluster: &str, request: &Request<Body>) -> Option<Response<Body>> {
+        let refusals = self.0.refusals.lock().ok()?;
+        let refusal = refusals.iter().find(|each| {
+            each.cluster == cluster
+                && each.method == *request.method()
+                && request.uri().path().contains(&each.path)
+        })?;
+        let status = serde_json::json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {},
+            "message": refusal.message, "reason": "Refused", "code": refusal.code,
+        });
+        let response = Response::builder().status(refusal.code).header("content-type", "application/json");
+        response.body(Body::from(status.to_string().into_bytes())).ok()
+    }
+
     /// A client of the cluster, through the gate.
     #[must_use]
     pub fn client(&self, cluster: &Cluster, party: &str) -> Client {
-        let (gate, beyond) = (self.clone(), cluster.client(party));
-        let service =
-            tower::service_fn(move |request: Request<Body>| gate.clone().pass(beyond.clone(), request));
+        let (gate, beyond, name) = (self.clone(), cluster.client(party), cluster.name().to_owned());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let refused = gate.refusal(&name, &request);
+            let (gate, beyond) = (gate.clone(), beyond.clone());
+            async move {
+                match refused {
+                    Some(response) => Ok(response),
+                    None => gate.pass(beyond, request).await,
+                }
+            }
+        });
         Client::new(service, "default")
     }
 

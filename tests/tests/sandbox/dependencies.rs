@@ -1,6 +1,7 @@
 //! ConfigMaps and Secrets follow the workloads that refer to them.
 
 use crate::stage::{condition, contend, events, fleet, pass, patch, replicas, start, status, workloads};
+use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt};
 use portolan_api::conditions::{self, ConditionType};
@@ -216,4 +217,168 @@ async fn what_arrives_after_its_workload_is_gone_is_let_go() {
     pass(5).await;
     assert!(carried(&fleet, 0, "settings").await.is_none(), "nobody is there who needs it");
     assert!(carried(&fleet, 1, "settings").await.is_some(), "the other workload needs it there");
+}
+
+/// How often ConfigMaps and Secrets were asked for in a member, in any way.
+fn asked(fleet: &Fleet, member: usize) -> u64 {
+    let calls = fleet.members[member].calls().into_iter();
+    calls
+        .filter(|called| matches!(called.resource.as_str(), "secrets" | "configmaps"))
+        .map(|called| called.count)
+        .sum()
+}
+
+/// How often they were written there.
+fn written(fleet: &Fleet, member: usize) -> u64 {
+    let calls = fleet.members[member].calls().into_iter();
+    calls
+        .filter(|called| matches!(called.resource.as_str(), "secrets" | "configmaps"))
+        .filter(|called| matches!(called.verb.as_str(), "patch" | "create" | "update" | "delete"))
+        .map(|called| called.count)
+        .sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_has_not_opened_the_namespace_holds_up_no_deletion_and_is_not_asked() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let mut closed = portolan_tests::open_namespace();
+    closed["metadata"]["labels"]["portolan.dev/placement"] = json!("closed");
+    apply(&fleet.members[1].client("user"), &closed).await;
+    let contender = Contender::alone();
+    for resource in ["secrets", "configmaps"] {
+        contender.to_members.refuse("c3", Method::GET, resource, 403, "no right to list");
+    }
+    let before = asked(&fleet, 1);
+    let _controller = contend(&fleet, contender);
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    pass(30).await;
+    assert_eq!(condition(&fleet, "web", ConditionType::Ready).await.0, "True");
+    workloads(&fleet).delete("web", &Default::default()).await.unwrap();
+    pass(30).await;
+    assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none(), "it is deleted");
+    assert!(carried_secret(&fleet, 0, "login").await.is_none());
+    let requests = fleet.world.log().lines();
+    let asked_there = requests.iter().filter(|line| line.contains("c3") && line.contains("secrets")).count();
+    assert_eq!((asked(&fleet, 1), asked_there), (before, 0), "a closed namespace is not asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_without_the_right_to_list_secrets_holds_up_no_deletion() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let contender = Contender::alone();
+    let gate = contender.to_members.clone();
+    let _controller = contend(&fleet, contender);
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    for resource in ["secrets", "configmaps"] {
+        gate.refuse("c3", Method::GET, resource, 403, "no right to list");
+    }
+    apply(&user, &needing("web", &["c2", "c3"])).await;
+    pass(30).await;
+    let placed = status(&fleet, "web").await.placements.remove(1);
+    assert_eq!(placed.reason.as_deref(), Some("DependenciesUnknown"));
+    assert!(placed.message.unwrap().contains("no right to list"), "the member's own words");
+    workloads(&fleet).delete("web", &Default::default()).await.unwrap();
+    pass(30).await;
+    assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none(), "it is deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_changes_in_a_member_is_set_back() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    pass(20).await;
+    let params = kube::api::PatchParams::default();
+    let secrets: Api<Secret> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    let changed = kube::api::Patch::Merge(json!({"stringData": {"password": "anders"}}));
+    secrets.patch("login", &params, &changed).await.unwrap();
+    let configs: Api<ConfigMap> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    let changed = kube::api::Patch::Merge(json!({"data": {"key": "other"}}));
+    configs.patch("settings", &params, &changed).await.unwrap();
+    pass(5).await;
+    let login = carried_secret(&fleet, 0, "login").await.unwrap();
+    assert_eq!(login.data.as_ref().unwrap()["password"].0, b"geheim");
+    assert_eq!(value(carried(&fleet, 0, "settings").await).as_deref(), Some("one"));
+    let (before, quiet) = (written(&fleet, 0), 60);
+    pass(quiet).await;
+    assert_eq!(written(&fleet, 0), before, "then nothing more is written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_never_leaves_the_hub() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    let mut credential = secret("login");
+    credential["metadata"]["labels"] = json!({"portolan.dev/foreign-cluster": "c3"});
+    apply(&user, &credential).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    pass(20).await;
+    let placed = status(&fleet, "web").await.placements.remove(0);
+    assert_eq!(placed.reason.as_deref(), Some("NotPropagated"));
+    assert!(placed.message.unwrap().contains("Secret shop/login never leaves the hub"));
+    assert!(carried_secret(&fleet, 0, "login").await.is_none());
+    assert_eq!(replicas(&fleet, 0, "web").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_many_workloads_is_written_few_times_and_goes_with_the_last() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &secret("login")).await;
+    let names: Vec<String> = (0..60).map(|index| format!("w{index:02}")).collect();
+    for name in &names {
+        let mut object = workload(name, 0, json!({"locations": ["c2"]}));
+        object["spec"]["replicas"] = json!(1);
+        object["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({});
+        object["spec"]["template"]["spec"]["imagePullSecrets"] = json!([{"name": "login"}]);
+        apply(&user, &object).await;
+    }
+    pass(90).await;
+    for name in &names {
+        assert_eq!(status(&fleet, name).await.ready_summary.as_deref(), Some("1/1"), "{name}");
+    }
+    let login = carried_secret(&fleet, 0, "login").await.unwrap();
+    assert_eq!(login.annotations()["portolan.dev/needed-by"], "*", "they are not named one by one");
+    assert!(written(&fleet, 0) < 80, "{}", written(&fleet, 0));
+    let before = written(&fleet, 0);
+    for name in &names[1..] {
+        workloads(&fleet).delete(name, &Default::default()).await.unwrap();
+    }
+    pass(120).await;
+    assert!(carried_secret(&fleet, 0, "login").await.is_some(), "one still needs it");
+    assert!(written(&fleet, 0) - before < 3, "nothing is written for those that go");
+    workloads(&fleet).delete(&names[0], &Default::default()).await.unwrap();
+    pass(120).await;
+    assert!(carried_secret(&fleet, 0, "login").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_nobody_on_a_carried_object_are_let_go_in_one_request() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &config("settings", "one")).await;
+    apply(&user, &secret("login")).await;
+    apply(&user, &needing("web", &["c2"])).await;
+    pass(20).await;
+    let own =
+        carried_secret(&fleet, 0, "login").await.unwrap().annotations()["portolan.dev/needed-by"].clone();
+    let secrets: Api<Secret> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    for count in [20, 3000] {
+        let forged: Vec<String> = (0..count).map(|index| format!("u{index}")).chain([own.clone()]).collect();
+        let forged = json!({"metadata": {"annotations": {"portolan.dev/needed-by": forged.join(",")}}});
+        let before = written(&fleet, 0);
+        let params = kube::api::PatchParams::default();
+        secrets.patch("login", &params, &kube::api::Patch::Merge(forged)).await.unwrap();
+        pass(30).await;
+        assert!(written(&fleet, 0) - before <= 4, "{count}: {}", written(&fleet, 0) - before);
+        assert!(carried_secret(&fleet, 0, "login").await.is_some());
+    }
 }

@@ -5,6 +5,7 @@ use crate::stage::{
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use portolan_api::MultiClusterDeploymentStatus;
 use portolan_api::conditions::ConditionType;
@@ -236,4 +237,118 @@ async fn a_workload_that_the_hub_finds_invalid_holds_up_no_other() {
     pass(60).await;
     assert_eq!(reservation(&fleet, "large").await.epoch, 2, "mended, it is claimed and decided");
     assert_eq!(status(&fleet, "large").await.ready_summary.as_deref(), Some("2/2"));
+}
+
+async fn annotate(fleet: &Fleet, member: usize, name: &str, epoch: i64) {
+    let patch = json!({"metadata": {"annotations": {EPOCH: epoch.to_string()}}});
+    let params = PatchParams::default();
+    deployments(fleet, member).patch(name, &params, &Patch::Merge(patch)).await.unwrap();
+}
+
+async fn epoch_there(fleet: &Fleet, member: usize, name: &str) -> Option<String> {
+    deployments(fleet, member).get(name).await.unwrap().annotations().get(EPOCH).cloned()
+}
+
+/// Holder, number and version of the term that the Lease names.
+async fn leader(fleet: &Fleet) -> (String, i32) {
+    let spec = lease(fleet).await.spec.unwrap();
+    (spec.holder_identity.unwrap(), spec.lease_transitions.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_epoch_on_a_copy_does_not_depose_the_leader() {
+    let (fleet, _) = two().await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    assert_eq!(leader(&fleet).await, (CONTROLLER.to_owned(), 1));
+    for epoch in [2, 1_000_000, i64::from(i32::MAX), i64::from(i32::MAX) + 1, i64::MAX, -1] {
+        annotate(&fleet, 0, "web", epoch).await;
+        pass(5).await;
+        assert_eq!(leader(&fleet).await, (CONTROLLER.to_owned(), 1), "{epoch}");
+        assert_eq!(epoch_there(&fleet, 0, "web").await.as_deref(), Some("1"), "{epoch} is set back");
+    }
+    // As often as one likes: others are served as before.
+    apply(&fleet.hub.client("user"), &workload("other", 1, json!({"locations": ["c3"]}))).await;
+    for epoch in 10..60 {
+        annotate(&fleet, 0, "web", epoch).await;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    assert_eq!(status(&fleet, "other").await.ready_summary.as_deref(), Some("1/1"));
+    assert_eq!(leader(&fleet).await, (CONTROLLER.to_owned(), 1));
+    // The fence between leaders still stands: the next one has a greater epoch, and makes all its own.
+    annotate(&fleet, 0, "web", i64::MAX).await;
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(40).await;
+    assert_eq!(leader(&fleet).await, (STANDBY.to_owned(), 2));
+    assert_eq!(reservation(&fleet, "web").await.epoch, 2);
+    assert_eq!(epoch_there(&fleet, 0, "web").await.as_deref(), Some("2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_epoch_in_a_status_does_not_depose_the_leader() {
+    let (fleet, _) = two().await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    for epoch in [777_777, i64::MAX] {
+        let forged = json!({"status": {"reservation": {"epoch": epoch, "holder": "me"}}});
+        let (api, params) = (workloads(&fleet), PatchParams::default());
+        api.patch_status("web", &params, &Patch::Merge(forged)).await.unwrap();
+        patch(&fleet, "web", json!({"replicas": if epoch == i64::MAX { 2 } else { 3 }})).await;
+        pass(10).await;
+        let taken = reservation(&fleet, "web").await;
+        assert_eq!((taken.epoch, taken.holder.as_str()), (1, CONTROLLER), "{epoch} is written over");
+        assert_eq!(leader(&fleet).await, (CONTROLLER.to_owned(), 1));
+    }
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "and it is served");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_whose_lease_lost_its_count_goes_on_from_any_epoch() {
+    let (fleet, _) = two().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    apply(&user, &workload("api", 1, json!({"locations": ["c3"]}))).await;
+    pass(10).await;
+    fleet.world.crash(CONTROLLER);
+    fleet.world.crash(STANDBY);
+    // As a backup of yesterday leaves it: the objects and their copies know terms that the Lease does not.
+    for name in ["web", "api"] {
+        let forged = json!({"status": {"reservation": {"epoch": 40, "holder": "somebody"}}});
+        let params = PatchParams::default();
+        workloads(&fleet).patch_status(name, &params, &Patch::Merge(forged)).await.unwrap();
+    }
+    annotate(&fleet, 0, "web", 41).await;
+    let api: Api<Lease> = Api::namespaced(user.clone(), LEASE.0);
+    api.delete(LEASE.1, &Default::default()).await.unwrap();
+    pass(40).await;
+    let (holder, epoch) = leader(&fleet).await;
+    for name in ["web", "api"] {
+        let claimed = reservation(&fleet, name).await;
+        assert_eq!((claimed.holder, claimed.epoch), (holder.clone(), i64::from(epoch)), "{name}");
+    }
+    assert_eq!(epoch_there(&fleet, 0, "web").await, Some(epoch.to_string()));
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(10).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "nothing is stuck");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_status_cannot_be_written_holds_up_no_other() {
+    let fleet = fleet(FaultPlan::none()).await;
+    drop(contend(&fleet, Contender::named(CONTROLLER)));
+    let user = fleet.hub.client("user");
+    for name in ["broken", "web"] {
+        apply(&user, &workload(name, 1, json!({"locations": ["c2"]}))).await;
+    }
+    pass(10).await;
+    let second = Contender::named(STANDBY);
+    second.to_hub.refuse("hub", http::Method::PUT, "broken/status", 500, "etcd: request is too large");
+    drop(contend(&fleet, second));
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(30).await;
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(120).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
+    assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");
 }

@@ -9,6 +9,7 @@ mod drift;
 mod edits;
 mod jobs;
 mod leaders;
+mod limits;
 mod mistakes;
 mod peering;
 mod placement;

@@ -90,10 +90,6 @@ pub struct Placement {
     /// with, onUnreachable ReplaceAfter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_after: Option<Duration>,
-
-    /// What happens when an object in a member no longer is as it was placed there.
-    #[serde(default)]
-    pub drift_policy: DriftPolicy,
 }
 
 fn locations_schema(_: &mut SchemaGenerator) -> Schema {

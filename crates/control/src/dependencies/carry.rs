@@ -1,6 +1,8 @@
 //! Bringing ConfigMaps and Secrets to a member, and taking them away again.
 
+use super::needed::NeededBy;
 use super::sources::mark;
+use super::withheld::withheld;
 use super::{DependencyKind, Reference, References, Sources};
 use crate::copy::{self, Kind, Put, Sight};
 use crate::fleet::{Hub, Member};
@@ -14,11 +16,8 @@ use portolan_runtime::{CallError, Key, Term, call};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What a Secret of this type holds is worth nothing in another cluster.
 /// The reason of what the hub does not give to any member.
-pub(crate) const NOT_CARRIED: &str = "NotCarried";
-
-const TOKEN: &str = "kubernetes.io/service-account-token";
+pub(crate) const NOT_PROPAGATED: &str = "NotPropagated";
 
 /// What is known of a ConfigMap or Secret that was carried into a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub struct CarriedFacts {
     uid: String,
     version: String,
     source: String,
-    pub(super) needed_by: BTreeSet<String>,
+    pub(super) needed_by: NeededBy,
 }
 
 impl CarriedFacts {
@@ -34,12 +33,11 @@ impl CarriedFacts {
         let meta = object.meta();
         let annotation =
             |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name).cloned()).unwrap_or_default();
-        let needed_by = annotation(NEEDED_BY_ANNOTATION);
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
             version: meta.resource_version.clone().unwrap_or_default(),
             source: annotation(SOURCE_ANNOTATION),
-            needed_by: needed_by.split(',').filter(|uid| !uid.is_empty()).map(str::to_owned).collect(),
+            needed_by: NeededBy::read(&annotation(NEEDED_BY_ANNOTATION)),
         }
     }
 
@@ -79,21 +77,31 @@ pub async fn carry(
     }
     let there = member.carried.into_namespace(namespace);
     if !there.soon_synced().await {
-        let problem = "its ConfigMaps and Secrets are not listed yet: the credential needs get, list, watch, create, \
-                       patch and delete on them";
-        return Ok(Carried { problems: vec![("DependenciesUnknown", problem.to_owned())], ..carried });
+        let why = there.refused().unwrap_or_else(|| "they are not listed yet".to_owned());
+        let problem = format!(
+            "its ConfigMaps and Secrets cannot be read ({why}): the credential needs get, list, watch, create, patch and \
+             delete on them in namespace {namespace}"
+        );
+        return Ok(Carried { problems: vec![("DependenciesUnknown", problem)], ..carried });
     }
     for reference in references.keys() {
         let Some(source) = sources.mark(namespace, reference) else { continue };
         let key = Key::new(namespace, &reference.name);
         let facts = there.of(reference.kind).get(&key);
-        let current = |facts: &CarriedFacts| facts.source == source && facts.needed_by.contains(workload);
+        // A version that is not what we applied is somebody's change; after a restart it is applied once to be sure.
+        let current = |facts: &CarriedFacts| {
+            let as_applied = || {
+                let (kind, version) = (reference.kind, &facts.version);
+                member.carried.is_as_applied(kind, &key, &source, version)
+            };
+            facts.source == source && facts.needed_by.includes(workload) && as_applied()
+        };
         if facts.as_deref().is_some_and(current) {
             continue;
         }
-        let mut needed_by = facts.as_deref().map(|facts| facts.needed_by.clone()).unwrap_or_default();
-        needed_by.insert(workload.to_owned());
-        let put = Bring { term, hub, member, key: &key, needed_by, facts: facts.as_deref() };
+        let needed_by = facts.as_deref().map(|facts| facts.needed_by.clone()).unwrap_or_default();
+        let (kind, needed_by) = (reference.kind, needed_by.and(workload));
+        let put = Bring { term, hub, member, key: &key, kind, needed_by, facts: facts.as_deref() };
         match reference.kind {
             DependencyKind::ConfigMap => put.bring::<ConfigMap>(&mut carried).await?,
             DependencyKind::Secret => put.bring::<Secret>(&mut carried).await?,
@@ -107,7 +115,8 @@ struct Bring<'a> {
     hub: &'a Hub,
     member: &'a Member,
     key: &'a Key,
-    needed_by: BTreeSet<String>,
+    kind: DependencyKind,
+    needed_by: NeededBy,
     facts: Option<&'a CarriedFacts>,
 }
 
@@ -119,14 +128,16 @@ impl Bring<'_> {
             Api::namespaced_with(self.hub.client.clone(), &key.namespace, &resource);
         let what = format!("read {kind} {key} of the hub");
         let Some(source) = call(what, api.get_opt(&key.name)).await? else { return Ok(()) };
-        if source.data["type"] == TOKEN {
-            let why = "a token of a service account is of no use in another cluster";
-            carried.problems.push((NOT_CARRIED, format!("{kind} {key} is not carried: {why}")));
+        if let Some(why) = withheld(&key.namespace, &source) {
+            carried.problems.push((NOT_PROPAGATED, format!("{kind} {key} never leaves the hub: {why}")));
             return Ok(());
         }
         let object = self.object::<K>(&source);
         match copy::put::<K>(self.term, self.member, &object, self.facts.map(CarriedFacts::sight)).await? {
-            Put::Applied(_) => {}
+            Put::Applied(applied) => {
+                let version = applied.meta().resource_version.clone().unwrap_or_default();
+                self.member.carried.applied(self.kind, key, mark(&source), version);
+            }
             Put::Outdated => carried.outdated = true,
             Put::Taken(message) => carried.problems.push(("NameTaken", message)),
             Put::Refused(message) => match self.facts {
@@ -142,7 +153,7 @@ impl Bring<'_> {
     }
 
     fn object<K: Kind>(&self, source: &DynamicObject) -> Value {
-        let needed_by = self.needed_by.iter().cloned().collect::<Vec<_>>().join(",");
+        let needed_by = self.needed_by.text();
         let mut object = json!({
             "apiVersion": K::api_version(&()),
             "kind": K::kind(&()),
@@ -170,6 +181,8 @@ impl Bring<'_> {
 /// Lets go what a workload no longer needs in a member; what nobody needs is deleted. Answers whether there was any, or
 /// may be: what is there is not known yet.
 ///
+/// A namespace that is not open to the hub is not asked, unless something of ours is known to be there.
+///
 /// # Errors
 /// The member cannot be asked.
 pub async fn release(
@@ -179,9 +192,30 @@ pub async fn release(
     workload: &str,
     kept: &References,
 ) -> Result<bool, CallError> {
+    if !may_be_asked(member, namespace) {
+        return Ok(false);
+    }
+    release_recorded(term, member, namespace, workload, kept).await
+}
+
+/// Like [`release`], in a member that is on record as holding something of the workload: also a namespace that was closed
+/// since is asked. One that does not let the hub see what is there holds nothing up.
+///
+/// # Errors
+/// The member cannot be asked.
+pub async fn release_recorded(
+    term: &Term,
+    member: &Member,
+    namespace: &str,
+    workload: &str,
+    kept: &References,
+) -> Result<bool, CallError> {
+    if is_missing(member, namespace) {
+        return Ok(false);
+    }
     let there = member.carried.into_namespace(namespace);
     let released = release_seen(term, member, namespace, workload, kept).await?;
-    Ok(released || !there.synced())
+    Ok(released || !there.settled())
 }
 
 /// Like [`release`], of what is known without asking for more: it costs nothing where nothing was ever carried. Answers
@@ -202,51 +236,64 @@ pub async fn release_seen(
         let mut let_go = Vec::new();
         there.of(kind).for_each(|key, facts| {
             let needed = kept.contains_key(&Reference { kind, name: key.name.clone() });
-            if facts.needed_by.contains(workload) && !needed {
+            // What many need is let go when the hub knows of nobody who does.
+            if facts.needed_by.names(workload) && !needed {
                 let_go.push((key.clone(), facts.clone()));
             }
         });
         for (key, facts) in let_go {
             any = true;
-            match kind {
-                DependencyKind::ConfigMap => {
-                    let_go_of::<ConfigMap>(term, member, &key, &facts, workload).await?
-                }
-                DependencyKind::Secret => let_go_of::<Secret>(term, member, &key, &facts, workload).await?,
-            }
+            let gone = BTreeSet::from([workload]);
+            let_go_of(term, member, &key, kind, &facts, &gone).await?;
         }
     }
     Ok(any)
 }
 
-/// Lets go, of one ConfigMap or Secret in a member, a workload that is not there any more.
+/// Lets go, of one ConfigMap or Secret in a member, all workloads that are not there any more, in one request.
+///
+/// `is_there` tells whether the hub has a workload of this uid, `is_used` whether any workload there needs the object in
+/// this member.
 pub(super) async fn release_gone(
     term: &Term,
     member: &Member,
     key: &Key,
     kind: DependencyKind,
     is_there: impl Fn(&str) -> bool,
+    is_used: impl Fn() -> bool,
 ) -> Result<(), CallError> {
     let facts = member.carried.watched(&key.namespace).and_then(|there| there.of(kind).get(key));
     let Some(facts) = facts else { return Ok(()) };
-    if let Some(gone) = facts.needed_by.iter().find(|uid| !is_there(uid)) {
-        match kind {
-            DependencyKind::ConfigMap => let_go_of::<ConfigMap>(term, member, key, &facts, gone).await?,
-            DependencyKind::Secret => let_go_of::<Secret>(term, member, key, &facts, gone).await?,
-        }
+    let gone: BTreeSet<&str> = facts.needed_by.named().filter(|uid| !is_there(uid)).collect();
+    let unused = facts.needed_by == NeededBy::Many && !is_used();
+    if unused || !gone.is_empty() {
+        let_go_of(term, member, key, kind, &facts, &gone).await?;
     }
     Ok(())
 }
 
-async fn let_go_of<K: Kind>(
+async fn let_go_of(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    kind: DependencyKind,
+    facts: &CarriedFacts,
+    gone: &BTreeSet<&str>,
+) -> Result<(), CallError> {
+    match kind {
+        DependencyKind::ConfigMap => let_go_of_kind::<ConfigMap>(term, member, key, facts, gone).await,
+        DependencyKind::Secret => let_go_of_kind::<Secret>(term, member, key, facts, gone).await,
+    }
+}
+
+async fn let_go_of_kind<K: Kind>(
     term: &Term,
     member: &Member,
     key: &Key,
     facts: &CarriedFacts,
-    workload: &str,
+    gone: &BTreeSet<&str>,
 ) -> Result<(), CallError> {
-    let others: Vec<&str> =
-        facts.needed_by.iter().map(String::as_str).filter(|uid| *uid != workload).collect();
+    let others: Vec<&str> = facts.needed_by.named().filter(|uid| !gone.contains(uid)).collect();
     if others.is_empty() {
         return copy::take_away::<K>(term, member, key, facts.sight()).await;
     }
@@ -265,15 +312,33 @@ async fn let_go_of<K: Kind>(
 }
 
 /// Whether a workload needs anything that was carried into a member, or may: what is there is not known yet.
+///
+/// A namespace that is not open to the hub is not asked, unless something of ours is known to be there.
 #[must_use]
 pub fn needs(member: &Member, namespace: &str, workload: &str) -> bool {
-    if member.namespaces.synced() && member.namespaces.get(&Key::cluster(namespace)).is_none() {
+    may_be_asked(member, namespace) && needs_recorded(member, namespace, workload)
+}
+
+/// Like [`needs`], of a member that is on record as holding something of the workload.
+#[must_use]
+pub fn needs_recorded(member: &Member, namespace: &str, workload: &str) -> bool {
+    if is_missing(member, namespace) {
         return false;
     }
     let there = member.carried.into_namespace(namespace);
-    let mut any = !there.synced();
+    let mut any = !there.settled();
     for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {
-        there.of(kind).for_each(|_, facts| any |= facts.needed_by.contains(workload));
+        there.of(kind).for_each(|_, facts| any |= facts.needed_by.names(workload));
     }
     any
+}
+
+/// Whether a namespace of a member is open to the hub, or was when something was carried there.
+fn may_be_asked(member: &Member, namespace: &str) -> bool {
+    let open = member.namespaces.get(&Key::cluster(namespace)).is_some_and(|open| *open);
+    open || member.carried.watched(namespace).is_some()
+}
+
+fn is_missing(member: &Member, namespace: &str) -> bool {
+    member.namespaces.synced() && member.namespaces.get(&Key::cluster(namespace)).is_none()
 }

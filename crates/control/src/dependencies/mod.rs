@@ -1,8 +1,9 @@
 //! ConfigMaps and Secrets that follow the workloads that refer to them.
 //!
 //! Only what a template refers to travels. What is carried into a member is marked with the hub, with the version of its
-//! source (uid and resourceVersion; a digest would give a short secret away) and with the workloads that need it. It is
-//! kept current, and goes with the last workload that needs it. What is not ours is never taken over.
+//! source (uid and resourceVersion; a digest would give a short secret away) and with the workloads that need it, as long
+//! as they are few; of many the hub knows itself who they are. It is kept current, set back if somebody changes it, and
+//! goes with the last workload that needs it. What is not ours is never taken over, and some things never leave the hub.
 //!
 //! It is the same for every kind of workload: a controller carries before it applies a copy, and releases what it no
 //! longer needs after that is ready or gone.
@@ -18,12 +19,16 @@ mod carriage;
 mod carry;
 mod finding;
 mod leftovers;
+mod needed;
 mod references;
 mod sources;
+mod withheld;
 
 pub use carriage::{Carriage, Namespaced};
-pub(crate) use carry::NOT_CARRIED;
-pub use carry::{Carried, CarriedFacts, carry, needs, release, release_seen};
+pub(crate) use carry::NOT_PROPAGATED;
+pub use carry::{
+    Carried, CarriedFacts, carry, needs, needs_recorded, release, release_recorded, release_seen,
+};
 pub use finding::{finding, has_dependencies};
 pub(crate) use leftovers::Leftovers;
 pub use references::{DependencyKind, Reference, References, references};

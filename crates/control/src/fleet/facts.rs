@@ -4,6 +4,15 @@ use super::Mark;
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
+use portolan_runtime::foreign_text;
+use std::collections::BTreeSet;
+
+/// The most replicas that a member is believed to have of one copy: as many as the schema lets anybody ask for. Sums over
+/// clusters stay far from the end of 32 bits.
+const REPLICAS_AT_MOST: i32 = 1_000_000;
+
+/// How many images of one copy are told at most.
+const IMAGES_AT_MOST: usize = 64;
 
 /// What placement needs to know of a Deployment in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +33,7 @@ pub struct DeploymentFacts {
     pub outdated: i32,
     /// Replicas that are available.
     pub available: i32,
-    /// The images of its template.
+    /// The images of its template, each once, in order.
     pub images: Vec<String>,
 }
 
@@ -42,26 +51,51 @@ impl DeploymentFacts {
         let spec = deployment.spec.as_ref();
         let generation = meta.generation.unwrap_or_default();
         let containers = spec.and_then(|spec| spec.template.spec.as_ref()).map(|pod| &pod.containers);
+        let images = containers.into_iter().flatten().filter_map(|container| container.image.as_deref());
+        let images: BTreeSet<String> = images.map(foreign_text).collect();
         Self {
             mark: Mark::of(meta),
             generation,
             settled: status.observed_generation.is_some_and(|observed| observed >= generation),
-            replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1),
-            ready: status.ready_replicas.unwrap_or(0),
-            updated: status.updated_replicas.unwrap_or(0),
-            outdated: status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0),
-            available: status.available_replicas.unwrap_or(0),
-            images: containers
-                .into_iter()
-                .flatten()
-                .filter_map(|container| container.image.clone())
-                .collect(),
+            replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1).clamp(0, REPLICAS_AT_MOST),
+            ready: count(status.ready_replicas),
+            updated: count(status.updated_replicas),
+            outdated: count(status.replicas) - count(status.updated_replicas),
+            available: count(status.available_replicas),
+            images: images.into_iter().take(IMAGES_AT_MOST).collect(),
         }
     }
+}
+
+/// A number that a member tells, within bounds.
+fn count(number: Option<i32>) -> i32 {
+    number.unwrap_or(0).clamp(0, REPLICAS_AT_MOST)
 }
 
 /// Whether a namespace lets workloads be placed in it.
 pub(crate) fn is_open(namespace: &Namespace) -> bool {
     let label = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(OPT_IN_LABEL));
     label.is_some_and(|value| value == OPT_IN) && namespace.metadata.deletion_timestamp.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_and_images_of_a_member_are_bounded() {
+        let container = |name: &str, image: &str| json!({"name": name, "image": image});
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {"selector": {}, "replicas": i32::MIN, "template": {"spec": {"containers": [
+                container("b", "app:2"), container("a", "app:1\u{1b}"), container("c", "app:2"),
+            ]}}},
+            "status": {"replicas": i32::MIN, "updatedReplicas": i32::MAX, "readyReplicas": i32::MAX},
+        });
+        let facts = DeploymentFacts::of(&serde_json::from_value(deployment).unwrap());
+        assert_eq!(facts.images, ["app:1\\u{1b}", "app:2"], "each once, in order, clean");
+        assert_eq!((facts.replicas, facts.ready), (0, REPLICAS_AT_MOST));
+        assert_eq!(facts.outdated, -REPLICAS_AT_MOST);
+    }
 }

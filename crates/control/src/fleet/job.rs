@@ -4,6 +4,14 @@ use super::Mark;
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use portolan_runtime::{bounded_text, foreign_text};
+
+/// The greatest number that is read from an annotation: as many completions as the schema lets anybody ask for. A greater
+/// one was not written by a hub.
+const NUMBER_AT_MOST: u32 = 1_000_000;
+
+/// The longest reason that is told, in characters; Kubernetes' own are far shorter.
+const REASON_AT_MOST: usize = 64;
 
 /// What is known of a Job in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +55,7 @@ impl JobFacts {
             mark: Mark::of(&job.metadata),
             attempt: number(&job.metadata, ATTEMPT_ANNOTATION),
             finished_before: number(&job.metadata, FINISHED_BEFORE_ANNOTATION),
-            template: annotation(&job.metadata, TEMPLATE_ANNOTATION).cloned(),
+            template: annotation(&job.metadata, TEMPLATE_ANNOTATION).map(|text| foreign_text(text)),
             completions: count(spec.completions),
             parallelism: count(spec.parallelism),
             deadline: spec.active_deadline_seconds,
@@ -59,7 +67,7 @@ impl JobFacts {
             complete: holds("Complete").is_some(),
             failure: holds("Failed").map(|failed| {
                 let text = |field: &Option<String>| field.clone().unwrap_or_default();
-                (text(&failed.reason), text(&failed.message))
+                (bounded_text(&text(&failed.reason), REASON_AT_MOST), foreign_text(&text(&failed.message)))
             }),
         }
     }
@@ -77,9 +85,10 @@ fn annotation<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a String> {
 }
 
 fn number(meta: &ObjectMeta, name: &str) -> u32 {
-    annotation(meta, name).and_then(|text| text.parse().ok()).unwrap_or(0)
+    let number = annotation(meta, name).and_then(|text| text.parse().ok());
+    number.filter(|number| *number <= NUMBER_AT_MOST).unwrap_or(0)
 }
 
 fn count(number: Option<i32>) -> u32 {
-    u32::try_from(number.unwrap_or(0)).unwrap_or(0)
+    u32::try_from(number.unwrap_or(0)).unwrap_or(0).min(NUMBER_AT_MOST)
 }

@@ -24,6 +24,7 @@ pub use facts::DeploymentFacts;
 pub use hub::Hub;
 pub use job::JobFacts;
 pub use mark::Mark;
+pub(crate) use mark::is_epoch;
 pub use member::{Member, Touched};
 pub use membership::{Fleet, keep, look};
 pub use reach::{Reach, SILENT_AFTER};

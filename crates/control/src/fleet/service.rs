@@ -3,12 +3,18 @@
 use super::Mark;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use portolan_runtime::Key;
+use portolan_runtime::{Key, bounded_text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The label by which an EndpointSlice names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// How many addresses of a Service are told at most.
+const ADDRESSES_AT_MOST: usize = 16;
+
+/// The longest address that is told, in characters: a name in the DNS has no more.
+const ADDRESS_AT_MOST: usize = 253;
 
 /// What is known of a Service in a member.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,10 +44,17 @@ impl ServiceFacts {
             annotations: service.metadata.annotations.clone().unwrap_or_default(),
             // A Service that came as JSON goes as JSON.
             spec: serde_json::to_value(spec).unwrap_or_default(),
-            cluster_ips: spec.and_then(|spec| spec.cluster_ips.clone()).unwrap_or_default(),
-            load_balancer: ingress.filter_map(|each| each.ip.clone().or(each.hostname.clone())).collect(),
+            cluster_ips: addresses(
+                spec.and_then(|spec| spec.cluster_ips.as_ref()).into_iter().flatten().cloned(),
+            ),
+            load_balancer: addresses(ingress.filter_map(|each| each.ip.clone().or(each.hostname.clone()))),
         }
     }
+}
+
+/// The first addresses that a member tells, short and clean.
+fn addresses(told: impl Iterator<Item = String>) -> Vec<String> {
+    told.take(ADDRESSES_AT_MOST).map(|address| bounded_text(&address, ADDRESS_AT_MOST)).collect()
 }
 
 /// What is known of an EndpointSlice of one of our Services.

@@ -18,6 +18,9 @@ const STALE_AFTER_SECONDS: i64 = 300;
 /// A number that is told after this long counts half.
 const SMOOTHED_OVER_SECONDS: i64 = 30;
 
+/// Clocks of members may be this much ahead. A number from a later time counts as not told.
+const AHEAD_AT_MOST_SECONDS: i64 = 60;
+
 /// Who receives traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Receiver {
@@ -84,7 +87,10 @@ impl Traffic {
         let services = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let namespace = &workload.namespace;
         let receives = |each: &Smoothed| each.receiver.is(&workload.name, labels);
-        let fresh = |each: &Smoothed| now.as_second() - each.at.as_second() < STALE_AFTER_SECONDS;
+        let fresh = |each: &Smoothed| {
+            let age = now.as_second() - each.at.as_second();
+            (-AHEAD_AT_MOST_SECONDS..STALE_AFTER_SECONDS).contains(&age)
+        };
         let first = Key::new(namespace, "");
         let own = services.range(first..).take_while(|(key, _)| key.namespace == *namespace);
         let told = own.filter(|(_, each)| receives(each) && fresh(each)).map(|(_, each)| each.requests);
@@ -121,6 +127,8 @@ impl Traffic {
 /// The further back the last number, the more the new one counts.
 fn smooth(before: Option<&Smoothed>, told: Told) -> Option<Smoothed> {
     let (requests, at) = (told.requests?, told.at?);
+    // A number from a time that has not come yet does not weigh against later ones.
+    let before = before.filter(|before| before.at.as_second() - at.as_second() <= AHEAD_AT_MOST_SECONDS);
     let smoothed = match before {
         Some(before) => {
             let elapsed = u128::try_from(at.as_second() - before.at.as_second()).unwrap_or(0);
@@ -176,6 +184,19 @@ mod tests {
             None,
             "it does not select those pods"
         );
+    }
+
+    #[test]
+    fn a_number_from_the_future_is_not_told_and_does_not_outweigh_honest_ones() {
+        let traffic = Traffic::default();
+        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+        let of = |at| traffic.of(&Key::new("shop", "app"), &labels, second(at));
+        set(&traffic, "1000", 1000);
+        assert_eq!(of(0), None, "nobody knows what will be");
+        assert!(set(&traffic, "10", 0));
+        assert_eq!(of(1), Some(10_000));
+        set(&traffic, "10", 30);
+        assert_eq!(of(0), Some(10_000), "clocks differ a little");
     }
 
     #[test]

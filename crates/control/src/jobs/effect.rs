@@ -3,15 +3,15 @@
 use super::desired::{Numbers, desired};
 use super::observe::Seen;
 use super::{Controller, Declared};
-use crate::copies::{Desired, Outcome, SEEN_WITHIN, outranked};
+use crate::copies::{Desired, FAILING_AGAIN, Outcome, SEEN_WITHIN, earlier, is_superseded};
 use crate::copy::{self, Marks};
-use crate::dependencies::{Carried, References, carry, release, release_seen};
+use crate::dependencies::{Carried, References, carry, release_recorded, release_seen};
 use crate::fleet::{JobFacts, Member};
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use portolan_core::jobs::{Order, Plan};
+use portolan_core::jobs::{Order, Part, Plan};
 use portolan_runtime::{CallError, Key, Next};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -31,23 +31,35 @@ impl Controller {
     ) -> Result<Next, CallError> {
         let orders = plan.orders.iter().filter_map(|(cluster, order)| {
             let seen = seen.get(cluster).filter(|seen| seen.answers)?;
-            Some(self.give(key, job, order, seen.member.as_deref()?, seen))
+            let (member, part) = (seen.member.as_deref()?, plan.record.parts.get(cluster)?);
+            let given = self.give(key, job, (order, part), member, seen);
+            Some(async move { self.memory.kept(member, key, given.await) })
         });
         let awaited = seen.values().any(|seen| seen.awaited);
         let mut next = Next::After(if awaited { SEEN_WITHIN } else { FULL_LOOK });
+        let mut refused = false;
         for outcome in futures::future::join_all(orders).await {
             match outcome? {
-                Outcome::AsDecided => {}
-                Outcome::NotSeenYet => next = Next::After(SEEN_WITHIN),
-                Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
+                Some(Outcome::AsDecided) => {}
+                Some(Outcome::NotSeenYet) => next = earlier(next, Next::After(SEEN_WITHIN)),
+                Some(Outcome::Refused) => refused = true,
+                None => next = earlier(next, Next::After(FAILING_AGAIN)),
             }
+        }
+        if refused {
+            return Ok(Next::After(Duration::ZERO));
         }
         for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
             let Some(member) = &seen.member else { continue };
             let makes = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
             let kept = if seen.job.is_some() || makes { &job.references } else { &References::new() };
-            if self.release(key, job, member, kept).await? {
-                next = Next::After(SEEN_WITHIN);
+            let released = self.release(key, job, member, kept).await;
+            if let Err(error @ CallError::NotLeading { .. }) = released {
+                return Err(error);
+            }
+            // What could not be let go is tried again; it holds up nothing.
+            if released.unwrap_or(true) {
+                next = earlier(next, Next::After(SEEN_WITHIN));
             }
         }
         Ok(next)
@@ -68,8 +80,8 @@ impl Controller {
         member: &Member,
         kept: &References,
     ) -> Result<bool, CallError> {
-        match job.has_dependencies() {
-            true => release(&self.term, member, &key.namespace, job.uid(), kept).await,
+        match job.has_dependencies() && job.is_in(&member.name) {
+            true => release_recorded(&self.term, member, &key.namespace, job.uid(), kept).await,
             false => release_seen(&self.term, member, &key.namespace, job.uid(), kept).await,
         }
     }
@@ -78,7 +90,7 @@ impl Controller {
         &self,
         key: &Key,
         job: &Declared,
-        order: &Order,
+        (order, part): (&Order, &Part),
         member: &Member,
         seen: &Seen,
     ) -> Result<Outcome, CallError> {
@@ -106,7 +118,13 @@ impl Controller {
                 if self.carry(key, job, member).await?.outdated {
                     return Ok(Outcome::NotSeenYet);
                 }
-                self.run(key, job, *parallelism, member, there).await
+                let numbers = Numbers {
+                    attempt: part.attempt,
+                    finished_before: part.finished_before,
+                    completions: there.completions,
+                    parallelism: *parallelism,
+                };
+                self.run(key, job, numbers, member, there).await
             }
             (Order::Hold, Some(there)) => self.hold(key, member, there).await,
             (Order::Remove, Some(there)) => {
@@ -129,25 +147,24 @@ impl Controller {
         &self,
         key: &Key,
         job: &Declared,
-        parallelism: u32,
+        numbers: Numbers,
         member: &Member,
         there: &JobFacts,
     ) -> Result<Outcome, CallError> {
-        let as_planned = there.parallelism == parallelism
+        let as_planned = there.parallelism == numbers.parallelism
+            && (there.attempt, there.finished_before) == (numbers.attempt, numbers.finished_before)
+            && there.mark.digest.is_some()
             && !there.suspended
             && there.deadline == job.object.spec.active_deadline_seconds;
         if as_planned {
             if self.term.epoch().is_some_and(|epoch| there.mark.epoch != Some(epoch)) {
+                if is_superseded(&self.term, member, key, Some(&there.mark)).await {
+                    return Ok(Outcome::NotSeenYet);
+                }
                 copy::stamp::<Job>(&self.term, member, key, there.mark.sight()).await?;
             }
             return Ok(Outcome::AsDecided);
         }
-        let numbers = Numbers {
-            attempt: there.attempt,
-            finished_before: there.finished_before,
-            completions: there.completions,
-            parallelism,
-        };
         let desired = self.desired(key, job, numbers);
         if self.memory.made(&member.name, key, &desired.digest, &there.mark.version) {
             return Ok(Outcome::AsDecided);
@@ -157,7 +174,7 @@ impl Controller {
 
     /// Holds a Job: its pods are stopped, what it has finished stays counted.
     async fn hold(&self, key: &Key, member: &Member, there: &JobFacts) -> Result<Outcome, CallError> {
-        if there.suspended || outranked(&self.term, Some(&there.mark)) {
+        if there.suspended || is_superseded(&self.term, member, key, Some(&there.mark)).await {
             return Ok(Outcome::AsDecided);
         }
         let api: Api<Job> = Api::namespaced(member.client.clone(), &key.namespace);

@@ -16,7 +16,7 @@ mod status;
 pub(crate) use preview::{JobOutlook, Previews};
 
 use crate::capacity::{Claim, Owner};
-use crate::claims::{self, Claims};
+use crate::claims::{self, Claimant, Claims};
 use crate::copies::Memory;
 use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
@@ -88,9 +88,9 @@ impl Declared {
         has_dependencies(&self.references, conditions)
     }
 
-    /// The epoch of the leader that planned it last, 0 if none did.
-    fn epoch(&self) -> i64 {
-        claims::epoch(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
+    /// The leader that planned it last, if any did.
+    fn claimant(&self) -> Claimant {
+        claims::claimant(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
     }
 
     /// For how many locations the numbers of the spec count.
@@ -185,7 +185,7 @@ impl Jobs {
         let first = move |change: &Change<Declared>| {
             // The ledger first: whoever sees a job sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Declared::claim));
-            claims.take(KIND, change, Declared::epoch);
+            claims.take(KIND, change, Declared::claimant);
             AT_ONCE
         };
         let (hub, jobs) = (&self.controller.hub.client, &self.controller.jobs);
@@ -207,6 +207,15 @@ impl Wake {
         if owner.kind == KIND {
             self.queue.add(owner.key.clone());
         }
+    }
+
+    /// Whether a job of a namespace that is on record in a cluster refers to a ConfigMap or Secret.
+    pub(crate) fn uses(&self, cluster: &str, namespace: &str, reference: &Reference) -> bool {
+        let mut used = false;
+        self.jobs.for_each_in(namespace, |_, job| {
+            used = used || (job.references.contains_key(reference) && job.is_in(cluster));
+        });
+        used
     }
 
     /// Looks again at the jobs of a namespace that refer to a ConfigMap or Secret.

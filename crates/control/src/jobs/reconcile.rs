@@ -7,8 +7,8 @@ use super::status::{Situation, status, undecided};
 use super::{Controller, Declared, KIND};
 use crate::capacity::Book;
 use crate::claims::{Step, reservation};
-use crate::copies::Failure;
-use crate::dependencies::{finding, needs};
+use crate::copies::{Failure, earlier};
+use crate::dependencies::{finding, needs_recorded};
 use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
 use jiff::SignedDuration;
@@ -59,14 +59,14 @@ impl Controller {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
         let job = self.jobs.get(&key);
-        match (self.claims.step(KIND, &key, job.as_ref().map(|job| job.epoch())), &job) {
+        let recorded = job.as_ref().map(|job| job.claimant());
+        match (self.claims.step(KIND, &key, recorded).await, &job) {
             (Step::Claim, Some(job)) => return self.claim(job).await,
             (Step::Wait(next), _) => return Ok(next),
             _ => {}
         }
         let Some(job) = job else {
-            self.memory.sweep::<Job>(&self.term, &self.fleet, &key, None).await?;
-            return Ok(Next::Done);
+            return self.memory.sweep::<Job>(&self.term, &self.fleet, &key, None).await;
         };
         if job.object.metadata.deletion_timestamp.is_some() {
             return self.remove(&key, &job).await;
@@ -75,7 +75,7 @@ impl Controller {
             declared::keep(&self.term, &self.hub.client, &job.object).await?;
             return Ok(Next::Done);
         }
-        self.memory.sweep::<Job>(&self.term, &self.fleet, &key, Some(job.uid())).await?;
+        let swept = self.memory.sweep::<Job>(&self.term, &self.fleet, &key, Some(job.uid())).await?;
         let observed = job.object.status.as_ref().and_then(|status| status.observed_generation);
         if observed != job.object.metadata.generation {
             // What is asked for now may be taken where what was asked for before was not.
@@ -98,6 +98,7 @@ impl Controller {
             seen: &seen,
             total,
             failures: self.failures(&key, &job, &plan, &seen),
+            troubles: self.memory.troubles(&key),
             requests: self.requests(&job),
             dependencies: self.dependencies(&key, &job, &seen),
         };
@@ -110,7 +111,7 @@ impl Controller {
             return Ok(Next::After(CHANGED_MEANWHILE));
         };
         self.tell(&job.object, &written).await;
-        let next = self.effect(&key, &job, &plan, &seen).await?;
+        let next = earlier(self.effect(&key, &job, &plan, &seen).await?, swept);
         self.in_time(&written, &seen, next, refused).await
     }
 
@@ -196,7 +197,8 @@ impl Controller {
     fn deadline(&self, job: &MultiClusterJob) -> Option<Duration> {
         let seconds = job.spec.active_deadline_seconds?;
         let started = job.status.as_ref()?.start_time.as_ref()?;
-        let left = SignedDuration::from_secs(seconds) - self.clock.now().duration_since(started.0);
+        let elapsed = self.clock.now().duration_since(started.0);
+        let left = SignedDuration::from_secs(seconds).saturating_sub(elapsed);
         Some(Duration::try_from(left).unwrap_or_default())
     }
 
@@ -216,7 +218,7 @@ impl Controller {
             Some(at) => {
                 if let Some(seconds) = job.spec.ttl_seconds_after_finished {
                     let lived = self.clock.now().duration_since(at.0);
-                    let left = SignedDuration::from_secs(i64::from(seconds)) - lived;
+                    let left = SignedDuration::from_secs(i64::from(seconds)).saturating_sub(lived);
                     match Duration::try_from(left).ok().filter(|left| !left.is_zero()) {
                         Some(left) => waits.push(left),
                         None => return self.expire(job).await,
@@ -270,7 +272,7 @@ impl Controller {
     /// Whether what the template refers to follows the job; nothing once it refers to nothing and nothing is left.
     fn dependencies(&self, key: &Key, job: &Declared, seen: &BTreeMap<String, Seen>) -> Option<Finding> {
         let left = |(cluster, seen): (&String, &Seen)| match seen.member.as_ref().filter(|_| seen.answers) {
-            Some(member) => needs(member, &key.namespace, job.uid()),
+            Some(member) => job.is_in(cluster) && needs_recorded(member, &key.namespace, job.uid()),
             None => job.is_in(cluster),
         };
         if job.references.is_empty() && !(job.has_dependencies() && seen.iter().any(left)) {

@@ -64,6 +64,7 @@ fn part(placed: &JobPlacementStatus) -> Part {
             JobRelease::Refused => Release::Refused,
         }),
         cause: placed.cause,
+        given: count(placed.given),
     }
 }
 
@@ -92,6 +93,7 @@ pub(super) fn write(part: &Part, placed: &mut JobPlacementStatus) {
         Release::Refused => JobRelease::Refused,
     });
     placed.cause = part.cause;
+    placed.given = signed(part.given);
 }
 
 /// A Job of a member, in the terms of the plan.

@@ -1,7 +1,7 @@
 //! Taking Jobs away from members.
 
 use super::{Controller, Declared};
-use crate::copies::AWAITING_DELETION;
+use crate::copies::{AWAITING_DELETION, Remaining};
 use crate::declared;
 use crate::dependencies::References;
 use k8s_openapi::api::batch::v1::Job;
@@ -22,13 +22,15 @@ impl Controller {
         let memory = &self.memory;
         let mut remaining =
             memory.withdraw::<Job>(&self.term, &self.fleet, key, job.uid(), on_record).await?;
-        for member in &remaining.clear {
-            if self.release(key, job, member, &References::new()).await? {
-                remaining.left += 1;
+        for member in std::mem::take(&mut remaining.clear) {
+            match self.release(key, job, &member, &References::new()).await {
+                Ok(false) => {}
+                Ok(true) => remaining.left += 1,
+                Err(error) => remaining.fail(&member, error)?,
             }
         }
-        if remaining.left == 0 && !remaining.away.is_empty() {
-            self.tell_awaited(job, &remaining.away).await?;
+        if remaining.is_held_up() {
+            self.tell_awaited(job, &remaining).await?;
         }
         if let Some(next) = remaining.next() {
             return Ok(next);
@@ -38,9 +40,9 @@ impl Controller {
         Ok(Next::Done)
     }
 
-    async fn tell_awaited(&self, job: &Declared, away: &[String]) -> Result<(), CallError> {
+    async fn tell_awaited(&self, job: &Declared, remaining: &Remaining) -> Result<(), CallError> {
         let mut status = job.object.status.clone().unwrap_or_default();
-        let finding = declared::awaiting(away, "Job");
+        let finding = declared::held_up(&remaining.away, &remaining.failing, "Job");
         let generation = job.object.metadata.generation;
         if conditions::set(&mut status.conditions, finding, generation, self.clock.time().0) {
             self.write(job, status, false).await?;

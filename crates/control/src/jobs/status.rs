@@ -2,6 +2,7 @@
 
 use super::observe::Seen;
 use super::record::{signed, write};
+use crate::copies::FAILING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
@@ -9,7 +10,12 @@ use portolan_api::multiclusterdeployment::TO_CLOUD;
 use portolan_api::multiclusterjob::{JobPlacementStatus, JobRelease, MultiClusterJobStatus};
 use portolan_api::placement::{PendingPlacement, PlacementState, Resources};
 use portolan_core::jobs::{End, Part, Plan};
+use portolan_core::summary::summarise;
 use std::collections::BTreeMap;
+
+/// How many clusters are told in full in `status.pending`, and in a condition.
+const PENDING_AT_MOST: usize = 32;
+const TOLD_AT_MOST: usize = 8;
 
 /// The reason of a part that has nothing in its cluster any more and needs nothing there.
 const FINISHED: &str = "Finished";
@@ -22,6 +28,8 @@ pub(super) struct Situation<'a> {
     pub(super) total: u32,
     /// By cluster: reason and message of a refusal.
     pub(super) failures: BTreeMap<String, (&'static str, String)>,
+    /// By cluster: what could not be done there last.
+    pub(super) troubles: BTreeMap<String, String>,
     pub(super) requests: Resources,
     /// Whether what the template refers to follows the job, if it refers to anything.
     pub(super) dependencies: Option<Finding>,
@@ -41,7 +49,8 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobSt
             placement(situation, cluster, part, last, now)
         })
         .collect();
-    let sum = |count: fn(&JobPlacementStatus) -> i32| placements.iter().map(count).sum::<i32>();
+    let sum =
+        |count: fn(&JobPlacementStatus) -> i32| placements.iter().map(count).fold(0, i32::saturating_add);
     let (succeeded, total) = (sum(|each| each.succeeded), signed(situation.total));
     let holding: Vec<_> = placements.iter().filter(|each| each.completions > 0).collect();
     let summary: Vec<_> =
@@ -59,11 +68,11 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobSt
         completion_time: before.completion_time.clone().or_else(|| complete.then(|| now.clone())),
         locations: holding.iter().map(|each| each.cluster.clone()).collect(),
         locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
-        pending: plan
-            .refusals
+        pending: summarise(&plan.refusals, &job.spec.placement.locations, PENDING_AT_MOST)
+            .told
             .iter()
             .map(|(cluster, why)| PendingPlacement {
-                cluster: cluster.clone(),
+                cluster: (*cluster).to_owned(),
                 replicas: signed(plan.pending),
                 reason: why.reason.to_owned(),
                 message: Some(why.message.clone()),
@@ -155,6 +164,11 @@ fn placement(
     placed.active = active;
     if let Some((reason, message)) = situation.failures.get(cluster).filter(|_| part.open() > 0) {
         say(&mut placed, PlacementState::Failed, reason, message.clone());
+        return placed;
+    }
+    if let Some(why) = situation.troubles.get(cluster).filter(|_| part.open() > 0) {
+        let state = if current.is_some() { PlacementState::Applied } else { PlacementState::Reserved };
+        say(&mut placed, state, FAILING, why.clone());
         return placed;
     }
     let given_away = matches!(placed.released, Some(JobRelease::NoRoom | JobRelease::Refused));
@@ -270,8 +284,7 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
     let placed = if pending == 0 || ended {
         Finding::new(ConditionType::Placed, pending == 0, "Placed", "every completion has a cluster")
     } else {
-        let why = plan.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
-        let why = why.collect::<Vec<_>>().join("; ");
+        let why = summarise(&plan.refusals, &situation.job.spec.placement.locations, TOLD_AT_MOST);
         let message = format!("{pending} of {total} completions have no cluster. {why}");
         let reason = if situation.job.spec.suspend { "Suspended" } else { "Pending" };
         Finding::new(ConditionType::Placed, false, reason, message.trim_end().to_owned())

@@ -15,7 +15,7 @@ pub(super) const NAMESPACE: &str = "portolan";
 pub(super) const SECRET_KEY: &str = "kubeconfig";
 
 /// On the Secret in the hub: the ForeignCluster that it belongs to.
-pub(super) const CLUSTER_LABEL: &str = "portolan.dev/foreign-cluster";
+pub(super) const CLUSTER_LABEL: &str = crate::names::CLUSTER_LABEL;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

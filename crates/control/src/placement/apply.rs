@@ -4,8 +4,9 @@ use super::desired::{Desired, desired};
 use super::memory::{Applied, Failure, FailureKind, lock};
 use super::observe::Seen;
 use super::{Controller, Workload};
+use crate::copies::is_superseded;
 use crate::copy::{self, Put};
-use crate::dependencies::{NOT_CARRIED, References, carry};
+use crate::dependencies::{NOT_PROPAGATED, References, carry};
 use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::placement::DriftPolicy;
@@ -53,6 +54,9 @@ impl Controller {
         let mut next = Next::After(FULL_LOOK);
         let (mut refused, mut failed) = (false, None);
         for (cluster, outcome) in futures::future::join_all(served).await {
+            if outcome.is_ok() {
+                self.answered(key, cluster);
+            }
             match outcome {
                 Ok(Outcome::AsDecided) => {}
                 Ok(Outcome::NotSeenYet) => next = Next::After(SEEN_WITHIN),
@@ -135,7 +139,7 @@ impl Controller {
         if let Some((reason, problem)) = carried.problems.into_iter().next() {
             // What the hub itself may not give is refused everywhere.
             let kind =
-                if reason == NOT_CARRIED { FailureKind::NotInOrder } else { FailureKind::RefusedByMember };
+                if reason == NOT_PROPAGATED { FailureKind::NotInOrder } else { FailureKind::RefusedByMember };
             return Ok(self.refused(key, cluster, workload, kind, (reason, problem)));
         }
         if carried.outdated {
@@ -151,17 +155,14 @@ impl Controller {
             return Ok(Outcome::NotSeenYet);
         }
         if let Some(copy) = &seen.copy {
-            if let (Some(theirs), Some(ours)) = (copy.mark.epoch, self.term.epoch())
-                && theirs > ours
-            {
-                self.term.outranked(theirs);
+            if is_superseded(&self.term, member, key, Some(&copy.mark)).await {
                 return Ok(Outcome::NotSeenYet);
             }
             // A copy whose label somebody took off gets it back.
             let as_applied = copy.mark.digest.as_deref() == Some(&digest) && copy.mark.is_of(uid);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
-            let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
+            let correct = workload.object.spec.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
                 if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
                     copy::stamp::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;

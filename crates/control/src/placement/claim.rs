@@ -11,8 +11,8 @@ impl Controller {
     /// yet.
     pub(super) async fn claim(&self, key: &Key) -> Result<Option<Next>, CallError> {
         let workload = self.workloads.get(key);
-        let recorded = workload.as_ref().map(|workload| workload.epoch());
-        match (self.claims.step(KIND, key, recorded), workload) {
+        let recorded = workload.as_ref().map(|workload| workload.claimant());
+        match (self.claims.step(KIND, key, recorded).await, workload) {
             (Step::Claim, Some(workload)) => {
                 let mut status = workload.object.status.clone().unwrap_or_default();
                 status.reservation = self.reservation(&workload, &status);

@@ -20,9 +20,15 @@
 //!    seen. The successor writes its epoch on every copy that it keeps, so whatever the old leader saw is outdated.
 //!    A copy that the old leader makes where there was none carries the older epoch and its digest: the successor sees
 //!    it through its watch, and sets it right or takes it away.
-//! 4. **A recorded epoch that is greater than one's own ends the term at once**, be it in a workload or on a copy. If
-//!    nobody else was elected, the lease has lost its count (it was deleted, or the hub restored from a backup): then
-//!    the next term starts above the greatest epoch seen, and nothing is stuck.
+//! 4. **Only the Lease says who leads.** An epoch in a status or on a copy that is greater than one's own is a reason to
+//!    ask the Lease ([`Term::confirm`]), and to leave the object alone until it has answered. If the Lease names another
+//!    leader, the term ends. If it still names this one, nobody was elected after it: by (1) no leader has that epoch
+//!    and may still write. Somebody else wrote the number, or the Lease has lost its count, because it was deleted or
+//!    the hub was restored from a backup. The object is then written over with the version that was seen, so what an
+//!    older leader saw of it is outdated as in (2) and (3). For this (2) does not compare epochs: an object is claimed
+//!    unless its status names this very leader and this very term. So (2) and (3) need no epoch that only grows; that
+//!    terms of one holder have different epochs is enough, and a Lease that was deleted goes on from what its candidates
+//!    saw of it. An epoch that no Lease can hold is not read at all.
 
 mod apply;
 mod claim;
@@ -43,7 +49,7 @@ mod status;
 pub(crate) use observe::candidate;
 
 use crate::capacity::{Claim, Owner};
-use crate::claims::{self, Claims};
+use crate::claims::{self, Claimant, Claims};
 use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
@@ -156,7 +162,7 @@ impl Placement {
         let first = move |change: &Change<Workload>| {
             // The ledger first: whoever sees a workload sees what it holds.
             ledger.transact(|book| book.take(KIND, change, Workload::claim));
-            claims.take(KIND, change, Workload::epoch);
+            claims.take(KIND, change, Workload::claimant);
             match change {
                 // Only leaders write its status, and whoever wrote it goes on from there.
                 Change::Set(key, now) if known.get(key).is_some_and(|before| before.asks_as(now)) => {
@@ -229,9 +235,9 @@ impl Workload {
         has_dependencies(&self.references, conditions)
     }
 
-    /// The epoch of the leader that decided its placement, 0 if none did.
-    fn epoch(&self) -> i64 {
-        claims::epoch(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
+    /// The leader that decided its placement, if any did.
+    fn claimant(&self) -> Claimant {
+        claims::claimant(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
     }
 
     /// What the workload holds, as its status says.
@@ -310,6 +316,16 @@ impl Wake {
                 self.queue.add_after(key.clone(), ROOM_SETTLES);
             }
         });
+    }
+
+    /// Whether a workload of a namespace that is on record in a cluster refers to a ConfigMap or Secret.
+    pub(crate) fn uses(&self, cluster: &str, namespace: &str, reference: &Reference) -> bool {
+        let mut used = false;
+        self.workloads.for_each_in(namespace, |_, workload| {
+            let refers = || workload.references.contains_key(reference);
+            used = used || (refers() && workload.held().any(|(name, _)| name == cluster));
+        });
+        used
     }
 
     /// Something has changed for a workload that none of its own objects tells: room, or what was carried for it.

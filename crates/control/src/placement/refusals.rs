@@ -73,6 +73,14 @@ impl Controller {
         Outcome::Refused
     }
 
+    /// Forgets that a member could not be asked, or failed.
+    pub(super) fn answered(&self, key: &Key, cluster: &str) {
+        let failure = self.memory.failures.get(key, cluster);
+        if failure.is_some_and(|failure| failure.kind == FailureKind::MemberError) {
+            self.memory.failures.remove(key, cluster);
+        }
+    }
+
     /// Remembers that a member could not be asked, or failed. It is tried again with all else that is due.
     pub(super) fn failing(
         &self,

@@ -4,7 +4,7 @@ use super::apply::SEEN_WITHIN;
 use super::memory::Deleted;
 use super::observe::{Seen, is_ours};
 use super::{Controller, Workload};
-use crate::dependencies::{References, release, release_seen};
+use crate::dependencies::{References, release_recorded, release_seen};
 use crate::fleet::{DeploymentFacts, Member};
 use crate::{copy, declared};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -81,8 +81,9 @@ impl Controller {
         kept: &References,
     ) -> Result<bool, CallError> {
         let (namespace, uid) = (&key.namespace, workload.uid());
-        match workload.has_dependencies() {
-            true => release(&self.term, member, namespace, uid, kept).await,
+        let on_record = workload.held().any(|(cluster, _)| cluster == member.name);
+        match workload.has_dependencies() && on_record {
+            true => release_recorded(&self.term, member, namespace, uid, kept).await,
             false => release_seen(&self.term, member, namespace, uid, kept).await,
         }
     }

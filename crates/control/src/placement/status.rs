@@ -5,14 +5,19 @@ use super::memory::Failure;
 use super::observe::Seen;
 use super::reconcile::Notes;
 use super::replace::is_replaced;
-use crate::dependencies::{finding, needs};
+use crate::dependencies::{finding, needs_recorded};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::multiclusterdeployment::TO_CLOUD;
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeploymentStatus, selector};
 use portolan_core::placement::{Decision, Kept, KeptBecause, Order, Placed};
+use portolan_core::summary::summarise;
 use std::collections::BTreeMap;
+
+/// How many clusters are told in full in `status.pending`, and in a condition.
+const PENDING_AT_MOST: usize = 32;
+const TOLD_AT_MOST: usize = 8;
 
 /// The new status. Numbers of a silent cluster stay as last reported.
 pub(super) fn status(
@@ -44,8 +49,10 @@ pub(super) fn status(
         .collect();
     let needs = |sight: &Seen| {
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-        let member = sight.member.as_ref().filter(|_| sight.answers && workload.has_dependencies());
-        member.is_some_and(|member| needs(member, namespace, workload.uid()))
+        let on_record = before.placements.iter().any(|each| each.cluster == sight.candidate.name());
+        let asked = sight.answers && on_record && workload.has_dependencies();
+        let member = sight.member.as_ref().filter(|_| asked);
+        member.is_some_and(|member| needs_recorded(member, namespace, workload.uid()))
     };
     // A copy that is no longer wanted stays on record until it is gone, and all that was carried for it.
     for (cluster, sight) in seen.iter().filter(|(cluster, _)| !decision.placed.contains_key(*cluster)) {
@@ -93,7 +100,11 @@ pub(super) fn status(
         ready_summary: Some(format!("{ready}/{asked}")),
         locations: holding.iter().map(|each| each.cluster.clone()).collect(),
         locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
-        pending: decision.refusals.iter().map(|(cluster, why)| refusal(cluster, why, decision)).collect(),
+        pending: summarise(&decision.refusals, &object.spec.placement.locations, PENDING_AT_MOST)
+            .told
+            .iter()
+            .map(|(cluster, why)| refusal(cluster, why, decision))
+            .collect(),
         selector: Some(selector::to_text(&object.spec.selector)),
         message: decision.to_cloud.then(|| TO_CLOUD.to_owned()),
         resource_requests: workload
@@ -108,7 +119,9 @@ pub(super) fn status(
     status.resource_requests.remove(portolan_core::capacity::PODS);
     let drifted = drifted(&notes.drifts);
     for finding in
-        findings(&placements, pending, ready, asked, locations, decision).into_iter().chain([drifted])
+        findings(&placements, pending, ready, asked, locations, decision, &object.spec.placement.locations)
+            .into_iter()
+            .chain([drifted])
     {
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
@@ -274,6 +287,7 @@ fn findings(
     asked: i32,
     locations: usize,
     decision: &Decision,
+    named: &[String],
 ) -> Vec<Finding> {
     let placed = if pending == 0 && decision.staying == 0 {
         match decision.fallback {
@@ -286,16 +300,14 @@ fn findings(
             ),
         }
     } else if pending == 0 {
-        let why = decision.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
+        let why = summarise(&decision.refusals, named, TOLD_AT_MOST);
         let message = format!(
-            "{} of {asked} replicas stay where they run, since they find no place as the workload is now. {}",
+            "{} of {asked} replicas stay where they run, since they find no place as the workload is now. {why}",
             decision.staying,
-            why.collect::<Vec<_>>().join("; ")
         );
         Finding::new(ConditionType::Placed, false, "ReplicasKept", message)
     } else {
-        let why = decision.refusals.iter().map(|(cluster, why)| format!("{cluster}: {}", why.message));
-        let why = why.collect::<Vec<_>>().join("; ");
+        let why = summarise(&decision.refusals, named, TOLD_AT_MOST).to_string();
         let message = match why.as_str() {
             "" => {
                 format!(

@@ -13,7 +13,7 @@ mod status;
 
 pub(crate) use preview::{Previews, ServiceOutlook, ServicePart};
 
-use crate::claims::{self, Claims};
+use crate::claims::{self, Claimant, Claims};
 use crate::copies::Memory;
 use crate::declared::{self, AT_ONCE};
 use crate::fleet::{Fleet, Hub, Touched};
@@ -98,7 +98,7 @@ impl Services {
     pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
         let first = move |change: &Change<MultiClusterService>| {
-            claims.take(KIND, change, epoch);
+            claims.take(KIND, change, claimant);
             AT_ONCE
         };
         let (services, seed) = (&self.controller.services, self.seed.child("multiclusterservices"));
@@ -106,9 +106,9 @@ impl Services {
     }
 }
 
-/// The epoch of the leader that decided about a service last, 0 if none did.
-fn epoch(service: &MultiClusterService) -> i64 {
-    claims::epoch(service.status.as_ref().and_then(|status| status.reservation.as_ref()))
+/// The leader that decided about a service last, if any did.
+fn claimant(service: &MultiClusterService) -> Claimant {
+    claims::claimant(service.status.as_ref().and_then(|status| status.reservation.as_ref()))
 }
 
 /// Decides which services a change concerns.

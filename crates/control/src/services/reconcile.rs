@@ -4,9 +4,11 @@ use super::desired::{desired, holds, unchangeable};
 use super::follow::{Following, follow};
 use super::observe::Seen;
 use super::status::{Situation, status};
-use super::{Controller, KIND, epoch};
+use super::{Controller, KIND, claimant};
 use crate::claims::{Step, reservation};
-use crate::copies::{Desired, Outcome, REFUSAL_HOLDS, SEEN_WITHIN};
+use crate::copies::{
+    Desired, FAILING, FAILING_AGAIN, Outcome, REFUSAL_HOLDS, SEEN_WITHIN, earlier, is_superseded,
+};
 use crate::fleet::{Member, ServiceFacts};
 use crate::{copy, declared};
 use k8s_openapi::api::core::v1::Service;
@@ -31,14 +33,13 @@ impl Controller {
             return Ok(Next::After(GETTING_TO_KNOW));
         }
         let service = self.services.get(&key);
-        match (self.claims.step(KIND, &key, service.as_deref().map(epoch)), &service) {
+        match (self.claims.step(KIND, &key, service.as_deref().map(claimant)).await, &service) {
             (Step::Claim, Some(service)) => return self.claim(service).await,
             (Step::Wait(next), _) => return Ok(next),
             _ => {}
         }
         let Some(service) = service else {
-            self.memory.sweep::<Service>(&self.term, &self.fleet, &key, None).await?;
-            return Ok(Next::Done);
+            return self.memory.sweep::<Service>(&self.term, &self.fleet, &key, None).await;
         };
         if service.metadata.deletion_timestamp.is_some() {
             return self.remove(&key, &service).await;
@@ -48,17 +49,21 @@ impl Controller {
             return Ok(Next::Done);
         }
         let uid = service.metadata.uid.clone().unwrap_or_default();
-        self.memory.sweep::<Service>(&self.term, &self.fleet, &key, Some(&uid)).await?;
+        let swept = self.memory.sweep::<Service>(&self.term, &self.fleet, &key, Some(&uid)).await?;
         let Some(seen) = self.observe(&key, &uid) else { return Ok(Next::After(GETTING_TO_KNOW)) };
         let following = follow(&service, &key, &self.workloads);
         let desired = desired(&service, &key, &self.hub.id, self.term.epoch());
+        let troubles = self.memory.troubles(&key);
         let failures = following.wanted.iter().filter_map(|cluster| {
             let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
             if let Some(message) = copy.and_then(|copy| unchangeable(copy, &desired)) {
                 return Some((cluster.clone(), ("Immutable", message)));
             }
-            let failure = self.memory.failure(cluster, &key, &desired.digest)?;
-            Some((cluster.clone(), (failure.reason, failure.message)))
+            if let Some(failure) = self.memory.failure(cluster, &key, &desired.digest) {
+                return Some((cluster.clone(), (failure.reason, failure.message)));
+            }
+            let trouble = troubles.get(cluster)?;
+            Some((cluster.clone(), (FAILING, trouble.clone())))
         });
         let situation = Situation {
             service: &service,
@@ -78,8 +83,8 @@ impl Controller {
             };
             self.tell(&service, &written).await;
         }
-        let next = self.effect(&key, &desired, &following, &seen).await?;
-        Ok(if refused { Next::After(REFUSAL_HOLDS) } else { next })
+        let next = earlier(self.effect(&key, &desired, &following, &seen).await?, swept);
+        Ok(if refused { earlier(next, Next::After(REFUSAL_HOLDS)) } else { next })
     }
 
     /// Makes a service this leader's own, and leaves all else as it is.
@@ -115,28 +120,33 @@ impl Controller {
         let applies = following.wanted.iter().filter_map(|cluster| {
             let seen = seen.get(cluster)?;
             let member = seen.member.as_ref().filter(|_| seen.closed.is_none())?;
-            Some(self.apply(key, member, seen.copy.as_deref(), desired))
+            let applied = self.apply(key, member, seen.copy.as_deref(), desired);
+            Some(async move { self.memory.kept(member, key, applied.await) })
         });
         let outcomes = futures::future::join_all(applies).await;
         let closed = seen.iter().any(|(name, seen)| following.wanted.contains(name) && seen.closed.is_some());
         let mut next = Next::After(if closed { REFUSAL_HOLDS } else { FULL_LOOK });
+        let mut refused = false;
         for outcome in outcomes {
             match outcome? {
-                Outcome::AsDecided => {}
-                Outcome::NotSeenYet => next = Next::After(SEEN_WITHIN),
-                Outcome::Refused => return Ok(Next::After(Duration::ZERO)),
+                Some(Outcome::AsDecided) => {}
+                Some(Outcome::NotSeenYet) => next = Next::After(SEEN_WITHIN),
+                Some(Outcome::Refused) => refused = true,
+                None => next = earlier(next, Next::After(FAILING_AGAIN)),
             }
         }
         if answered_elsewhere(following, seen) {
             for (cluster, seen) in seen {
                 let here = following.wanted.contains(cluster) || following.lingering.contains(cluster);
                 if let (false, Some(member), Some(copy)) = (here, &seen.member, &seen.copy) {
-                    self.memory.delete::<Service>(&self.term, member, key, &copy.mark).await?;
-                    next = Next::After(SEEN_WITHIN);
+                    let deleted = self.memory.delete::<Service>(&self.term, member, key, &copy.mark).await;
+                    let again =
+                        self.memory.kept(member, key, deleted)?.map_or(FAILING_AGAIN, |()| SEEN_WITHIN);
+                    next = earlier(next, Next::After(again));
                 }
             }
         }
-        Ok(next)
+        Ok(if refused { Next::After(Duration::ZERO) } else { next })
     }
 
     /// Applies the Service in one member, if it does not hold it already.
@@ -156,6 +166,9 @@ impl Controller {
         match copy.filter(|copy| as_made(copy)) {
             Some(copy) => {
                 if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
+                    if is_superseded(&self.term, member, key, Some(&copy.mark)).await {
+                        return Ok(Outcome::NotSeenYet);
+                    }
                     copy::stamp::<Service>(&self.term, member, key, copy.mark.sight()).await?;
                 }
                 Ok(Outcome::AsDecided)

@@ -1,7 +1,7 @@
 //! Taking Services away from members.
 
 use super::Controller;
-use crate::copies::AWAITING_DELETION;
+use crate::copies::{AWAITING_DELETION, Remaining};
 use crate::{copy, declared};
 use k8s_openapi::api::core::v1::Service;
 use portolan_api::{MultiClusterService, conditions};
@@ -22,8 +22,8 @@ impl Controller {
         };
         let memory = &self.memory;
         let remaining = memory.withdraw::<Service>(&self.term, &self.fleet, key, uid, on_record).await?;
-        if remaining.left == 0 && !remaining.away.is_empty() {
-            self.tell_awaited(service, &remaining.away).await?;
+        if remaining.is_held_up() {
+            self.tell_awaited(service, &remaining).await?;
         }
         if let Some(next) = remaining.next() {
             return Ok(next);
@@ -33,9 +33,13 @@ impl Controller {
         Ok(Next::Done)
     }
 
-    async fn tell_awaited(&self, service: &MultiClusterService, away: &[String]) -> Result<(), CallError> {
+    async fn tell_awaited(
+        &self,
+        service: &MultiClusterService,
+        remaining: &Remaining,
+    ) -> Result<(), CallError> {
         let mut status = service.status.clone().unwrap_or_default();
-        let finding = declared::awaiting(away, "Service");
+        let finding = declared::held_up(&remaining.away, &remaining.failing, "Service");
         if conditions::set(&mut status.conditions, finding, service.metadata.generation, self.clock.time().0)
         {
             copy::replace_status(&self.term, &self.hub.client, service, &status).await?;

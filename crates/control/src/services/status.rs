@@ -53,7 +53,7 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterServi
         observed_generation: generation,
         conditions: before.conditions,
         follows: situation.following.workloads.clone(),
-        ready_endpoints: clusters.iter().map(|each| each.ready_endpoints).sum(),
+        ready_endpoints: clusters.iter().map(|each| each.ready_endpoints).fold(0, i32::saturating_add),
         ports_summary: Some(ports.collect::<Vec<_>>().join(",")),
         locations_summary: (!summary.is_empty()).then(|| summary.join(",")),
         clusters: Vec::new(),

@@ -1,13 +1,29 @@
 //! Counting what was seen into the record.
 
 use super::{End, JobSeen, Part, Record, Release, Sight, Work};
+use std::collections::BTreeMap;
+
+/// What of the sights can be believed. Which Job for a part it is, and what was finished before, is written by the hub,
+/// and on record before the Job is made: a Job that says more than the record was changed by somebody. It is taken for
+/// the Job on record, and its words are to be set back.
+pub(super) fn believed(record: &Record, sights: &BTreeMap<String, Sight>) -> BTreeMap<String, Sight> {
+    let mut sights = sights.clone();
+    for (cluster, sight) in &mut sights {
+        if let (Sight::Job(job), Some(part)) = (sight, record.parts.get(cluster)) {
+            job.attempt = job.attempt.min(part.attempt);
+            job.finished_before = job.finished_before.min(part.finished_before);
+            job.succeeded = job.succeeded.min(job.completions);
+        }
+    }
+    sights
+}
 
 /// Counts what was seen in one cluster, and decides what becomes of its part.
 pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Record) {
     let Some(mut part) = record.parts.get(cluster).cloned() else {
         // A Job of ours without a record: what it says of itself is all there is, and it must not be run again.
         if let Sight::Job(job) = sight {
-            record.parts.insert(cluster.to_owned(), adopted(job));
+            record.parts.insert(cluster.to_owned(), adopted(work, job));
         }
         return;
     };
@@ -29,10 +45,6 @@ pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Reco
         }
         Sight::Job(job) if job.attempt < part.attempt => {}
         Sight::Job(job) => {
-            if job.attempt > part.attempt {
-                (part.attempt, part.finished_before) = (job.attempt, job.finished_before);
-                part.failed_before = part.failed;
-            }
             let finished = part.finished_before.saturating_add(job.succeeded).min(part.completions);
             part.succeeded = part.succeeded.max(finished);
             part.failed = part.failed.max(part.failed_before.saturating_add(job.failed));
@@ -61,20 +73,24 @@ pub(super) fn credit(sight: &Sight, part: &mut Part, pending: &mut u32) {
     }
     let extra = job.finished_before.saturating_add(job.succeeded).saturating_sub(part.succeeded);
     let for_its_own = extra.min(part.open());
-    let for_pending = (extra - for_its_own).min(*pending);
+    // No more than it ever had.
+    let more = part.given.saturating_sub(part.completions);
+    let for_pending = (extra - for_its_own).min(*pending).min(more);
     *pending -= for_pending;
     part.completions += for_pending;
     part.succeeded += for_its_own + for_pending;
     part.finished_before = part.succeeded;
 }
 
-fn adopted(job: &JobSeen) -> Part {
+fn adopted(work: &Work, job: &JobSeen) -> Part {
+    let finished_before = job.finished_before.min(work.total());
+    let completions = finished_before.saturating_add(job.completions).min(work.total());
     Part {
-        completions: job.finished_before.saturating_add(job.completions),
-        succeeded: job.finished_before.saturating_add(job.succeeded.min(job.completions)),
+        completions,
+        succeeded: finished_before.saturating_add(job.succeeded.min(job.completions)).min(completions),
         failed: job.failed,
         attempt: job.attempt,
-        finished_before: job.finished_before,
+        finished_before,
         ..Part::default()
     }
 }

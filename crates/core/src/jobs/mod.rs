@@ -78,6 +78,8 @@ pub struct Part {
     pub released: Option<Release>,
     /// Why the cluster was chosen.
     pub cause: Option<PlacementCause>,
+    /// How many completions it had at most when open ones were given to others: no more are ever counted there.
+    pub given: u32,
 }
 
 /// Why the open completions of a cluster were given to others.
@@ -123,6 +125,7 @@ impl Part {
 
     /// Gives what is open away.
     fn release(&mut self, why: Release) {
+        self.given = self.given.max(self.completions);
         self.completions = self.succeeded;
         self.parallelism = 0;
         self.released = Some(why);

@@ -1,7 +1,7 @@
 //! The plan itself.
 
 use super::assign::assign;
-use super::count::{count, credit};
+use super::count::{believed, count, credit};
 use super::elsewhere::give_elsewhere;
 use super::pace::pace;
 use super::{End, Order, Part, Plan, Record, Release, Sight, Work};
@@ -24,6 +24,7 @@ pub fn plan(
     mut shortage: impl FnMut(&str, u32) -> Shortage,
 ) -> Result<Plan, Undecided> {
     let mut plan = Plan { record: record.clone(), ..Plan::default() };
+    let sights = &believed(record, sights);
     for (cluster, sight) in sights {
         count(work, cluster, sight, &mut plan.record);
     }

@@ -163,6 +163,51 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
 }
 
 #[test]
+fn an_attempt_beyond_the_record_is_not_believed_and_changes_nothing() {
+    let work = work(6, 2, ReplicasMode::PerLocation, &["a"]);
+    let fleet = [cluster("a", 9)];
+    let begun = first(&work, &fleet);
+    let honest = JobSeen { completions: 6, succeeded: 1, failed: 1, ..JobSeen::default() };
+    let counted = next(&work, &begun, &fleet, &[("a", honest.clone())]);
+    let forged = JobSeen { attempt: u32::MAX, finished_before: 5, ..honest };
+    let once = next(&work, &counted, &fleet, &[("a", forged.clone())]);
+    assert_eq!(once.record, counted.record, "neither another attempt nor finished completions nor failures");
+    let twice = next(&work, &once, &fleet, &[("a", forged)]);
+    assert_eq!(twice.record, once.record);
+    assert_eq!(twice.orders["a"], Order::Run { parallelism: 2 });
+}
+
+#[test]
+fn a_cluster_is_credited_with_no_more_than_it_ever_had() {
+    let work = work(9, 9, ReplicasMode::Total, &["a", "b"]);
+    let fleet = [cluster("a", 3), cluster("b", 6)];
+    let begun = first(&work, &fleet);
+    let given = begun.record.parts["a"].completions;
+    assert!((1..9).contains(&given), "{begun:?}");
+    let silent = |too_long: bool| {
+        let sights = [("a", Sight::Silent { too_long }), ("b", Sight::Silent { too_long: false })];
+        sights.map(|(name, sight)| (name.to_owned(), sight)).into()
+    };
+    let closed = |name: &str| Candidate {
+        closed: Some(crate::placement::Refusal { reason: "Unreachable", message: String::new() }),
+        ..cluster(name, 0)
+    };
+    let away = [closed("a"), closed("b")];
+    let lost = plan(&work, &begun.record, &silent(true), &away, |_, _| Shortage::default()).unwrap();
+    assert_eq!((lost.pending, lost.record.parts["a"].given), (given, given));
+    let lie =
+        JobSeen { completions: 1_000, succeeded: 1_000, over: true, complete: true, ..JobSeen::default() };
+    let mut more = lost.clone();
+    more.record.parts.get_mut("b").unwrap().release(super::Release::Silent);
+    let sights = BTreeMap::from([
+        ("a".to_owned(), Sight::Job(lie)),
+        ("b".to_owned(), Sight::Silent { too_long: true }),
+    ]);
+    let back = plan(&work, &more.record, &sights, &away, |_, _| Shortage::default()).unwrap();
+    assert_eq!(back.record.parts["a"].succeeded, given, "what it had, and none of b's");
+}
+
+#[test]
 fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
     let mut work = work(5, 2, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9)];
