@@ -109,6 +109,7 @@ fn pod(node: usize, size: usize, workload: Option<&str>) -> PodFacts {
         requests: requests(size),
         finished: false,
         workload: workload.map(str::to_owned),
+        template: None,
     }
 }
 
@@ -181,7 +182,9 @@ impl Fleet {
             for replica in 0..*replicas {
                 let node = Some(format!("n{}", draw.below(self.nodes)));
                 let requests = wanted.shape.requests.clone();
-                let facts = PodFacts { node, requests, finished: false, workload: Some(uid.to_owned()) };
+                let template = Some(wanted.shape.template_hash());
+                let workload = Some(uid.to_owned());
+                let facts = PodFacts { node, requests, finished: false, workload, template };
                 feed.pods(Change::Set(Key::new("default", &format!("{uid}-{replica}")), facts));
             }
         }

@@ -12,6 +12,8 @@ use crate::names::{
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
+use portolan_api::template::PodTemplate;
+use portolan_core::capacity::{PodShape, Shape, TemplateHash};
 use portolan_runtime::{CallError, Key, Term, call, chain, foreign_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,6 +63,18 @@ impl Marks<'_> {
             insert(object, &["metadata", "annotations"], EPOCH_ANNOTATION, json!(epoch.to_string()));
         }
         digest
+    }
+}
+
+/// Lets pods of a template say which template made them, as far as room is concerned. Nothing else about pods tells that
+/// once admission in a member has changed them.
+pub(crate) fn insert_template_hash(template: &mut Value, written: &PodTemplate) {
+    let typed = written.to_typed().ok();
+    let shape = typed.and_then(|typed| PodShape::of_template(&typed).ok()).map(Shape::from);
+    // A template that cannot be read makes no pods: it is refused before.
+    if let Some(shape) = shape {
+        let hash = json!(shape.template_hash().to_string());
+        insert(template, &["metadata", "labels"], TemplateHash::LABEL, hash);
     }
 }
 

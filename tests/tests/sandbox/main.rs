@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod capacity;
 mod dependencies;
 mod determinism;
 mod drift;

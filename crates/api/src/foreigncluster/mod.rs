@@ -1,11 +1,13 @@
 //! ForeignCluster: a cluster of the fleet, remote or the local one.
 
+mod capacity;
 mod status;
 
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::capacity::{ClusterCapacity, NodeTemplate};
 pub use self::status::{
     ForeignClusterStatus, Latency, LatencySource, NodeCount, PeeringCondition, PeeringConditionStatus,
     PeeringConditionType, TenantNamespace,
@@ -149,6 +151,10 @@ pub struct ForeignClusterSpec {
     /// Where the traffic of applications is asked for, besides their Services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficSource>,
+
+    /// Which room counts beside that of the nodes that the cluster has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<ClusterCapacity>,
 }
 
 const RULES: &[Rule] = &[

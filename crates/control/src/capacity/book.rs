@@ -2,26 +2,44 @@
 
 use super::claims::{Assumed, Claim, Entry, Owner, Supposed};
 use super::waiting::Waiting;
-use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Shape, Shortage, View};
+use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Growth, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Room and reservations of the whole fleet.
 #[derive(Debug, Default)]
 pub struct Book {
     pub(super) clusters: BTreeMap<String, Cluster>,
-    claims: BTreeMap<String, Entry>,
-    uids: BTreeMap<Owner, String>,
+    claims: Arc<BTreeMap<String, Arc<Entry>>>,
+    uids: Arc<BTreeMap<Owner, String>>,
+    /// How clusters may grow that were told to.
+    growths: BTreeMap<String, Growth>,
     awaited: BTreeSet<&'static str>,
     pub(super) waiting: Waiting,
     pub(super) epoch: u64,
 }
 
 /// A cluster, and which of its watches may write to it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cluster {
-    pub(super) index: ClusterIndex,
+    index: Arc<ClusterIndex>,
     pub(super) epoch: u64,
+}
+
+impl Cluster {
+    pub(super) fn new(index: ClusterIndex, epoch: u64) -> Self {
+        Self { index: Arc::new(index), epoch }
+    }
+
+    pub(super) fn known(&self) -> &ClusterIndex {
+        &self.index
+    }
+
+    /// The index, to be changed or asked. A fork of the book keeps what it has.
+    pub(super) fn index(&mut self) -> &mut ClusterIndex {
+        Arc::make_mut(&mut self.index)
+    }
 }
 
 impl Book {
@@ -48,9 +66,45 @@ impl Book {
         }
     }
 
+    /// A book for a what-if: it begins with what this one says, and what is held or given up in it stays in it. It costs
+    /// little: a cluster is copied when one of the two books looks at it, and then without its nodes and pods. No watch
+    /// writes to it, and it wakes nobody.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            clusters: self.clusters.clone(),
+            claims: Arc::clone(&self.claims),
+            uids: Arc::clone(&self.uids),
+            growths: self.growths.clone(),
+            awaited: self.awaited.clone(),
+            waiting: Waiting::default(),
+            epoch: self.epoch,
+        }
+    }
+
+    /// Takes how a cluster may grow.
+    pub fn set_growth(&mut self, cluster: &str, growth: Growth) {
+        if let Some(known) = self.clusters.get_mut(cluster)
+            && known.index().set_growth(growth.clone())
+        {
+            self.waiting.freed(cluster);
+        }
+        if growth == Growth::Fixed {
+            self.growths.remove(cluster);
+        } else {
+            self.growths.insert(cluster.to_owned(), growth);
+        }
+    }
+
+    /// How a cluster may grow.
+    #[must_use]
+    pub fn growth(&self, cluster: &str) -> Growth {
+        self.growths.get(cluster).cloned().unwrap_or_default()
+    }
+
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
-        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index.view(uid, shape));
+        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view(uid, shape));
         view.unwrap_or_else(|| View { held: self.held(cluster, uid), ..View::default() })
     }
 
@@ -66,19 +120,19 @@ impl Book {
     /// Why no replica fits in a cluster any more when `more` of the workload have found their place there.
     pub fn shortage(&mut self, cluster: &str, uid: &str, shape: &Shape, more: u32) -> Shortage {
         let cluster = self.clusters.get_mut(cluster);
-        cluster.map(|cluster| cluster.index.shortage(uid, shape, more)).unwrap_or_default()
+        cluster.map(|cluster| cluster.index().shortage(uid, shape, more)).unwrap_or_default()
     }
 
     /// All that is free in a cluster for a workload, on nodes that take its shape.
     pub fn free(&mut self, cluster: &str, uid: &str, shape: &Shape) -> Amounts {
         let cluster = self.clusters.get_mut(cluster);
-        cluster.map(|cluster| cluster.index.free(uid, shape)).unwrap_or_default()
+        cluster.map(|cluster| cluster.index().free(uid, shape)).unwrap_or_default()
     }
 
     /// A cluster in numbers, once it is known.
     #[must_use]
     pub fn summary(&self, cluster: &str) -> Option<ClusterSummary> {
-        self.clusters.get(cluster).map(|cluster| cluster.index.summary())
+        self.clusters.get(cluster).map(|cluster| cluster.known().summary())
     }
 
     /// Takes a decision for granted: from now on the workload holds this, until its object comes back with another
@@ -92,7 +146,7 @@ impl Book {
         shape: &Shape,
         held: BTreeMap<String, u32>,
     ) -> bool {
-        let current = |entry: &Entry| entry.recorded.version.as_deref() == decided_on;
+        let current = |entry: &Arc<Entry>| entry.recorded.version.as_deref() == decided_on;
         if !self.claims.get(uid).is_some_and(current) {
             return false;
         }
@@ -153,7 +207,7 @@ impl Book {
 
     /// What a claim holds in a cluster that is new to the book.
     pub(super) fn claims_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
-        let held = |(uid, entry): (&String, &Entry)| {
+        let held = |(uid, entry): (&String, &Arc<Entry>)| {
             let (shape, held) = entry.holds()?;
             Some((uid.clone(), shape.clone(), *held.get(cluster)?))
         };
@@ -169,8 +223,9 @@ impl Book {
         self.waiting.set(&owner, claim.waits.then_some(claim.shape.as_ref()).flatten());
         if !self.claims.contains_key(&uid) {
             let recorded = Claim { held: BTreeMap::new(), ..claim.clone() };
-            self.uids.insert(owner.clone(), uid.clone());
-            self.claims.insert(uid.clone(), Entry { owner, recorded, assumed: None });
+            Arc::make_mut(&mut self.uids).insert(owner.clone(), uid.clone());
+            let entry = Entry { owner, recorded, assumed: None };
+            Arc::make_mut(&mut self.claims).insert(uid.clone(), Arc::new(entry));
         }
         self.change(&uid, |entry| {
             if entry.recorded.version != claim.version {
@@ -182,18 +237,24 @@ impl Book {
 
     fn gone(&mut self, owner: &Owner) {
         self.waiting.set(owner, None);
-        if let Some(uid) = self.uids.remove(owner) {
-            self.change(&uid, |entry| {
-                entry.assumed = None;
-                entry.recorded.held.clear();
-            });
-            self.claims.remove(&uid);
+        if !self.uids.contains_key(owner) {
+            return;
+        }
+        let Some(uid) = Arc::make_mut(&mut self.uids).remove(owner) else { return };
+        Arc::make_mut(&mut self.claims).remove(&uid);
+        for (name, cluster) in &mut self.clusters {
+            if cluster.known().knows(&uid) && cluster.index().forget(&uid) {
+                self.waiting.freed(name);
+            }
         }
     }
 
     /// Changes an entry, and what it holds in clusters along with it.
     fn change(&mut self, uid: &str, change: impl FnOnce(&mut Entry)) {
-        let Some(entry) = self.claims.get_mut(uid) else { return };
+        if !self.claims.contains_key(uid) {
+            return;
+        }
+        let Some(entry) = Arc::make_mut(&mut self.claims).get_mut(uid).map(Arc::make_mut) else { return };
         let before: Vec<String> =
             entry.holds().map(|(_, held)| held.keys().cloned().collect()).unwrap_or_default();
         change(entry);
@@ -201,7 +262,7 @@ impl Book {
         let after = holds.map(|(_, held)| held);
         for name in before.iter().filter(|name| after.is_none_or(|after| !after.contains_key(*name))) {
             if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.index.release(uid)
+                && cluster.index().release(uid)
             {
                 self.waiting.freed(name);
             }
@@ -210,7 +271,7 @@ impl Book {
             holds.into_iter().flat_map(|(shape, held)| held.iter().map(move |each| (shape, each)))
         {
             if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.index.hold(uid, shape, *replicas)
+                && cluster.index().hold(uid, shape, *replicas)
             {
                 self.waiting.freed(name);
             }

@@ -88,3 +88,63 @@ fn a_cluster_that_is_opened_anew_forgets_its_nodes_and_keeps_its_reservations() 
     new.pods(Change::<PodFacts>::Listed(BTreeMap::new()));
     assert!(new.listed().all());
 }
+
+#[test]
+fn what_is_held_in_a_fork_does_not_reach_the_book() {
+    let ledger = Ledger::default();
+    let feed = ledger.open("c");
+    feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
+    set(&ledger, "a", claim("ua", "1", &[("c", 1)]));
+    let mut fork = ledger.transact(|book| book.fork());
+    let fits = |book: &mut Book| book.view("c", "other", &shape(1000)).room.fits;
+    assert_eq!(fits(&mut fork), 3);
+    assert!(fork.assume("ua", Some("1"), &shape(1000), BTreeMap::from([("c".to_owned(), 4)])));
+    assert_eq!((fits(&mut fork), ledger.transact(fits)), (0, 3));
+    assert_eq!((fork.held("c", "ua"), ledger.transact(|book| book.held("c", "ua"))), (4, 1));
+    let pod =
+        PodFacts { node: Some("n".into()), requests: shape(1000).requests.clone(), ..PodFacts::default() };
+    feed.pods(Change::Set(Key::new("d", "p"), pod));
+    set(&ledger, "b", claim("ub", "1", &[("c", 1)]));
+    assert_eq!(
+        (fits(&mut fork), ledger.transact(fits)),
+        (0, 1),
+        "nor does what happens meanwhile reach the fork"
+    );
+    fork.retract("ua");
+    assert_eq!(fits(&mut fork), 3);
+}
+
+#[test]
+fn a_cluster_that_is_opened_anew_grows_as_it_was_told_to() {
+    let ledger = Ledger::default();
+    let first = ledger.open("c");
+    ledger.transact(|book| book.set_growth("c", Growth::UpTo { nodes: 3, like: None }));
+    let grown = |ledger: &Ledger| ledger.transact(|book| book.view("c", "u", &shape(1000)).fits_if_grown);
+    first.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
+    assert_eq!(grown(&ledger), 12);
+    let second = ledger.open("c");
+    second.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
+    assert_eq!(grown(&ledger), 12);
+    ledger.transact(|book| book.set_growth("c", Growth::Fixed));
+    assert_eq!(grown(&ledger), 4);
+}
+
+#[test]
+fn a_workload_that_is_gone_leaves_no_memory_of_its_pods() {
+    let ledger = Ledger::default();
+    let feed = ledger.open("c");
+    feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
+    set(&ledger, "a", claim("ua", "1", &[("c", 1)]));
+    let pod = PodFacts {
+        requests: shape(3000).requests.clone(),
+        workload: Some("ua".into()),
+        template: Some(shape(1000).template_hash()),
+        ..PodFacts::default()
+    };
+    feed.pods(Change::Set(Key::new("d", "p"), pod));
+    assert_eq!(fits(&ledger, "ua"), 1, "admission made it larger");
+    feed.pods(Change::Gone(Key::new("d", "p")));
+    assert_eq!(fits(&ledger, "ua"), 1);
+    ledger.transact(|book| book.take("Kind", &Change::<Claim>::Gone(Key::new("d", "a")), Claim::clone));
+    assert_eq!(fits(&ledger, "ua"), 4);
+}

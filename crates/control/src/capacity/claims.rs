@@ -29,7 +29,7 @@ pub struct Claim {
 }
 
 /// A claim, and the decision that will replace it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) owner: Owner,
     pub(super) recorded: Claim,

@@ -37,10 +37,11 @@ impl Ledger {
         let epoch = self.transact(|book| {
             book.epoch += 1;
             let mut index = ClusterIndex::default();
+            index.set_growth(book.growth(cluster));
             for (uid, shape, replicas) in book.claims_of(cluster) {
                 index.hold(&uid, &shape, replicas);
             }
-            book.clusters.insert(cluster.to_owned(), Cluster { index, epoch: book.epoch });
+            book.clusters.insert(cluster.to_owned(), Cluster::new(index, book.epoch));
             book.epoch
         });
         let (ledger, cluster, listed) = (self.clone(), cluster.to_owned(), Listed::default());
@@ -71,6 +72,7 @@ impl ClusterFeed {
                 for node in all.into_values() {
                     freed |= index.set_node(node);
                 }
+                index.nodes_listed();
                 freed
             }
         });
@@ -94,6 +96,7 @@ impl ClusterFeed {
                 for (key, pod) in all {
                     freed |= index.set_pod(&key.to_string(), pod);
                 }
+                index.pods_listed();
                 freed
             }
         });
@@ -106,7 +109,7 @@ impl ClusterFeed {
             if cluster.epoch != self.epoch {
                 return;
             }
-            if change(&mut cluster.index) {
+            if change(cluster.index()) {
                 book.waiting.freed(&self.cluster);
             } else {
                 book.waiting.changed(&self.cluster);

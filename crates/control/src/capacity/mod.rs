@@ -12,6 +12,7 @@
 //!    wait in between.
 //! 3. **When the write fails**, [`Book::retract`] goes back to what the API says.
 //! 4. **Room that appears** wakes those who wait for it: [`tell_of_room`].
+//! 5. **What would be**: [`Book::fork`] gives a book of one's own, to hold and give up in without anybody noticing.
 //!
 //! A claim stands by the uid of its workload. Replicas that have a node take their room there; those that have none yet
 //! are estimated per shape of node (see [`portolan_core::capacity::ClusterIndex`]).
@@ -19,12 +20,14 @@
 mod book;
 mod claims;
 mod feed;
+mod growth;
 mod waiting;
 
 pub use book::Book;
 pub(crate) use claims::Supposed;
 pub use claims::{Claim, Owner};
 pub use feed::{ClusterFeed, Listed};
+pub(crate) use growth::growth;
 pub use waiting::tell_of_room;
 
 use std::sync::{Arc, Mutex, PoisonError};

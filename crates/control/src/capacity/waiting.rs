@@ -1,8 +1,10 @@
 //! Who waits for room, and who is told when some appears.
 
+use super::book::Cluster;
 use super::{Book, Ledger, Owner};
 use portolan_core::capacity::Shape;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 /// Changes of room come in bursts; one look after this long serves them all.
@@ -11,6 +13,9 @@ const ROOM_SETTLES: Duration = Duration::from_millis(100);
 /// So many are woken at once; the others wait for the next round, in which those before them may have taken the room.
 const AT_ONCE: usize = 256;
 
+/// So many questions about room are asked before others may use the ledger again.
+const QUESTIONS_AT_ONCE: usize = 2048;
+
 /// Who waits, and what has changed.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
@@ -18,6 +23,8 @@ pub(super) struct Waiting {
     shapes: BTreeMap<Owner, Shape>,
     /// Clusters that have changed, and whether there may be more room.
     changed: BTreeMap<String, bool>,
+    /// The shape up to which the first of these clusters was asked in the last round.
+    asked: Option<Shape>,
     /// Those that are to be woken, after the one that was woken last.
     backlog: BTreeSet<Owner>,
     last: Option<Owner>,
@@ -64,27 +71,53 @@ impl Waiting {
     }
 }
 
+/// Those who are to look again.
+pub(super) struct Woken {
+    owners: Vec<Owner>,
+    /// Whether not all clusters that have changed were asked yet.
+    is_partial: bool,
+}
+
 impl Book {
     /// Those who are to look again, at most so many at once: who has replicas without a node in a cluster that has
     /// changed and may be too full for them, and who waits for room where some has appeared that their replicas fit in.
-    fn woken(&mut self) -> Vec<Owner> {
-        for (name, freed) in std::mem::take(&mut self.waiting.changed) {
+    fn woken(&mut self) -> Woken {
+        let mut questions = QUESTIONS_AT_ONCE;
+        while questions > 0
+            && let Some((name, freed)) = self.waiting.changed.pop_first()
+        {
+            let after = self.waiting.asked.take();
             let Some(cluster) = self.clusters.get_mut(&name) else { continue };
             if freed {
-                for (shape, owners) in &self.waiting.by_shape {
-                    if cluster.index.view("", shape).room.fits > 0 {
+                let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+                for (shape, owners) in self.waiting.by_shape.range((from, Bound::Unbounded)) {
+                    if questions == 0 {
+                        break;
+                    }
+                    questions -= 1;
+                    self.waiting.asked = Some(shape.clone());
+                    if has_room(cluster, shape) {
                         self.waiting.backlog.extend(owners.iter().cloned());
                     }
                 }
+                let last = self.waiting.by_shape.last_key_value().map(|(shape, _)| shape);
+                if questions == 0 && self.waiting.asked.as_ref() < last {
+                    self.waiting.changed.insert(name, freed);
+                    break;
+                }
+                self.waiting.asked = None;
             }
-            let mut full: BTreeMap<Shape, bool> =
-                cluster.index.unsettled().map(|(_, shape)| (shape.clone(), false)).collect();
-            for (shape, full) in &mut full {
-                *full = cluster.index.view("", shape).room.fits == 0;
+            let unsettled: Vec<(String, Shape)> =
+                cluster.known().unsettled().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
+            let mut full: BTreeMap<Shape, bool> = BTreeMap::new();
+            for (_, shape) in &unsettled {
+                full.entry(shape.clone()).or_insert_with(|| {
+                    questions = questions.saturating_sub(1);
+                    !has_room(cluster, shape)
+                });
             }
-            let unsettled = cluster.index.unsettled().filter(|(_, shape)| full.get(shape) == Some(&true));
-            let unsettled: Vec<String> = unsettled.map(|(uid, _)| uid.to_owned()).collect();
-            let owners: Vec<Owner> = unsettled.iter().filter_map(|uid| self.owner(uid)).cloned().collect();
+            let unsettled = unsettled.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
+            let owners: Vec<Owner> = unsettled.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
             self.waiting.backlog.extend(owners);
         }
         let waiting = &mut self.waiting;
@@ -92,13 +125,18 @@ impl Book {
         let later = waiting.backlog.iter().filter(|owner| after.as_ref().is_none_or(|last| *owner > last));
         let earlier =
             waiting.backlog.iter().filter(|owner| after.as_ref().is_some_and(|last| *owner <= last));
-        let woken: Vec<Owner> = later.chain(earlier).take(AT_ONCE).cloned().collect();
-        for owner in &woken {
+        let owners: Vec<Owner> = later.chain(earlier).take(AT_ONCE).cloned().collect();
+        for owner in &owners {
             waiting.backlog.remove(owner);
         }
-        waiting.last = woken.last().cloned();
-        woken
+        waiting.last = owners.last().cloned();
+        Woken { owners, is_partial: !waiting.changed.is_empty() }
     }
+}
+
+/// Whether a replica of this shape would find room, now or when the cluster has grown.
+fn has_room(cluster: &mut Cluster, shape: &Shape) -> bool {
+    cluster.index().view("", shape).fits_if_grown > 0
 }
 
 /// Tells for ever who is to look again because room has changed.
@@ -106,7 +144,14 @@ pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
     loop {
         ledger.stirred.notified().await;
         tokio::time::sleep(ROOM_SETTLES).await;
-        ledger.transact(Book::woken).iter().for_each(&wake);
+        loop {
+            let woken = ledger.transact(Book::woken);
+            woken.owners.iter().for_each(&wake);
+            if !woken.is_partial {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -138,7 +183,7 @@ mod tests {
     }
 
     fn woken(ledger: &Ledger) -> Vec<String> {
-        ledger.transact(Book::woken).into_iter().map(|owner| owner.key.name).collect()
+        ledger.transact(Book::woken).owners.into_iter().map(|owner| owner.key.name).collect()
     }
 
     #[test]
@@ -187,5 +232,29 @@ mod tests {
             names,
             "new room does not put the first before the last"
         );
+    }
+
+    #[test]
+    fn many_shapes_in_many_clusters_are_asked_for_in_rounds() {
+        let ledger = Ledger::default();
+        let feeds: Vec<_> = (0..20).map(|number| ledger.open(&format!("c{number:02}"))).collect();
+        // Only the last cluster has room for anything, and only for the smallest.
+        for (number, cpus) in (1..=300).enumerate() {
+            workload(&ledger, &format!("w{number:03}"), cpus, &[], true);
+        }
+        feeds.iter().for_each(|feed| grow(feed, 0));
+        grow(&feeds[19], 1);
+        let (mut rounds, mut all) = (0, Vec::new());
+        loop {
+            let woken = ledger.transact(Book::woken);
+            (rounds, all) = (rounds + 1, [all, woken.owners].concat());
+            if !woken.is_partial {
+                break;
+            }
+        }
+        let asked = 20 * 300;
+        assert_eq!(rounds, usize::div_ceil(asked, QUESTIONS_AT_ONCE), "others have their turn in between");
+        assert_eq!(all.iter().map(|owner| owner.key.name.as_str()).collect::<Vec<_>>(), ["w000"]);
+        assert_eq!(woken(&ledger), [] as [&str; 0], "nothing is asked twice");
     }
 }

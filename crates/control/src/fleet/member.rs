@@ -31,8 +31,8 @@ pub enum Touched {
     Service(Key),
     /// A Job of ours: the MultiClusterJob's key in the hub.
     Job(Key),
-    /// Namespaces: some may be open now.
-    Room,
+    /// A namespace: it may be open now.
+    Room(String),
     /// Its nodes or pods, and so its numbers. The ledger tells those who wait for room.
     Numbers,
     /// It fell silent, or answers again, or what its ForeignCluster asks for has changed.
@@ -96,7 +96,7 @@ impl Member {
         let mut tasks = JoinSet::new();
         let opened = {
             let touched = touched.clone();
-            move |_: &Key| touched(Touched::Room)
+            move |key: &Key| touched(Touched::Room(key.name.clone()))
         };
         let all = watcher::Config::default;
         let (nodes, pods) = (Arc::clone(&room), Arc::clone(&room));

@@ -3,7 +3,7 @@
 use super::observed::Observed;
 use super::sites::{hub_name, news, sites};
 use super::{Connect, Hub, Member, Touched};
-use crate::capacity::Ledger;
+use crate::capacity::{Ledger, growth};
 use crate::names::FIELD_MANAGER;
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -161,6 +161,10 @@ async fn follow_clusters(
             let keys = known.clusters.take(change);
             if news.is_some() {
                 known.look();
+                for key in &keys {
+                    let growth = known.clusters.get(key).map(|cluster| growth(&cluster)).unwrap_or_default();
+                    known.ledger.transact(|book| book.set_growth(&key.name, growth));
+                }
             }
             // What is only told by its status is mostly what we wrote there ourselves.
             let wait = match news {

@@ -1,6 +1,6 @@
 //! The Job that a member is to hold for its part.
 
-use crate::copy::{Marks, digest, insert};
+use crate::copy::{Marks, digest, insert, insert_template_hash};
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION, WORKLOAD_LABEL};
 use portolan_api::MultiClusterJob;
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, marks: &Marks<'_>
     let spec = &job.spec;
     let mut template = spec.template.0.clone();
     insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(marks.workload));
+    insert_template_hash(&mut template, &spec.template);
     let mut body = json!({
         "completions": numbers.completions,
         "parallelism": numbers.parallelism,
@@ -66,6 +67,7 @@ pub(super) fn template_digest(job: &MultiClusterJob) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portolan_core::capacity::TemplateHash;
     use portolan_runtime::Key;
 
     fn job() -> MultiClusterJob {
@@ -94,6 +96,8 @@ mod tests {
         assert_eq!((&spec["completions"], &spec["parallelism"]), (&json!(4), &json!(3)));
         assert_eq!(spec["podFailurePolicy"]["rules"][0]["fieldOfTomorrow"], 1);
         assert_eq!(spec["template"]["metadata"]["labels"][WORKLOAD_LABEL], "u1");
+        let hash = spec["template"]["metadata"]["labels"][TemplateHash::LABEL].as_str();
+        assert!(hash.and_then(TemplateHash::parse).is_some(), "its pods say which template made them");
         assert!(spec.get("ttlSecondsAfterFinished").is_none(), "the hub needs its numbers");
         assert!(spec.get("backoffLimit").is_none(), "what the user leaves open stays open");
         assert_eq!(object["metadata"]["annotations"][ATTEMPT_ANNOTATION], "2");

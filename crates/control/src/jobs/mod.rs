@@ -220,8 +220,8 @@ impl Wake {
 
     /// Looks again at the jobs of a namespace that refer to a ConfigMap or Secret.
     pub(crate) fn needs(&self, namespace: &str, reference: &Reference) {
-        self.jobs.for_each(|key, job| {
-            if key.namespace == namespace && job.references.contains_key(reference) {
+        self.jobs.for_each_in(namespace, |key, job| {
+            if job.references.contains_key(reference) {
                 self.queue.add_after(key.clone(), ROOM_SETTLES);
             }
         });
@@ -236,7 +236,7 @@ impl Wake {
                     self.queue.add(key.clone());
                 }
             }),
-            Touched::Room => self.jobs.for_each(|key, job| {
+            Touched::Room(namespace) => self.jobs.for_each_in(namespace, |key, job| {
                 if job.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }

@@ -1,6 +1,6 @@
 //! What a member is to hold of a workload.
 
-use crate::copy::{Marks, insert};
+use crate::copy::{Marks, insert, insert_template_hash};
 use crate::names::WORKLOAD_LABEL;
 use portolan_api::MultiClusterDeployment;
 use portolan_runtime::Key;
@@ -27,6 +27,7 @@ pub(super) fn desired(
     let spec = &workload.spec;
     let mut template = spec.template.0.clone();
     insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
+    insert_template_hash(&mut template, &spec.template);
     let mut deployment = json!({ "replicas": replicas, "selector": spec.selector, "template": template });
     let optional = [
         ("strategy", spec.strategy.as_ref().map(|strategy| strategy.0.clone())),
@@ -58,6 +59,9 @@ pub(super) fn desired(
 mod tests {
     use super::*;
     use crate::names::{EPOCH_ANNOTATION, HUB_LABEL, OWNER_ANNOTATION};
+    use portolan_core::capacity::TemplateHash;
+
+    const HASH: &str = "ac5234a0eecb6b1b";
 
     fn workload(replicas: u32) -> MultiClusterDeployment {
         serde_json::from_value(json!({
@@ -84,7 +88,7 @@ mod tests {
         assert_eq!(object["spec"]["template"]["spec"]["fieldOfTomorrow"], true);
         assert_eq!(
             object["spec"]["template"]["metadata"]["labels"],
-            json!({"app": "x", WORKLOAD_LABEL: "u1"})
+            json!({"app": "x", WORKLOAD_LABEL: "u1", TemplateHash::LABEL: HASH})
         );
         assert_eq!(object["spec"]["minReadySeconds"], 3);
         assert_eq!(
@@ -101,6 +105,26 @@ mod tests {
         let of = |epoch, replicas| desired(&workload(replicas), "hub1", epoch, replicas).digest;
         assert_eq!(of(None, 2), of(Some(2), 2), "another leader applies the same");
         assert_ne!(of(None, 2), of(None, 3));
+    }
+
+    #[test]
+    fn pods_say_which_template_made_them_as_far_as_room_is_concerned() {
+        let hash = |workload: &MultiClusterDeployment, epoch, replicas| {
+            let object = desired(workload, "hub1", epoch, replicas).object;
+            object["spec"]["template"]["metadata"]["labels"][TemplateHash::LABEL].clone()
+        };
+        let first = workload(2);
+        assert_eq!(hash(&first, None, 2), HASH);
+        assert_eq!(hash(&first, Some(9), 5), HASH, "neither replicas nor leaders change it");
+        let mut image = workload(2);
+        image.spec.template.0["spec"]["containers"][0]["image"] = json!("j");
+        assert_eq!(hash(&image, None, 2), HASH, "another image takes the same room");
+        let mut larger = workload(2);
+        larger.spec.template.0["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        assert_ne!(hash(&larger, None, 2), HASH);
+        let mut forged = workload(2);
+        forged.spec.template.0["metadata"]["labels"][TemplateHash::LABEL] = json!("mine");
+        assert_eq!(hash(&forged, None, 2), HASH, "what users write there does not count");
     }
 
     #[test]

@@ -311,8 +311,8 @@ pub(crate) struct Wake {
 impl Wake {
     /// Looks again at the workloads of a namespace that refer to a ConfigMap or Secret.
     pub(crate) fn needs(&self, namespace: &str, reference: &Reference) {
-        self.workloads.for_each(|key, workload| {
-            if key.namespace == namespace && workload.references.contains_key(reference) {
+        self.workloads.for_each_in(namespace, |key, workload| {
+            if workload.references.contains_key(reference) {
                 self.queue.add_after(key.clone(), ROOM_SETTLES);
             }
         });
@@ -341,16 +341,16 @@ impl Wake {
                 let (wait, at_last) = copy_settles(&self.queue);
                 self.queue.add_within(key.clone(), wait, at_last);
             }
-            Touched::Room => self.workloads.for_each(|key, workload| {
+            Touched::Room(namespace) => self.workloads.for_each_in(namespace, |key, workload| {
                 if workload.is_unsettled() {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
             Touched::Dependency(namespace, reference) => self.needs(namespace, reference),
             Touched::Service(_) | Touched::Job(_) | Touched::Numbers => {}
-            Touched::Traffic(namespace) => self.workloads.for_each(|key, workload| {
+            Touched::Traffic(namespace) => self.workloads.for_each_in(namespace, |key, workload| {
                 let policy = workload.object.spec.placement.effective_policy();
-                if policy == PlacementPolicy::TrafficAware && key.namespace == *namespace {
+                if policy == PlacementPolicy::TrafficAware {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),

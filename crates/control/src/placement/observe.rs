@@ -6,11 +6,14 @@ use crate::fleet::{DeploymentFacts, Fleet, Member, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
 use portolan_api::placement::PlacementPolicy;
-use portolan_core::capacity::View;
+use portolan_core::capacity::{Room, View};
 use portolan_core::placement::{Candidate, Refusal, Wanted};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// More replicas than any workload may have.
+const MOST_REPLICAS: u32 = 1_000_000;
 
 /// A cluster, as one workload sees it.
 pub(super) struct Seen {
@@ -92,7 +95,8 @@ pub(crate) fn candidate(
         silent: silence.is_some() || member.is_none(),
         closed: closed(cluster, member, silence, namespace),
         leaving: cluster.metadata.deletion_timestamp.is_some(),
-        room: view.room,
+        // Replicas that find no node yet wait for the nodes that the cluster may still get.
+        room: Room { fits: view.fits_if_grown.min(MOST_REPLICAS), ..view.room },
         settled: view.settled,
         held: view.held,
         ..Candidate::default()

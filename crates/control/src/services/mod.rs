@@ -131,7 +131,7 @@ impl Wake {
                 }
             }),
             // A namespace that is open now lets in a Service that waits for it.
-            Touched::Room => self.services.for_each(|key, service| {
+            Touched::Room(namespace) => self.services.for_each_in(namespace, |key, service| {
                 let known = service.status.iter().flat_map(|status| &status.clusters);
                 if known.into_iter().any(|each| each.cluster == cluster && each.reason.is_some()) {
                     self.queue.add_after(key.clone(), ROOM_SETTLES);

@@ -67,6 +67,18 @@ impl Amounts {
         }
     }
 
+    /// The amounts with zero for those that are negative.
+    #[must_use]
+    pub fn not_below_zero(mut self) -> Self {
+        self.0.values_mut().for_each(|milli| *milli = (*milli).max(0));
+        self
+    }
+
+    /// Keeps the amounts of resources that the rule lets through.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&str) -> bool) {
+        self.0.retain(|name, _| keeps(name));
+    }
+
     /// How many times `need` fits in these amounts; needs of zero do not count.
     #[must_use]
     pub fn times(&self, need: &Self) -> u32 {

@@ -1,8 +1,10 @@
 //! How much room there is in a cluster.
 //!
-//! [`ClusterIndex`] follows a cluster node by node and pod by pod and answers without counting; [`ClusterRoom`] counts.
+//! [`ClusterIndex`] follows a cluster node by node and pod by pod and answers without counting; [`ClusterRoom`] counts,
+//! for tests.
 
 mod amount;
+mod growth;
 mod index;
 mod node;
 mod pod;
@@ -11,9 +13,10 @@ mod room;
 mod shape;
 
 pub use amount::{Amounts, CPU, MEMORY, PODS};
+pub use growth::Growth;
 pub use index::{ClusterIndex, ClusterSummary, Room, View};
-pub use node::NodeFacts;
+pub use node::{LeftOut, NodeFacts};
 pub use pod::{PodFacts, PodShape, ShapeError};
 pub use quantity::{NotAQuantity, milli};
 pub use room::{ClusterRoom, Shortage};
-pub use shape::Shape;
+pub use shape::{Shape, TemplateHash};

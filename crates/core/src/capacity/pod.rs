@@ -1,6 +1,6 @@
 //! What a pod asks of a node.
 
-use super::{Amounts, NotAQuantity, PODS};
+use super::{Amounts, NotAQuantity, PODS, Shape, TemplateHash};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Toleration,
 };
@@ -67,6 +67,8 @@ pub struct PodFacts {
     pub finished: bool,
     /// The workload of ours that it belongs to, if any.
     pub workload: Option<String>,
+    /// Which template of that workload made it, if its label says so.
+    pub template: Option<TemplateHash>,
 }
 
 impl PodFacts {
@@ -81,15 +83,21 @@ impl PodFacts {
             requests: spec.and_then(|spec| requests(spec).ok()).unwrap_or_default(),
             finished: matches!(phase, Some("Succeeded" | "Failed")),
             workload: labels.and_then(|labels| labels.get(workload_label).cloned()),
+            template: labels.and_then(|labels| TemplateHash::parse(labels.get(TemplateHash::LABEL)?)),
         }
     }
 }
 
 impl PodFacts {
-    /// Whether the pod belongs to the workload and asks for what this shape asks for.
+    /// Whether the workload's template with this shape made the pod. A pod that does not say which template made it is
+    /// known by its requests.
     #[must_use]
-    pub fn is_of(&self, workload: &str, shape: &PodShape) -> bool {
-        self.workload.as_deref() == Some(workload) && self.requests == shape.requests
+    pub fn is_of(&self, workload: &str, shape: &Shape) -> bool {
+        let made = match self.template {
+            Some(template) => template == shape.template_hash(),
+            None => self.requests == shape.requests,
+        };
+        self.workload.as_deref() == Some(workload) && made
     }
 }
 
@@ -130,7 +138,7 @@ fn requests(spec: &PodSpec) -> Result<Amounts, ShapeError> {
         running.add(&parse("spec.overhead", overhead)?, 1);
     }
     running.set(PODS, 1000);
-    Ok(running)
+    Ok(running.not_below_zero())
 }
 
 /// A request that is not given equals the limit, as the API server defaults it.

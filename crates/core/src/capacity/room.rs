@@ -7,7 +7,8 @@ use std::fmt;
 
 /// What is free on each node of a cluster: allocatable, less what its pods request, less what is reserved.
 ///
-/// Counted node by node, which is simple and slow; [`super::ClusterIndex`] gives the same answers without counting.
+/// Counted node by node, which is simple and slow: tests hold [`super::ClusterIndex`] against it, which gives the same
+/// answers without counting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterRoom {
     nodes: BTreeMap<String, NodeRoom>,

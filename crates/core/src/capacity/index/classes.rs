@@ -1,15 +1,21 @@
 //! Nodes that take the same pods, and what is free on them.
 
+use super::nodes::Known;
 use super::resources::Free;
-use crate::capacity::{NodeFacts, Shape};
+use crate::capacity::shape::{HOSTNAME, SingleNodes};
+use crate::capacity::{LeftOut, NodeFacts, Shape};
 use k8s_openapi::api::core::v1::Taint;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Stands for all names that no shape asks about.
+const ANY_OTHER: &str = "\u{0}";
 
 /// What decides which pods a node takes, apart from its name and its room. Nodes share it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Traits {
     pub(super) ready: bool,
     pub(super) cordoned: bool,
+    pub(super) left_out: Option<LeftOut>,
     pub(super) taints: Vec<Taint>,
     /// The labels, without the one that is different on every node.
     pub(super) labels: BTreeMap<String, String>,
@@ -18,12 +24,13 @@ pub(super) struct Traits {
 impl Traits {
     /// A text that is the same for equal traits.
     pub(super) fn key(&self) -> String {
-        serde_json::json!([self.ready, self.cordoned, self.taints, self.labels]).to_string()
+        let left_out = self.left_out.map(LeftOut::why);
+        serde_json::json!([self.ready, self.cordoned, left_out, self.taints, self.labels]).to_string()
     }
 }
 
 /// Nodes that no known shape can tell apart but by their room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Class {
     pub(super) key: String,
     traits: NodeFacts,
@@ -37,43 +44,74 @@ impl Class {
     pub(super) fn refuses(&self, shape: &Shape) -> Option<&'static str> {
         self.traits.refuses(shape)
     }
+
+    /// Whether its nodes take pods, if not every pod.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.traits.ready && !self.traits.cordoned && self.traits.left_out.is_none()
+    }
 }
 
-/// All classes of a cluster. Only labels that some shape has asked about tell classes apart.
-#[derive(Debug, Default)]
+/// All classes of a cluster. Only labels and names that some shape has asked about tell classes apart.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
     all: Vec<Class>,
     by_key: BTreeMap<String, usize>,
     labels: BTreeSet<String>,
+    named: SingleNodes,
 }
 
 impl Classes {
-    /// Takes the labels that a shape asks about to matter; answers whether that makes the present classes too coarse.
+    /// Takes what a shape asks about to matter; answers whether that makes the present classes too coarse.
     pub(super) fn learn(&mut self, shape: &Shape) -> bool {
-        if shape.labels().is_subset(&self.labels) {
-            return false;
-        }
+        let labels = self.labels.len();
         self.labels.extend(shape.labels().iter().cloned());
-        true
+        self.named.extend(shape.nodes()) || self.labels.len() > labels
     }
 
-    /// Forgets all classes, not which labels matter.
+    /// Whether what a shape asks about matters already.
+    pub(super) fn knows(&self, shape: &Shape) -> bool {
+        shape.labels().is_subset(&self.labels) && {
+            let (asks, known) = (shape.nodes(), &self.named);
+            (known.by_hostname || !asks.by_hostname)
+                && (known.all || !asks.all)
+                && asks.hostnames.is_subset(&known.hostnames)
+                && asks.names.is_subset(&known.names)
+        }
+    }
+
+    /// Forgets what matters, and all classes.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Forgets all classes, not what matters.
     pub(super) fn clear(&mut self) {
         self.all.clear();
         self.by_key.clear();
     }
 
-    /// The class of nodes with these traits.
-    pub(super) fn of(&mut self, traits: &Traits) -> usize {
+    /// The class of a node.
+    pub(super) fn of(&mut self, name: &str, node: &Known) -> usize {
+        let traits = &node.traits;
         let labels = traits.labels.iter().filter(|(key, _)| self.labels.contains(*key));
+        let mut labels: BTreeMap<_, _> = labels.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if let Some(hostname) = node.hostname.as_deref().filter(|_| self.named.by_hostname) {
+            let asked = self.named.all || self.named.hostnames.contains(hostname);
+            labels.insert(HOSTNAME.to_owned(), if asked { hostname } else { ANY_OTHER }.to_owned());
+        }
+        let asked = self.named.all || self.named.names.contains(name);
         let facts = NodeFacts {
+            name: if asked { name } else { ANY_OTHER }.to_owned(),
             ready: traits.ready,
             cordoned: traits.cordoned,
+            left_out: traits.left_out,
             taints: traits.taints.clone(),
-            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            labels,
             ..NodeFacts::default()
         };
-        let key = serde_json::json!([facts.ready, facts.cordoned, facts.taints, facts.labels]).to_string();
+        let left_out = facts.left_out.map(LeftOut::why);
+        let key = [facts.ready, facts.cordoned];
+        let key = serde_json::json!([key, left_out, facts.taints, facts.labels, facts.name]).to_string();
         if let Some(known) = self.by_key.get(&key) {
             return *known;
         }

@@ -2,12 +2,19 @@
 
 use super::classes::Classes;
 use super::resources::{Free, Need};
-use std::collections::BTreeMap;
+use crate::capacity::Shape;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// How the room of a cluster would differ: how many nodes more or fewer of each class have exactly this free.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Estimate {
     moved: BTreeMap<usize, BTreeMap<Free, i64>>,
+    /// Replicas that no node has room for.
+    pub(super) unplaced: Vec<(Shape, u32)>,
+    /// How many groups of equal nodes were looked at for it.
+    pub(super) steps: u64,
 }
 
 /// Which classes take a shape, and what it needs there.
@@ -17,6 +24,42 @@ pub(super) struct Fitting {
     pub(super) need: Need,
 }
 
+/// Nodes of one class that have the same free, ordered as they are taken: the most free first, then by class.
+struct Group<'a> {
+    free: Cow<'a, [i64]>,
+    key: &'a str,
+    class: usize,
+    nodes: u32,
+    /// Whether nothing was taken from it yet: then its class may have more groups, with less free.
+    untouched: bool,
+}
+
+impl Group<'_> {
+    fn rank(&self) -> (&[i64], &str) {
+        (&self.free, self.key)
+    }
+}
+
+impl PartialEq for Group<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Group<'_> {}
+
+impl PartialOrd for Group<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Group<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
 impl Estimate {
     /// Takes a node of a class to have something else free.
     pub(super) fn shift(&mut self, class: usize, from: Free, to: Free, nodes: u32) {
@@ -24,33 +67,59 @@ impl Estimate {
         self.change(class, to, i64::from(nodes));
     }
 
+    /// Takes it that a class has so many more nodes with this free.
+    pub(super) fn grow(&mut self, class: usize, free: Free, nodes: u32) {
+        self.change(class, free, i64::from(nodes));
+    }
+
     /// Takes room for up to `count` pods, each from the node with the most free, as a scheduler that spreads would;
     /// answers for how many there was room. Nodes with the same free are taken together.
     pub(super) fn reserve(&mut self, classes: &Classes, fitting: &Fitting, count: u32) -> u32 {
-        if !fitting.need.is_bounded() {
-            return if (0..classes.len()).any(|class| fitting.open[class] && classes.get(class).nodes > 0) {
-                count
-            } else {
-                0
-            };
+        let need = &fitting.need;
+        if need.is_impossible() || count == 0 {
+            return 0;
         }
-        let mut left = count;
-        while left > 0 {
-            let open = (0..classes.len()).filter(|class| fitting.open[*class]);
-            let tops = open.filter_map(|class| {
-                let (free, nodes) = self.top(classes, class, &fitting.need)?;
-                Some((free, &classes.get(class).key, class, nodes))
-            });
-            let Some((free, _, class, nodes)) =
-                tops.max_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)))
-            else {
-                break;
-            };
-            let (free, taken) = (free.clone(), left.min(nodes));
-            let rest = fitting.need.taken_from(&free);
-            self.shift(class, free, rest, taken);
-            left -= taken;
+        if !need.is_bounded() {
+            let open = |class: usize| fitting.open[class] && self.nodes(classes, class) > 0;
+            return if (0..classes.len()).any(open) { count } else { 0 };
         }
+        let (mut left, mut steps, mut changes) = (count, 0, Vec::new());
+        let mut groups: Vec<_> = (0..classes.len())
+            .map(|class| fitting.open[class].then(|| self.groups(classes, class)))
+            .collect();
+        let mut next = |class: usize, steps: &mut u64| {
+            let of_class = groups[class].as_mut()?;
+            let mut may_fit = of_class.inspect(|_| *steps += 1).take_while(|(free, _)| need.may_fit(free[0]));
+            let (free, nodes) = may_fit.find(|(free, _)| need.times(free) > 0)?;
+            let key = classes.get(class).key.as_str();
+            Some(Group { free: Cow::Borrowed(free), key, class, nodes, untouched: true })
+        };
+        let mut heap: BinaryHeap<Group<'_>> =
+            (0..classes.len()).filter_map(|class| next(class, &mut steps)).collect();
+        while left > 0
+            && let Some(group) = heap.pop()
+        {
+            steps += 1;
+            if group.untouched {
+                heap.extend(next(group.class, &mut steps));
+            }
+            let fits = need.times(&group.free);
+            let (times, nodes) = match left / group.nodes {
+                0 => (1, left),
+                rounds => (rounds_of(need, &group, heap.peek(), fits.min(rounds)), group.nodes),
+            };
+            let rest = need.taken_from(&group.free, times);
+            left -= times * nodes;
+            changes.push((group.class, Free::from(&*group.free), rest.clone(), nodes));
+            if fits > times {
+                heap.push(Group { free: Cow::Owned(rest.into()), nodes, untouched: false, ..group });
+            }
+        }
+        drop((heap, groups));
+        for (class, from, to, nodes) in changes {
+            self.shift(class, from, to, nodes);
+        }
+        self.steps += steps;
         count - left
     }
 
@@ -63,40 +132,37 @@ impl Estimate {
         open.flat_map(|(_, moved)| moved.iter().map(|(free, nodes)| (free, *nodes)))
     }
 
-    /// What is free on the nodes of a class.
-    pub(super) fn free<'a>(
+    /// What is free on the nodes of a class, the most free first, and on how many.
+    pub(super) fn groups<'a>(
         &'a self,
         classes: &'a Classes,
         class: usize,
-    ) -> impl Iterator<Item = &'a Free> + 'a {
-        let base = classes.get(class).free.iter().map(|(free, nodes)| (free, i64::from(*nodes)));
-        let left = base.filter(move |(free, nodes)| nodes + self.difference(class, free) > 0);
-        let own = self.of(class).filter(|(_, nodes)| *nodes > 0);
-        left.chain(own).map(|(free, _)| free)
+    ) -> impl Iterator<Item = (&'a Free, u32)> + 'a {
+        let mut base = classes.get(class).free.iter().rev().peekable();
+        let mut own = self.moved.get(&class).into_iter().flatten().rev().peekable();
+        std::iter::from_fn(move || {
+            loop {
+                let (of_base, of_own) =
+                    (base.peek().map(|(free, _)| *free), own.peek().map(|(free, _)| *free));
+                let free = of_base.max(of_own)?;
+                let mut nodes = 0;
+                if of_base == Some(free) {
+                    nodes += base.next().map_or(0, |(_, nodes)| i64::from(*nodes));
+                }
+                if of_own == Some(free) {
+                    nodes += own.next().map_or(0, |(_, nodes)| *nodes);
+                }
+                if nodes > 0 {
+                    return Some((free, u32::try_from(nodes).unwrap_or(u32::MAX)));
+                }
+            }
+        })
     }
 
-    /// The nodes of a class with the most free that a pod still fits on.
-    fn top<'a>(&'a self, classes: &'a Classes, class: usize, need: &Need) -> Option<(&'a Free, u32)> {
-        let fits = |free: &Free, nodes: i64| nodes > 0 && need.times(free) > 0;
-        let base = classes.get(class).free.iter().rev().find_map(|(free, nodes)| {
-            let nodes = i64::from(*nodes) + self.difference(class, free);
-            fits(free, nodes).then_some((free, nodes))
-        });
-        let base_of = |free: &Free| classes.get(class).free.get(free).map_or(0, |nodes| i64::from(*nodes));
-        let own = self.of(class).rev().find_map(|(free, nodes)| {
-            let nodes = nodes + base_of(free);
-            fits(free, nodes).then_some((free, nodes))
-        });
-        let (free, nodes) = base.into_iter().chain(own).max_by_key(|(free, _)| *free)?;
-        Some((free, u32::try_from(nodes).unwrap_or(u32::MAX)))
-    }
-
-    fn of(&self, class: usize) -> impl DoubleEndedIterator<Item = (&Free, i64)> {
-        self.moved.get(&class).into_iter().flatten().map(|(free, nodes)| (free, *nodes))
-    }
-
-    fn difference(&self, class: usize, free: &Free) -> i64 {
-        self.moved.get(&class).and_then(|moved| moved.get(free)).copied().unwrap_or(0)
+    /// How many nodes a class has.
+    fn nodes(&self, classes: &Classes, class: usize) -> i64 {
+        let own: i64 = self.moved.get(&class).into_iter().flat_map(BTreeMap::values).sum();
+        own.saturating_add(i64::try_from(classes.get(class).nodes).unwrap_or(i64::MAX))
     }
 
     fn change(&mut self, class: usize, free: Free, by: i64) {
@@ -108,4 +174,25 @@ impl Estimate {
             moved.insert(free, nodes);
         }
     }
+}
+
+/// How many times in a row every node of a group is taken before another group has more free, at least once and at most
+/// so many times.
+fn rounds_of(need: &Need, group: &Group<'_>, other: Option<&Group<'_>>, most: u32) -> u32 {
+    let Some(other) = other else { return most };
+    let is_first_after = |times: u32| (&*need.taken_from(&group.free, times), group.key) >= other.rank();
+    if most < 2 || !is_first_after(1) {
+        return 1;
+    }
+    // With each round less is free: the last round that begins with this group in front is found by halving.
+    let (mut some, mut too_many) = (1, most);
+    while some + 1 < too_many {
+        let middle = some.midpoint(too_many);
+        if is_first_after(middle) {
+            some = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    some + 1
 }

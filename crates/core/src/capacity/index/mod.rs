@@ -3,7 +3,10 @@
 //! Nodes are grouped in classes that no known pod shape can tell apart, and within a class by what is free on them. For
 //! each shape that was asked for lately the sums are kept and moved along with every change, so that an answer costs
 //! nothing that grows with the number of nodes; only replicas that have no node yet are estimated anew, over groups of
-//! equal nodes. A shape that names single nodes is counted node by node.
+//! equal nodes. A node that a shape names is a class of its own.
+//!
+//! A pod of ours is known by the template that made it (see [`TemplateHash`]), not by what it requests: admission in the
+//! cluster may change that. What pods of a template request there counts for those that are still to come.
 
 mod answers;
 mod classes;
@@ -13,27 +16,32 @@ mod pods;
 mod resources;
 mod view;
 
-use super::{Amounts, NodeFacts, PodFacts, Shape};
+#[cfg(doc)]
+use super::TemplateHash;
+use super::{Amounts, Growth, NodeFacts, PodFacts, Shape};
 use answers::Answers;
 use classes::Classes;
 use estimate::Estimate;
 use nodes::{Common, Node};
-use pods::{AllRequests, Pod, Workload};
+use pods::{AllRequests, Make, Pod, Wanted, Workload};
 use resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use view::Newcomer;
 pub use view::{ClusterSummary, Room, View};
 
 /// What is known of the room of one cluster, and of what is reserved there.
-#[derive(Debug, Default)]
+///
+/// Copies share nodes and pods until one of them is told something new.
+#[derive(Clone, Debug, Default)]
 pub struct ClusterIndex {
     resources: Resources,
     classes: Classes,
     common: Common,
-    nodes: BTreeMap<Arc<str>, Node>,
+    nodes: Arc<BTreeMap<Arc<str>, Node>>,
     requests: AllRequests,
-    pods: BTreeMap<Box<str>, Pod>,
+    pods: Arc<BTreeMap<Box<str>, Pod>>,
     pending: usize,
     workloads: BTreeMap<Arc<str>, Workload>,
     /// How many replicas of each shape have a reservation and no node yet.
@@ -41,6 +49,13 @@ pub struct ClusterIndex {
     answers: Answers,
     /// Where all outstanding replicas probably go; nothing if that is to be found out anew.
     estimate: Option<Estimate>,
+    growth: Growth,
+    /// What it grows by; nothing if that is to be found out anew.
+    newcomer: Option<Newcomer>,
+    /// Whether nodes and pods were listed.
+    listed: [bool; 2],
+    /// How many groups of equal nodes were looked at for estimates.
+    steps: u64,
 }
 
 impl ClusterIndex {
@@ -54,9 +69,9 @@ impl ClusterIndex {
             None => facts.name.as_str().into(),
         };
         let mut known = self.common.know(&name, facts, &self.resources);
-        known.class = self.classes.of(&known.traits);
+        known.class = self.classes.of(&name, &known);
         let slots = self.resources.len();
-        let node = self.nodes.entry(Arc::clone(&name)).or_default();
+        let node = Arc::make_mut(&mut self.nodes).entry(Arc::clone(&name)).or_default();
         if node.allocated.len() < slots {
             node.allocated = vec![0; slots].into();
         }
@@ -70,11 +85,12 @@ impl ClusterIndex {
 
     /// Forgets a node; answers whether there may be more room, which is never so.
     pub fn remove_node(&mut self, name: &str) -> bool {
-        let Some(node) = self.nodes.get_mut(name) else { return false };
+        let nodes = Arc::make_mut(&mut self.nodes);
+        let Some(node) = nodes.get_mut(name) else { return false };
         let before = node.place();
         node.known = None;
         if node.pods == 0 {
-            self.nodes.remove(name);
+            nodes.remove(name);
         }
         let freed = self.moved(before, None);
         self.tidy();
@@ -89,20 +105,23 @@ impl ClusterIndex {
         let requests = self.requests.of(facts.requests, &self.resources);
         let node = facts.node.map(|node| self.node_name(&node));
         let workload = facts.workload.map(|uid| self.workload_uid(&uid));
-        let pod = Pod { node, requests, workload };
+        let pod = Pod { node, requests, workload, template: facts.template };
         let before = self.pods.get(key);
         if before == Some(&pod) {
             return false;
         }
         let freed = self.remove_pod(key);
         self.count(&pod, 1);
-        self.pods.insert(key.into(), pod);
+        Arc::make_mut(&mut self.pods).insert(key.into(), pod);
         freed
     }
 
     /// Forgets a pod; answers whether there may be more room.
     pub fn remove_pod(&mut self, key: &str) -> bool {
-        let Some(pod) = self.pods.remove(key) else { return false };
+        if !self.pods.contains_key(key) {
+            return false;
+        }
+        let Some(pod) = Arc::make_mut(&mut self.pods).remove(key) else { return false };
         let freed = self.count(&pod, -1);
         self.requests.prune(self.pods.len());
         freed
@@ -130,10 +149,66 @@ impl ClusterIndex {
         self.claim(uid, None)
     }
 
-    /// The workloads that hold replicas here which have no node yet, with the shape of them.
-    pub fn unsettled(&self) -> impl Iterator<Item = (&str, &Shape)> {
+    /// Forgets a workload that is gone: what its pods were like matters to nobody any more. Pods of it that are left
+    /// still take their room.
+    pub fn forget(&mut self, uid: &str) -> bool {
+        let freed = self.release(uid);
+        if let Some(own) = self.workloads.get_mut(uid) {
+            own.forget();
+            if own.is_nothing() {
+                self.workloads.remove(uid);
+            }
+        }
+        freed
+    }
+
+    /// Whether anything of a workload of ours is known here.
+    #[must_use]
+    pub fn knows(&self, uid: &str) -> bool {
+        self.workloads.contains_key(uid)
+    }
+
+    /// Takes how the cluster may grow; answers whether there may be more room.
+    pub fn set_growth(&mut self, growth: Growth) -> bool {
+        if self.growth == growth {
+            return false;
+        }
+        if let Growth::UpTo { like: Some(like), .. } = &growth
+            && self.resources.learn(&like.allocatable)
+        {
+            self.revise();
+        }
+        self.growth = growth;
+        self.newcomer = None;
+        true
+    }
+
+    /// All nodes that the cluster has were told.
+    pub fn nodes_listed(&mut self) {
+        self.listed[0] = true;
+    }
+
+    /// All pods that the cluster has were told.
+    pub fn pods_listed(&mut self) {
+        self.listed[1] = true;
+    }
+
+    /// Whether all nodes and pods were told once.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.listed == [true; 2]
+    }
+
+    /// The workloads that hold replicas here which have no node yet, with the shape of them as they turn out here.
+    pub fn unsettled(&self) -> impl Iterator<Item = (&str, Shape)> {
         let unsettled = self.workloads.iter().filter(|(_, own)| own.outstanding > 0);
-        unsettled.filter_map(|(uid, own)| Some((uid.as_ref(), &own.held.as_ref()?.0)))
+        unsettled.filter_map(|(uid, own)| Some((uid.as_ref(), own.held_shape()?)))
+    }
+
+    /// How many groups of equal nodes were looked at so far: what answers have cost.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps + self.answers.steps
     }
 
     fn claim(&mut self, uid: &str, held: Option<(Shape, u32)>) -> bool {
@@ -141,8 +216,8 @@ impl ClusterIndex {
         if known == held.as_ref() {
             return false;
         }
-        if held.as_ref().is_some_and(|(shape, _)| self.classes.learn(shape)) {
-            self.reclass();
+        if let Some((shape, _)) = &held {
+            self.learn(shape);
         }
         let uid = self.workload_uid(uid);
         let before = self.owing(&uid);
@@ -152,21 +227,27 @@ impl ClusterIndex {
 
     /// A pod comes or goes.
     fn count(&mut self, pod: &Pod, times: i8) -> bool {
-        let Some(name) = &pod.node else {
-            self.pending = self.pending.saturating_add_signed(isize::from(times));
-            return false;
+        let freed = match &pod.node {
+            Some(name) => {
+                let nodes = Arc::make_mut(&mut self.nodes);
+                let node = nodes.entry(Arc::clone(name)).or_default();
+                let before = node.place();
+                node.count(&pod.requests.vector, times);
+                let after = node.place();
+                if node.known.is_none() && node.pods == 0 {
+                    nodes.remove(name);
+                }
+                self.moved(before, after)
+            }
+            None => {
+                self.pending = self.pending.saturating_add_signed(isize::from(times));
+                false
+            }
         };
-        let node = self.nodes.entry(Arc::clone(name)).or_default();
-        let before = node.place();
-        node.count(&pod.requests.vector, times);
-        let after = node.place();
-        if node.known.is_none() && node.pods == 0 {
-            self.nodes.remove(name);
-        }
-        let freed = self.moved(before, after);
         let Some(uid) = &pod.workload else { return freed };
         let owed = self.owing(uid);
-        self.workloads.entry(Arc::clone(uid)).or_default().count(name, pod.requests.id, times);
+        let make = Make { template: pod.template, requests: pod.requests.id };
+        self.workloads.entry(Arc::clone(uid)).or_default().count(pod.node.as_ref(), make, times);
         self.settle(uid, owed) || freed
     }
 
@@ -199,18 +280,24 @@ impl ClusterIndex {
         freed
     }
 
-    /// What a workload holds that has no node yet.
+    /// What a workload holds that has no node yet, with the shape as it turns out here.
     fn owing(&self, uid: &str) -> Option<(Shape, u32)> {
-        let own = self.workloads.get(uid)?;
-        let (shape, _) = own.held.as_ref()?;
-        (own.outstanding > 0).then(|| (shape.clone(), own.outstanding))
+        let own = self.workloads.get(uid).filter(|own| own.outstanding > 0)?;
+        Some((own.held_shape()?, own.outstanding))
+    }
+
+    /// What a shape says of pods.
+    fn wanted(&self, shape: &Shape) -> Wanted {
+        Wanted { template: shape.template_hash(), requests: self.requests.id(&shape.requests) }
     }
 
     /// Counts anew what a workload holds that has no node yet.
     fn settle(&mut self, uid: &str, before: Option<(Shape, u32)>) -> bool {
         let Some(own) = self.workloads.get_mut(uid) else { return false };
+        own.look(&self.requests);
         own.outstanding = own.held.as_ref().map_or(0, |(shape, replicas)| {
-            replicas.saturating_sub(own.settled(self.requests.id(&shape.requests)))
+            let requests = self.requests.id(&shape.requests);
+            replicas.saturating_sub(own.settled(Wanted { template: shape.template_hash(), requests }))
         });
         if own.is_nothing() {
             self.workloads.remove(uid);
@@ -249,7 +336,8 @@ impl ClusterIndex {
         self.common.revise(&self.resources);
         self.requests.revise(&self.resources);
         let slots = self.resources.len();
-        for node in self.nodes.values_mut() {
+        let nodes = Arc::make_mut(&mut self.nodes);
+        for node in nodes.values_mut() {
             node.allocated = vec![0; slots].into();
             node.pods = 0;
             if let Some(known) = &mut node.known
@@ -258,11 +346,27 @@ impl ClusterIndex {
                 known.offered = offered;
             }
         }
-        for pod in self.pods.values_mut() {
+        for pod in Arc::make_mut(&mut self.pods).values_mut() {
             pod.requests = self.requests.of(Amounts::clone(&pod.requests.amounts), &self.resources);
-            if let Some(node) = pod.node.as_ref().and_then(|name| self.nodes.get_mut(name)) {
+            if let Some(node) = pod.node.as_ref().and_then(|name| nodes.get_mut(name)) {
                 node.count(&pod.requests.vector, 1);
             }
+        }
+        self.reclass();
+    }
+
+    /// Sees to it that the classes are fine enough for a shape. When they were not, they are made anew, and as coarse as
+    /// the shapes allow that still matter.
+    fn learn(&mut self, shape: &Shape) {
+        // Sums are kept only while the classes are fine enough for them.
+        if self.answers.has(shape) || self.classes.knows(shape) {
+            return;
+        }
+        let held = self.workloads.values().filter_map(|own| own.held.as_ref().map(|(shape, _)| shape));
+        let matter: Vec<Shape> = held.chain(self.answers.shapes()).cloned().collect();
+        self.classes.forget();
+        for each in matter.iter().chain([shape]) {
+            self.classes.learn(each);
         }
         self.reclass();
     }
@@ -272,9 +376,10 @@ impl ClusterIndex {
         self.classes.clear();
         self.answers.clear();
         self.estimate = None;
-        for node in self.nodes.values_mut() {
+        self.newcomer = None;
+        for (name, node) in Arc::make_mut(&mut self.nodes) {
             if let Some(known) = &mut node.known {
-                known.class = self.classes.of(&known.traits);
+                known.class = self.classes.of(name, known);
             }
             if let Some((class, free)) = node.place() {
                 self.classes.add(class, free);
@@ -283,6 +388,7 @@ impl ClusterIndex {
     }
 
     fn tidy(&mut self) {
+        self.newcomer = None;
         self.common.prune(self.nodes.len());
         if self.classes.is_stale() {
             self.reclass();

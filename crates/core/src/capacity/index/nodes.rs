@@ -2,15 +2,13 @@
 
 use super::classes::Traits;
 use super::resources::{Free, Resources, clamp};
+use crate::capacity::shape::HOSTNAME;
 use crate::capacity::{Amounts, NodeFacts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The label that is different on every node.
-const HOSTNAME: &str = "kubernetes.io/hostname";
-
 /// A node, or the name of one that pods are bound to and that is not known yet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) known: Option<Known>,
     /// What its pods request, by slot: exact, so that taking away gives back what was there.
@@ -19,7 +17,7 @@ pub(super) struct Node {
 }
 
 /// A node that the cluster has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) traits: Arc<Traits>,
     pub(super) hostname: Option<Arc<str>>,
@@ -46,27 +44,10 @@ impl Node {
         }
         self.pods = self.pods.wrapping_add_signed(isize::from(times));
     }
-
-    /// The node as it was told.
-    pub(super) fn facts(&self, name: &str) -> Option<NodeFacts> {
-        let known = self.known.as_ref()?;
-        let mut labels = known.traits.labels.clone();
-        if let Some(hostname) = &known.hostname {
-            labels.insert(HOSTNAME.to_owned(), hostname.to_string());
-        }
-        Some(NodeFacts {
-            name: name.to_owned(),
-            allocatable: Amounts::clone(&known.allocatable),
-            ready: known.traits.ready,
-            cordoned: known.traits.cordoned,
-            taints: known.traits.taints.clone(),
-            labels,
-        })
-    }
 }
 
 /// What many nodes have in common is kept once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Common {
     traits: BTreeMap<String, Arc<Traits>>,
     offers: BTreeMap<Amounts, (Arc<Amounts>, Arc<[i64]>)>,
@@ -75,12 +56,12 @@ pub(super) struct Common {
 impl Common {
     /// A node in its class, of which the caller must find out which it is.
     pub(super) fn know(&mut self, name: &Arc<str>, facts: NodeFacts, resources: &Resources) -> Known {
-        let NodeFacts { allocatable, ready, cordoned, taints, mut labels, .. } = facts;
+        let NodeFacts { allocatable, ready, cordoned, left_out, taints, mut labels, .. } = facts;
         let hostname = labels.remove(HOSTNAME).map(|hostname| match hostname == **name {
             true => Arc::clone(name),
             false => hostname.into(),
         });
-        let traits = Traits { ready, cordoned, taints, labels };
+        let traits = Traits { ready, cordoned, left_out, taints, labels };
         let key = traits.key();
         let traits = Arc::clone(self.traits.entry(key).or_insert_with(|| Arc::new(traits)));
         let offer = self.offers.entry(allocatable.clone()).or_insert_with(|| {

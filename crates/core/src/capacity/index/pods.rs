@@ -1,16 +1,17 @@
 //! What is known of pods and of the workloads of ours that they belong to.
 
 use super::resources::{Free, Resources};
-use crate::capacity::{Amounts, Shape};
+use crate::capacity::{Amounts, Shape, TemplateHash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A pod that has not finished. It takes about a hundred bytes, its name included.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pod {
     pub(super) node: Option<Arc<str>>,
     pub(super) requests: Arc<Requests>,
     pub(super) workload: Option<Arc<str>>,
+    pub(super) template: Option<TemplateHash>,
 }
 
 /// What a pod requests; many pods share it.
@@ -28,7 +29,7 @@ impl PartialEq for Requests {
 }
 
 /// All requests that pods of the cluster make.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct AllRequests {
     all: BTreeMap<Amounts, Arc<Requests>>,
     ids: BTreeMap<u32, Amounts>,
@@ -77,42 +78,119 @@ impl AllRequests {
     }
 }
 
+/// What made a pod as it is: which template, and by the number of its requests what admission made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Make {
+    pub(super) template: Option<TemplateHash>,
+    pub(super) requests: u32,
+}
+
+/// What a shape says of pods: the template that makes them, and the number of its requests, if any pod makes these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) template: TemplateHash,
+    pub(super) requests: Option<u32>,
+}
+
+impl Make {
+    /// Whether the pod is as it is wanted. One that does not say which template made it is known by its requests.
+    pub(super) fn is(self, wanted: Wanted) -> bool {
+        match self.template {
+            Some(template) => template == wanted.template,
+            None => Some(self.requests) == wanted.requests,
+        }
+    }
+}
+
 /// What one workload of ours has in the cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Workload {
-    /// How many of its pods are bound, by node and number of their requests.
-    pub(super) bound: BTreeMap<(Arc<str>, u32), u32>,
-    /// How many of its pods are bound, by number of their requests.
-    pub(super) by_requests: BTreeMap<u32, u32>,
+    /// How many of its pods are bound, by node and make.
+    bound: BTreeMap<(Arc<str>, Make), u32>,
+    /// How many of its pods are bound, and how many there are, by make.
+    by_make: BTreeMap<Make, (u32, u32)>,
     /// The replicas it holds here, and their shape.
     pub(super) held: Option<(Shape, u32)>,
     /// Of those, the ones that have no node yet.
     pub(super) outstanding: u32,
+    /// What pods of a template really request here, once some were seen. It stays known when they have gone: a workload
+    /// that went elsewhere for lack of room is not to come back to find out again.
+    seen: Option<Seen>,
+}
+
+/// What became of the pods of a template.
+#[derive(Clone, Debug)]
+struct Seen {
+    template: TemplateHash,
+    requests: u32,
+    shape: Shape,
 }
 
 impl Workload {
-    pub(super) fn count(&mut self, node: &Arc<str>, requests: u32, times: i8) {
-        let place = (Arc::clone(node), requests);
-        add(&mut self.bound, place, times);
-        add(&mut self.by_requests, requests, times);
+    pub(super) fn count(&mut self, node: Option<&Arc<str>>, make: Make, times: i8) {
+        if let Some(node) = node {
+            add(&mut self.bound, (Arc::clone(node), make), times);
+        }
+        let (bound, all) = self.by_make.entry(make).or_default();
+        let by = i32::from(times);
+        *all = all.saturating_add_signed(by);
+        if node.is_some() {
+            *bound = bound.saturating_add_signed(by);
+        }
+        if *all == 0 {
+            self.by_make.remove(&make);
+        }
     }
 
-    /// How many of its pods are bound and make these requests.
-    pub(super) fn settled(&self, requests: Option<u32>) -> u32 {
-        requests.and_then(|id| self.by_requests.get(&id).copied()).unwrap_or(0)
+    /// How many of its pods are bound and as they are wanted.
+    pub(super) fn settled(&self, wanted: Wanted) -> u32 {
+        let settled = self.by_make.iter().filter(|(make, _)| make.is(wanted)).map(|(_, (bound, _))| *bound);
+        settled.fold(0, u32::saturating_add)
     }
 
-    /// Its bound pods that do not make these requests, by node.
-    pub(super) fn to_be_replaced(
-        &self,
-        requests: Option<u32>,
-    ) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
-        let others = self.bound.iter().filter(move |((_, id), _)| Some(*id) != requests);
-        others.map(|((node, id), pods)| (node, *id, *pods))
+    /// Its bound pods that are not as they are wanted: node, number of requests, how many.
+    pub(super) fn to_be_replaced(&self, wanted: Wanted) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
+        let others = self.bound.iter().filter(move |((_, make), _)| !make.is(wanted));
+        others.map(|((node, make), pods)| (node, make.requests, *pods))
+    }
+
+    /// A template's shape as its pods turn out in this cluster: admission may have changed what they request.
+    pub(super) fn shape(&self, shape: &Shape) -> Shape {
+        let seen = self.seen.as_ref().filter(|seen| seen.template == shape.template_hash());
+        seen.map_or(shape, |seen| &seen.shape).clone()
+    }
+
+    /// The shape of the replicas that it holds, as they turn out here.
+    pub(super) fn held_shape(&self) -> Option<Shape> {
+        self.held.as_ref().map(|(shape, _)| self.shape(shape))
+    }
+
+    /// Looks at what the pods of the template that is held request: what most of them do counts.
+    pub(super) fn look(&mut self, requests: &AllRequests) {
+        let Some((shape, _)) = &self.held else { return };
+        let template = shape.template_hash();
+        let made = self.by_make.iter().filter(|(make, _)| make.template == Some(template));
+        let made = made.filter_map(|(make, (_, pods))| Some((*pods, requests.by_id(make.requests)?)));
+        match made.max_by(|one, other| (one.0, &one.1.amounts).cmp(&(other.0, &other.1.amounts))) {
+            Some((_, requests)) => {
+                let same = |seen: &Seen| seen.template == template && seen.requests == requests.id;
+                if !self.seen.as_ref().is_some_and(same) {
+                    let shape = shape.with_requests(requests.amounts.clone());
+                    self.seen = Some(Seen { template, requests: requests.id, shape });
+                }
+            }
+            None if self.seen.as_ref().is_some_and(|seen| seen.template != template) => self.seen = None,
+            None => {}
+        }
+    }
+
+    /// Forgets what its pods were like.
+    pub(super) fn forget(&mut self) {
+        self.seen = None;
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        self.bound.is_empty() && self.held.is_none()
+        self.by_make.is_empty() && self.held.is_none() && self.seen.is_none()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Amounts as vectors: one slot for each resource that nodes offer.
 
+use crate::capacity::node::MOST_RESOURCES;
 use crate::capacity::{Amounts, CPU, MEMORY, PODS};
 
 /// What is free on a node, by slot. Compared slot by slot: CPU first, then memory, then pods, then the rest by name.
@@ -16,11 +17,11 @@ impl Default for Resources {
 }
 
 impl Resources {
-    /// Makes room for resources that have no slot yet; answers whether any was new.
+    /// Makes room for resources that have no slot yet, as long as there are not too many; answers whether any was new.
     pub(super) fn learn(&mut self, amounts: &Amounts) -> bool {
         let before = self.0.len();
         for (name, _) in amounts.iter() {
-            if !self.0.iter().any(|known| known == name) {
+            if self.0.len() < MOST_RESOURCES && !self.0.iter().any(|known| known == name) {
                 self.0.push(name.to_owned());
             }
         }
@@ -71,9 +72,20 @@ impl Need {
         u32::try_from(slots.iter().map(fits).min().unwrap_or(i64::MAX)).unwrap_or(u32::MAX)
     }
 
-    /// What is left when it has been taken once.
-    pub(super) fn taken_from(&self, free: &[i64]) -> Free {
-        free.iter().zip(&self.takes).map(|(free, taken)| free.saturating_sub(*taken)).collect()
+    /// What is left when it has been taken so many times.
+    pub(super) fn taken_from(&self, free: &[i64], times: u32) -> Free {
+        let left = |(free, taken): (&i64, &i64)| free.saturating_sub(taken.saturating_mul(i64::from(times)));
+        free.iter().zip(&self.takes).map(left).collect()
+    }
+
+    /// Whether it may fit where the first resource is this free; what is freer is compared first.
+    pub(super) fn may_fit(&self, first: i64) -> bool {
+        self.takes.first().is_none_or(|taken| *taken <= 0 || first >= *taken)
+    }
+
+    /// Whether no node offers all that it needs.
+    pub(super) fn is_impossible(&self) -> bool {
+        self.slots.is_none()
     }
 
     /// Whether it takes anything at all that could run out.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::capacity::{CPU, ClusterRoom, MEMORY, PODS, PodShape};
-use k8s_openapi::api::core::v1::{Taint, Toleration};
+use crate::capacity::{LeftOut, TemplateHash};
+use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -10,12 +11,32 @@ const GPU: &str = "example.org/gpu";
 
 #[derive(Clone, Debug)]
 enum Change {
-    Node { name: usize, cpu: i64, gpu: i64, zone: usize, tainted: bool, cordoned: bool, ready: bool },
+    Node {
+        name: usize,
+        cpu: i64,
+        gpu: i64,
+        zone: usize,
+        tainted: bool,
+        cordoned: bool,
+        ready: bool,
+    },
     NodeGone(usize),
-    Pod { key: usize, node: Option<usize>, requests: usize, workload: Option<usize>, finished: bool },
+    Pod {
+        key: usize,
+        node: Option<usize>,
+        requests: usize,
+        workload: Option<usize>,
+        template: Option<usize>,
+        finished: bool,
+    },
     PodGone(usize),
-    Hold { uid: usize, shape: usize, replicas: u32 },
+    Hold {
+        uid: usize,
+        shape: usize,
+        replicas: u32,
+    },
     Release(usize),
+    Forget(usize),
 }
 
 fn requests(index: usize) -> Amounts {
@@ -28,7 +49,7 @@ fn requests(index: usize) -> Amounts {
     requests
 }
 
-/// Shapes that differ in requests, in the zone they want, in taints they tolerate, and one that names its node.
+/// Shapes that differ in requests, in the zone they want, in taints they tolerate, and some that name nodes.
 fn shape(index: usize) -> Shape {
     let mut shape = PodShape { requests: requests(index), ..PodShape::default() };
     let tolerate = Toleration { operator: Some("Exists".into()), ..Toleration::default() };
@@ -36,13 +57,23 @@ fn shape(index: usize) -> Shape {
         1 => shape.node_selector = BTreeMap::from([(ZONE.to_owned(), "z1".to_owned())]),
         2 => shape.tolerations = vec![tolerate],
         3 => shape.node_selector = BTreeMap::from([(HOSTNAME.to_owned(), "n1".to_owned())]),
+        4 => shape.node_terms = vec![by_name("NotIn", &["n0", "n3"]), by_name("In", &["n3"])],
+        5 => shape.node_terms = vec![by_name("Gt", &["1"])],
         _ => {}
     }
     shape.into()
 }
 
+/// A term that asks for nodes by name.
+fn by_name(operator: &str, names: &[&str]) -> NodeSelectorTerm {
+    let values = Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let requirement =
+        NodeSelectorRequirement { key: "metadata.name".into(), operator: operator.into(), values };
+    NodeSelectorTerm { match_fields: Some(vec![requirement]), ..NodeSelectorTerm::default() }
+}
+
 fn changes(pinned: bool) -> impl Strategy<Value = Change> {
-    let shapes = if pinned { 16usize } else { 12 };
+    let shapes = if pinned { 24usize } else { 12 };
     let node = (0..5usize, 0..6i64, 0..3i64, 0..3usize, any::<[bool; 2]>(), proptest::bool::weighted(0.9));
     let pod = (0..12usize, proptest::option::of(0..6usize), 0..6usize, proptest::option::of(0..3usize));
     prop_oneof![
@@ -50,13 +81,16 @@ fn changes(pinned: bool) -> impl Strategy<Value = Change> {
             name, cpu, gpu, zone, tainted, cordoned: cordoned && tainted, ready
         }),
         1 => (0..5usize).prop_map(Change::NodeGone),
-        5 => (pod, proptest::bool::weighted(0.1)).prop_map(|((key, node, requests, workload), finished)| {
-            Change::Pod { key, node, requests, workload, finished }
-        }),
+        5 => (pod, proptest::option::of(0..4usize), proptest::bool::weighted(0.1)).prop_map(
+            |((key, node, requests, workload), template, finished)| {
+                Change::Pod { key, node, requests, workload, template, finished }
+            }
+        ),
         2 => (0..12usize).prop_map(Change::PodGone),
         3 => (0..4usize, 0..shapes, 0..6u32)
             .prop_map(|(uid, shape, replicas)| Change::Hold { uid, shape, replicas }),
         1 => (0..4usize).prop_map(Change::Release),
+        1 => (0..4usize).prop_map(Change::Forget),
     ]
 }
 
@@ -66,6 +100,8 @@ struct Told {
     nodes: BTreeMap<String, NodeFacts>,
     pods: BTreeMap<String, PodFacts>,
     held: BTreeMap<String, (Shape, u32)>,
+    /// The template of each workload whose pods were seen last, and the shape that they have.
+    seen: BTreeMap<String, (TemplateHash, Shape)>,
     /// Whether a node has ever offered the device: from then on it counts.
     gpu: bool,
 }
@@ -86,7 +122,9 @@ impl Told {
                 let taint = Taint { key: "t".into(), effect: "NoSchedule".into(), ..Taint::default() };
                 let taints = tainted.then_some(taint).into_iter().collect();
                 let labels = labels.into_iter().collect();
-                let facts = NodeFacts { name: name.clone(), allocatable, ready, cordoned, taints, labels };
+                let left_out = None;
+                let facts =
+                    NodeFacts { name: name.clone(), allocatable, ready, cordoned, taints, labels, left_out };
                 index.set_node(facts.clone());
                 self.nodes.insert(name, facts);
             }
@@ -94,12 +132,13 @@ impl Told {
                 index.remove_node(&format!("n{name}"));
                 self.nodes.remove(&format!("n{name}"));
             }
-            Change::Pod { key, node, requests: index_of, workload, finished } => {
+            Change::Pod { key, node, requests: index_of, workload, template, finished } => {
                 let facts = PodFacts {
                     node: node.map(|name| format!("n{name}")),
                     requests: requests(index_of),
                     finished,
                     workload: workload.map(|uid| format!("u{uid}")),
+                    template: template.map(|of| shape(of).template_hash()),
                 };
                 index.set_pod(&format!("p{key}"), facts.clone());
                 self.pods.insert(format!("p{key}"), facts);
@@ -116,7 +155,42 @@ impl Told {
                 index.release(&format!("u{uid}"));
                 self.held.remove(&format!("u{uid}"));
             }
+            Change::Forget(uid) => {
+                index.forget(&format!("u{uid}"));
+                self.held.remove(&format!("u{uid}"));
+                self.seen.remove(&format!("u{uid}"));
+            }
         }
+        self.look();
+    }
+
+    /// Finds out what pods of the templates that are held request.
+    fn look(&mut self) {
+        for (uid, (shape, _)) in self.held.iter().filter(|(_, (_, replicas))| *replicas > 0) {
+            let template = shape.template_hash();
+            let mut made: BTreeMap<&Amounts, usize> = BTreeMap::new();
+            let of_template = |pod: &&PodFacts| {
+                !pod.finished && pod.workload.as_ref() == Some(uid) && pod.template == Some(template)
+            };
+            for pod in self.pods.values().filter(of_template) {
+                *made.entry(&pod.requests).or_insert(0) += 1;
+            }
+            match made.into_iter().max_by_key(|(requests, pods)| (*pods, *requests)) {
+                Some((requests, _)) => {
+                    self.seen.insert(uid.clone(), (template, shape.with_requests(requests.clone())));
+                }
+                None if self.seen.get(uid).is_some_and(|(of, _)| *of != template) => {
+                    self.seen.remove(uid);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// A shape as the pods of a workload turn out.
+    fn turned_out(&self, uid: &str, shape: &Shape) -> Shape {
+        let seen = self.seen.get(uid).filter(|(template, _)| *template == shape.template_hash());
+        seen.map_or(shape, |(_, shape)| shape).clone()
     }
 
     fn settled(&self, uid: &str, shape: &Shape) -> u32 {
@@ -139,12 +213,13 @@ impl Told {
             (index.rank(&facts.name).unwrap(), facts.clone(), free)
         });
         let mut room = ClusterRoom::of(free.collect::<Vec<_>>());
-        let mut outstanding: BTreeMap<&Shape, u32> = BTreeMap::new();
+        let mut outstanding: BTreeMap<Shape, u32> = BTreeMap::new();
         for (other, (shape, held)) in self.held.iter().filter(|(other, _)| *other != uid) {
-            *outstanding.entry(shape).or_insert(0) += held.saturating_sub(self.settled(other, shape));
+            *outstanding.entry(self.turned_out(other, shape)).or_insert(0) +=
+                held.saturating_sub(self.settled(other, shape));
         }
         for (shape, count) in outstanding {
-            room.reserve(shape, count);
+            room.reserve(&shape, count);
         }
         room
     }
@@ -154,15 +229,19 @@ impl Told {
         let view = index.view(uid, shape);
         let free = index.free(uid, shape);
         let mut room = self.room(index, uid, shape);
+        let (turned_out, settled) = (&self.turned_out(uid, shape), self.settled(uid, shape));
+        let shortage = index.shortage(uid, shape, 2);
+        let shape = turned_out;
         let counted = room.free(shape);
         prop_assert_eq!(view.room.fits, room.fits(shape), "how many fit");
+        prop_assert_eq!(view.fits_if_grown, view.room.fits, "it does not grow");
         prop_assert_eq!((view.room.cpu, view.room.memory), (counted.get(CPU), counted.get(MEMORY)));
         for name in [CPU, MEMORY, PODS] {
             prop_assert_eq!(free.get(name), counted.get(name), "free {}", name);
         }
-        prop_assert_eq!(view.settled, self.settled(uid, shape));
+        prop_assert_eq!(view.settled, settled);
         prop_assert_eq!(view.held, self.held.get(uid).map_or(0, |(_, replicas)| *replicas));
-        prop_assert_eq!(index.shortage(uid, shape, 2), {
+        prop_assert_eq!(shortage, {
             room.reserve(shape, 2);
             room.shortage(shape)
         });
@@ -185,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn shapes_that_name_nodes_are_counted_too(steps in proptest::collection::vec((changes(true), 0..5usize, 0..16usize), 1..25)) {
+    fn shapes_that_name_nodes_are_counted_too(steps in proptest::collection::vec((changes(true), 0..5usize, 0..24usize), 1..25)) {
         let (mut index, mut told) = (ClusterIndex::default(), Told::default());
         for (change, uid, of) in steps {
             told.take(&mut index, change);
@@ -199,7 +278,7 @@ proptest! {
         for change in steps {
             told.take(&mut index, change);
         }
-        let all = (0..12).map(Change::PodGone).chain((0..5).map(Change::NodeGone)).chain((0..4).map(Change::Release));
+        let all = (0..12).map(Change::PodGone).chain((0..5).map(Change::NodeGone)).chain((0..4).map(Change::Forget));
         for change in all {
             told.take(&mut index, change);
         }
@@ -271,4 +350,259 @@ fn a_pod_gives_up_only_what_its_node_offers() {
     index.hold("u0", &shape(12), 1);
     let lacking = index.shortage("u1", &shape(9), 2).lacking;
     assert_eq!(lacking, [(CPU.to_owned(), 1000, 0), (GPU.to_owned(), 1000, 0)], "no node has the device");
+}
+
+fn asking(milli: i64) -> Shape {
+    let mut requests = Amounts::of(CPU, milli);
+    requests.set(PODS, 1000);
+    PodShape { requests, ..PodShape::default() }.into()
+}
+
+/// A pod that a template made and that admission has given other requests.
+fn admitted(template: &Shape, milli: i64, node: Option<&str>) -> PodFacts {
+    PodFacts {
+        node: node.map(str::to_owned),
+        requests: asking(milli).requests.clone(),
+        workload: Some("u".into()),
+        template: Some(template.template_hash()),
+        ..PodFacts::default()
+    }
+}
+
+#[test]
+fn pods_that_admission_made_larger_take_their_room_once() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 8));
+    let template = asking(500);
+    index.hold("u", &template, 4);
+    for pod in 0..4 {
+        index.set_pod(&format!("p{pod}"), admitted(&template, 1000, Some("a")));
+    }
+    assert_eq!(index.view("u", &template).settled, 4, "known by their template");
+    assert_eq!(index.unsettled().count(), 0);
+    assert_eq!(index.view("other", &asking(1000)).room.fits, 4, "8 CPUs less 4, once");
+    assert_eq!(index.view("u", &template).room.fits, 4, "more of them are as large as those that are there");
+}
+
+#[test]
+fn replicas_to_come_are_estimated_by_what_the_first_ones_request() {
+    for (real, room) in [(2000, 0), (100, 7)] {
+        let mut index = ClusterIndex::default();
+        index.set_node(node("a", 8));
+        let template = asking(500);
+        index.hold("u", &template, 4);
+        index.set_pod("p", admitted(&template, real, Some("a")));
+        let free = 8000 - 4 * real;
+        assert_eq!(index.view("other", &asking(1000)).room.cpu, free, "three more of {real}m are to come");
+        assert_eq!(index.view("other", &asking(1000)).room.fits, room);
+        let own = index.view("u", &template);
+        assert_eq!((own.settled, i64::from(own.room.fits)), (1, (8000 - real) / real), "{real}");
+    }
+}
+
+#[test]
+fn a_pod_that_waits_tells_already_what_it_requests() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 2));
+    let template = asking(500);
+    index.hold("u", &template, 1);
+    index.set_pod("p", admitted(&template, 3000, None));
+    assert_eq!(index.view("u", &template).room.fits, 0);
+    index.release("u");
+    index.remove_pod("p");
+    assert_eq!(
+        index.view("u", &template).room.fits,
+        0,
+        "it went elsewhere for lack of room, and need not try again"
+    );
+    assert_eq!(index.view("u", &asking(400)).room.fits, 5, "another template is another matter");
+    index.forget("u");
+    assert_eq!(index.view("u", &template).room.fits, 4);
+}
+
+#[test]
+fn pods_of_an_older_template_give_up_what_they_really_take() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 4));
+    index.hold("u", &asking(500), 2);
+    for pod in ["p", "q"] {
+        index.set_pod(pod, admitted(&asking(500), 1500, Some("a")));
+    }
+    let view = index.view("u", &asking(1000));
+    assert_eq!((view.settled, view.room.fits), (0, 4), "both are replaced");
+}
+
+fn pinned(nodes: usize) -> Vec<Shape> {
+    let of = |term: NodeSelectorTerm| {
+        let shape = PodShape { node_terms: vec![term], ..PodShape::clone(&asking(1)) };
+        Shape::from(shape)
+    };
+    let names: Vec<String> = (0..nodes).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    vec![of(by_name("NotIn", &["nobody"])), of(by_name("In", &names))]
+}
+
+#[test]
+fn pinned_replicas_cost_no_more_than_nodes_and_replicas_together() {
+    const NODES: usize = 300;
+    const REPLICAS: u32 = 20_000;
+    for shape in pinned(NODES) {
+        let mut index = ClusterIndex::default();
+        for number in 0..NODES {
+            index.set_node(node(&format!("n{number}"), 4 + i64::try_from(number % 7).unwrap()));
+        }
+        index.hold("pinned", &shape, REPLICAS);
+        let before = index.steps();
+        let room = index.view("other", &asking(1)).room;
+        assert_eq!(room.fits, 300 * 110 - REPLICAS);
+        let steps = index.steps() - before;
+        assert!(steps <= 2 * (300 + u64::from(REPLICAS)), "{steps} steps");
+        for _ in 0..100 {
+            assert_eq!(index.view("other", &asking(1)).room, room);
+        }
+        assert_eq!(index.steps() - before, steps, "the others do not count again");
+    }
+}
+
+#[test]
+fn a_node_that_holds_all_replicas_is_taken_at_once() {
+    let mut index = ClusterIndex::default();
+    let mut huge = node("huge", 9000);
+    huge.allocatable.set(PODS, 10_000_000_000);
+    index.set_node(huge);
+    index.set_node(node("small", 2));
+    index.hold("u", &asking(1), 1_000_000);
+    assert_eq!(index.view("other", &asking(1)).room.fits, 8_000_000 + 110);
+    assert!(index.steps() < 100, "{} steps", index.steps());
+}
+
+#[test]
+fn hundreds_of_shapes_are_counted_once_each() {
+    const NODES: u64 = 200;
+    let mut index = ClusterIndex::default();
+    for number in 0..NODES {
+        index.set_node(node(&format!("n{number}"), 1 + i64::try_from(number).unwrap()));
+    }
+    for _ in 0..10 {
+        for milli in 1..=400 {
+            assert!(index.view("u", &asking(milli)).room.fits > 0);
+        }
+    }
+    assert!(index.steps() <= 400 * NODES, "{} steps", index.steps());
+}
+
+#[test]
+fn shapes_that_ask_about_different_labels_do_not_undo_each_others_classes() {
+    let mut index = ClusterIndex::default();
+    for number in 0..10 {
+        index.set_node(node(&format!("n{number}"), 1));
+    }
+    let asks = |label: usize| {
+        let node_selector = BTreeMap::from([(format!("l{label}"), "x".to_owned())]);
+        Shape::from(PodShape { node_selector, ..PodShape::clone(&asking(1)) })
+    };
+    for label in 0..40 {
+        index.view("u", &asks(label));
+    }
+    let known: Vec<bool> = (0..40).map(|label| index.classes.knows(&asks(label))).collect();
+    assert_eq!(known, [true; 40]);
+}
+
+#[test]
+fn nodes_that_are_left_out_are_no_room_and_no_capacity() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 2));
+    index.set_node(NodeFacts { left_out: Some(LeftOut::Virtual), ..node("vk", 900) });
+    let on_virtual = PodFacts { node: Some("vk".into()), requests: requests(0), ..PodFacts::default() };
+    index.set_pod("p", on_virtual);
+    assert_eq!(index.view("u", &asking(1000)).room.fits, 2);
+    let summary = index.summary();
+    assert_eq!((summary.nodes, summary.left_out), (1, 1));
+    assert_eq!((summary.capacity.get(CPU), summary.allocated.get(CPU)), (2000, 0));
+    let shortage = index.shortage("u", &asking(5000), 0).to_string();
+    assert!(
+        shortage.starts_with("1 of 2 nodes: virtual, its room is counted where it really is"),
+        "{shortage}"
+    );
+}
+
+#[test]
+fn only_so_many_kinds_of_resources_are_known() {
+    let mut index = ClusterIndex::default();
+    for number in 0..100 {
+        let mut facts = node(&format!("n{number}"), 1);
+        facts.allocatable.set(&format!("example.org/r{number}"), 1000);
+        index.set_node(facts);
+    }
+    assert_eq!(index.summary().capacity.iter().count(), 32);
+}
+
+#[test]
+fn a_cluster_that_grows_has_the_room_of_the_nodes_to_come() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 4));
+    index.set_node(node("b", 4));
+    assert!(index.set_growth(Growth::UpTo { nodes: 5, like: None }));
+    let view = index.view("u", &asking(1000));
+    assert_eq!((view.room.fits, view.fits_if_grown), (8, 20), "three nodes like those may come");
+    index.hold("u", &asking(1000), 12);
+    let view = index.view("other", &asking(1000));
+    assert_eq!((view.room.fits, view.fits_if_grown), (0, 8), "four of the others wait for a new node");
+    let like = Some(Box::new(node("", 16)));
+    index.set_growth(Growth::UpTo { nodes: 5, like });
+    assert_eq!(
+        index.view("other", &asking(1000)).fits_if_grown,
+        3 * 16 - 4,
+        "four of the others go there first"
+    );
+    index.set_growth(Growth::UpTo { nodes: 2, like: None });
+    assert_eq!(index.view("other", &asking(1000)).fits_if_grown, 0, "it is as large as it may be");
+    index.set_growth(Growth::Uncounted);
+    let view = index.view("other", &asking(1000));
+    assert_eq!((view.room.fits, view.fits_if_grown), (0, u32::MAX));
+}
+
+#[test]
+fn a_pool_that_is_scaled_to_zero_grows_by_its_template_only() {
+    let mut index = ClusterIndex::default();
+    index.set_growth(Growth::UpTo { nodes: 3, like: None });
+    assert_eq!(index.view("u", &asking(1000)).fits_if_grown, 0, "nobody knows what its nodes are like");
+    index.set_growth(Growth::UpTo { nodes: 3, like: Some(Box::new(node("", 4))) });
+    let view = index.view("u", &asking(1000));
+    assert_eq!((view.room.fits, view.fits_if_grown), (0, 12));
+}
+
+#[test]
+fn room_that_is_gone_is_told_from_room_that_is_taken() {
+    let mut index = ClusterIndex::default();
+    index.hold("u", &asking(1000), 2);
+    assert!(!index.view("u", &asking(1000)).is_room_gone(), "its nodes were not listed yet");
+    index.set_node(node("a", 2));
+    index.nodes_listed();
+    index.pods_listed();
+    for pod in ["p", "q"] {
+        let bound = PodFacts {
+            node: Some("a".into()),
+            requests: asking(1000).requests.clone(),
+            ..PodFacts::default()
+        };
+        index.set_pod(pod, bound);
+    }
+    let view = index.view("u", &asking(1000));
+    assert_eq!((view.room.fits, view.open_nodes, view.is_room_gone()), (0, 1, false), "others have taken it");
+    index.remove_node("a");
+    assert!(index.view("u", &asking(1000)).is_room_gone());
+}
+
+#[test]
+fn a_copy_of_the_index_goes_its_own_way() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 4));
+    let mut copy = index.clone();
+    copy.hold("u", &asking(1000), 3);
+    copy.set_node(node("b", 4));
+    copy.set_pod("p", admitted(&asking(1000), 1000, Some("a")));
+    assert_eq!(copy.view("other", &asking(1000)).room.fits, 5);
+    assert_eq!(index.view("other", &asking(1000)).room.fits, 4);
+    assert_eq!((index.node_names().count(), index.pod_keys().count()), (1, 0));
 }

@@ -4,7 +4,7 @@ use super::ClusterIndex;
 use super::estimate::Estimate;
 use super::pods::Workload;
 use super::resources::{Free, clamp};
-use crate::capacity::{Amounts, CPU, ClusterRoom, MEMORY, PodShape, Shape, Shortage};
+use crate::capacity::{Amounts, Growth, NodeFacts, PodShape, Shape, Shortage};
 use std::collections::BTreeMap;
 
 /// The room of a cluster for one shape, in the numbers that a decision takes.
@@ -27,13 +27,30 @@ pub struct View {
     pub settled: u32,
     /// How many replicas it holds.
     pub held: u32,
+    /// How many more pods of the shape would fit if the cluster grew as far as it may, those that fit now included. It is
+    /// [`u32::MAX`] where room is not counted.
+    pub fits_if_grown: u32,
+    /// How many nodes take the shape, however full they are. None means: what room there was is gone, not taken.
+    pub open_nodes: u32,
+    /// Whether nodes and pods of the cluster were listed. Until then there may be more of everything.
+    pub known: bool,
+}
+
+impl View {
+    /// Whether the workload holds replicas here and there is no node any more that takes them.
+    #[must_use]
+    pub fn is_room_gone(&self) -> bool {
+        self.known && self.held > 0 && self.open_nodes == 0
+    }
 }
 
 /// A cluster as people see it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterSummary {
-    /// How many nodes there are.
+    /// How many nodes there are whose room counts.
     pub nodes: usize,
+    /// How many nodes there are beside, which are virtual or claim what no machine has.
+    pub left_out: usize,
     /// How many of them are ready.
     pub ready: usize,
     /// What they offer together.
@@ -48,47 +65,53 @@ pub struct ClusterSummary {
     pub pods: usize,
 }
 
+/// A node that a cluster would grow by.
+#[derive(Clone, Debug)]
+pub(super) struct Newcomer {
+    /// How many nodes there are already.
+    beside: u32,
+    /// Its class, and what would be free on it; nothing if nobody knows what it would be like.
+    place: Option<(usize, Free)>,
+}
+
 impl ClusterIndex {
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
+        let known = self.is_listed();
         if self.outstanding.is_empty()
+            && !matches!(self.growth, Growth::UpTo { .. })
             && !self.workloads.contains_key(uid)
-            && let Some(room) = self.answers.kept(shape)
+            && let Some(answer) = self.answers.kept(shape)
         {
-            return View { room, ..View::default() };
+            let fits = u32::try_from(answer.fits).unwrap_or(u32::MAX);
+            let room = Room { fits, cpu: clamp(answer.cpu), memory: clamp(answer.memory) };
+            let open_nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
+            let fits_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { fits };
+            return View { room, open_nodes, fits_if_grown, known, ..View::default() };
         }
-        self.learn(shape);
         let own = self.workloads.get(uid);
-        let requests = own.and_then(|_| self.requests.id(&shape.requests));
-        let settled = own.map_or(0, |own| own.settled(requests));
+        let wanted = self.wanted(shape);
+        let settled = own.map_or(0, |own| own.settled(wanted));
         let held = own.and_then(|own| own.held.as_ref()).map_or(0, |(_, replicas)| *replicas);
-        let alone =
-            own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(requests).next().is_none());
-        let room = if self.is_pinned(shape) {
-            let room = self.counted(uid, shape);
-            let free = room.free(shape);
-            Room { fits: room.fits(shape), cpu: free.get(CPU), memory: free.get(MEMORY) }
-        } else if alone {
-            let estimate = self.estimate.take().unwrap_or_else(|| self.estimated(None, shape));
-            let room = self.room(shape, &estimate);
+        let alone = own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(wanted).next().is_none());
+        let apart_from = (!alone).then_some(uid);
+        let turned_out = self.turned_out(uid, shape);
+        self.learn(&turned_out);
+        let kept = if alone { self.estimate.take() } else { None };
+        let estimate = kept.unwrap_or_else(|| self.estimated(apart_from, shape));
+        let (room, open_nodes) = self.room(&turned_out, &estimate);
+        let fits_if_grown = self.fits_if_grown(&turned_out, room.fits, &estimate);
+        if alone {
             self.estimate = Some(estimate);
-            room
-        } else {
-            let estimate = self.estimated(Some(uid), shape);
-            self.room(shape, &estimate)
-        };
-        View { room, settled, held }
+        }
+        View { room, settled, held, fits_if_grown, open_nodes, known }
     }
 
     /// Why not even one more pod of the shape fits for this workload when `more` have found their place.
     pub fn shortage(&mut self, uid: &str, shape: &Shape, more: u32) -> Shortage {
         self.learn(shape);
-        if self.is_pinned(shape) {
-            let mut room = self.counted(uid, shape);
-            room.reserve(shape, more);
-            return room.shortage(shape);
-        }
         let mut estimate = self.estimated(Some(uid), shape);
+        let shape = &self.turned_out(uid, shape);
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
         estimate.reserve(&self.classes, &answer.fitting, more);
         let mut shortage = Shortage::default();
@@ -99,7 +122,7 @@ impl ClusterIndex {
                 Some(reason) => *shortage.refusals.entry(reason).or_insert(0) += group.nodes,
                 None => {
                     shortage.open += group.nodes;
-                    for free in estimate.free(&self.classes, class) {
+                    for (free, _) in estimate.groups(&self.classes, class) {
                         for (most, milli) in largest.iter_mut().zip(free) {
                             *most = (*most).max(*milli);
                         }
@@ -117,9 +140,6 @@ impl ClusterIndex {
     /// All that is free for this workload on nodes that take the shape.
     pub fn free(&mut self, uid: &str, shape: &Shape) -> Amounts {
         self.learn(shape);
-        if self.is_pinned(shape) {
-            return self.counted(uid, shape).free(shape);
-        }
         let estimate = self.estimated(Some(uid), shape);
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
         let open = self.classes.iter().zip(&answer.fitting.open).filter(|(_, open)| **open);
@@ -144,6 +164,10 @@ impl ClusterIndex {
             ClusterSummary { pending_pods: self.pending, pods: self.pods.len(), ..ClusterSummary::default() };
         let anything = Shape::from(PodShape::default());
         for node in self.nodes.values() {
+            if node.known.as_ref().is_some_and(|known| known.traits.left_out.is_some()) {
+                summary.left_out += 1;
+                continue;
+            }
             for (sum, milli) in allocated.iter_mut().zip(&node.allocated) {
                 *sum += milli;
             }
@@ -165,19 +189,12 @@ impl ClusterIndex {
         summary
     }
 
-    /// Sees to it that the classes are fine enough for the shape.
-    fn learn(&mut self, shape: &Shape) {
-        // Sums are kept only while the classes are fine enough for them.
-        if !self.answers.has(shape) && self.classes.learn(shape) {
-            self.reclass();
-        }
+    /// A shape as the pods of a workload turn out here.
+    fn turned_out(&self, uid: &str, shape: &Shape) -> Shape {
+        self.workloads.get(uid).map_or_else(|| shape.clone(), |own| own.shape(shape))
     }
 
-    fn is_pinned(&self, shape: &Shape) -> bool {
-        shape.is_pinned() || self.outstanding.keys().any(Shape::is_pinned)
-    }
-
-    fn room(&mut self, shape: &Shape, estimate: &Estimate) -> Room {
+    fn room(&mut self, shape: &Shape, estimate: &Estimate) -> (Room, u32) {
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
         let (mut fits, mut cpu, mut memory) = (i128::from(answer.fits), answer.cpu, answer.memory);
         for (free, nodes) in estimate.differences(&answer.fitting) {
@@ -187,11 +204,12 @@ impl ClusterIndex {
             memory += i128::from(free[1]) * nodes;
         }
         let fits = u32::try_from(fits.max(0)).unwrap_or(u32::MAX);
-        Room { fits, cpu: clamp(cpu), memory: clamp(memory) }
+        let nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
+        (Room { fits, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
     }
 
-    /// Where outstanding replicas go: all of them, or those of others than one workload, whose pods that do not have
-    /// this shape give up their room first.
+    /// Where outstanding replicas go: all of them, or those of others than one workload, whose pods that a template of
+    /// this shape did not make give up their room first.
     fn estimated(&mut self, apart_from: Option<&str>, shape: &Shape) -> Estimate {
         let mut estimate = Estimate::default();
         let own = apart_from.and_then(|uid| self.workloads.get(uid));
@@ -202,16 +220,62 @@ impl ClusterIndex {
         }
         for (shape, count) in self.others(own) {
             let answer = self.answers.of(&shape, &self.classes, &self.resources, &self.outstanding);
-            estimate.reserve(&self.classes, &answer.fitting, count);
+            let reserved = estimate.reserve(&self.classes, &answer.fitting, count);
+            if reserved < count {
+                estimate.unplaced.push((shape, count - reserved));
+            }
         }
+        self.steps += std::mem::take(&mut estimate.steps);
         estimate
+    }
+
+    /// How many pods of a shape would fit if the cluster grew. Replicas that wait for room take theirs of the new nodes.
+    fn fits_if_grown(&mut self, shape: &Shape, fits: u32, estimate: &Estimate) -> u32 {
+        let most = match &self.growth {
+            Growth::Fixed => return fits,
+            Growth::Uncounted => return u32::MAX,
+            Growth::UpTo { nodes, .. } => *nodes,
+        };
+        if self.newcomer.is_none() {
+            self.newcomer = Some(self.found_newcomer());
+        }
+        let Some(newcomer) = &self.newcomer else { return fits };
+        let more = most.saturating_sub(newcomer.beside);
+        let Some((class, offered)) = newcomer.place.clone().filter(|_| more > 0) else { return fits };
+        let mut grown = estimate.clone();
+        grown.grow(class, offered, more);
+        for (waiting, count) in &estimate.unplaced {
+            let answer = self.answers.of(waiting, &self.classes, &self.resources, &self.outstanding);
+            grown.reserve(&self.classes, &answer.fitting, *count);
+        }
+        self.steps += grown.steps;
+        self.room(shape, &grown).0.fits.max(fits)
+    }
+
+    /// What a node would be that the cluster grows by.
+    fn found_newcomer(&mut self) -> Newcomer {
+        let known = || self.nodes.values().filter_map(|node| node.known.as_ref());
+        let present = known().filter(|known| known.traits.left_out.is_none()).count();
+        let beside = u32::try_from(present).unwrap_or(u32::MAX);
+        if let Growth::UpTo { like: Some(like), .. } = &self.growth {
+            let known = self.common.know(&"".into(), NodeFacts::clone(like), &self.resources);
+            let class = self.classes.of("", &known);
+            self.answers.cover(&self.classes, class);
+            return Newcomer { beside, place: Some((class, known.offered.as_ref().into())) };
+        }
+        let mut kinds: BTreeMap<(usize, &[i64]), u32> = BTreeMap::new();
+        for known in known().filter(|known| self.classes.get(known.class).is_in_use()) {
+            *kinds.entry((known.class, known.offered.as_ref())).or_insert(0) += 1;
+        }
+        let most = kinds.into_iter().max_by_key(|((class, offered), nodes)| (*nodes, *offered, *class));
+        Newcomer { beside, place: most.map(|((class, offered), _)| (class, offered.into())) }
     }
 
     /// Outstanding replicas by shape, without those of one workload.
     fn others(&self, own: Option<&Workload>) -> Vec<(Shape, u32)> {
-        let owed = own.and_then(|own| own.held.as_ref().map(|(shape, _)| (shape, own.outstanding)));
-        let rest = |shape: &Shape, count: u32| match owed {
-            Some((own, owed)) if own == shape => count.saturating_sub(owed),
+        let owed = own.and_then(|own| Some((own.held_shape()?, own.outstanding)));
+        let rest = |shape: &Shape, count: u32| match &owed {
+            Some((own, owed)) if own == shape => count.saturating_sub(*owed),
             _ => count,
         };
         let all = self.outstanding.iter().map(|(shape, count)| (shape.clone(), rest(shape, *count)));
@@ -221,7 +285,7 @@ impl ClusterIndex {
     /// The nodes on which pods of a workload are to be replaced: their class, what is free, and what will be.
     fn given_up<'a>(&'a self, own: &'a Workload, shape: &Shape) -> BTreeMap<&'a str, (usize, Free, Free)> {
         let mut nodes: BTreeMap<&str, (usize, Free, Free)> = BTreeMap::new();
-        for (name, requests, pods) in own.to_be_replaced(self.requests.id(&shape.requests)) {
+        for (name, requests, pods) in own.to_be_replaced(self.wanted(shape)) {
             let Some((class, free)) = self.nodes.get(name).and_then(super::Node::place) else { continue };
             let Some(requests) = self.requests.by_id(requests) else { continue };
             let (_, _, to) = nodes.entry(name).or_insert_with(|| (class, free.clone(), free));
@@ -230,23 +294,6 @@ impl ClusterIndex {
             }
         }
         nodes
-    }
-
-    /// The room counted node by node, for shapes that name nodes.
-    fn counted(&self, uid: &str, shape: &Shape) -> ClusterRoom {
-        let own = self.workloads.get(uid);
-        let mut given_up = own.map(|own| self.given_up(own, shape)).unwrap_or_default();
-        let free = self.nodes.iter().filter_map(|(name, node)| {
-            let (class, free) = node.place()?;
-            let free = given_up.remove(name.as_ref()).map_or(free, |(_, _, to)| to);
-            let free: Vec<i128> = free.iter().map(|milli| i128::from(*milli)).collect();
-            Some((self.classes.get(class).key.clone(), node.facts(name)?, self.resources.amounts(&free)))
-        });
-        let mut room = ClusterRoom::of(free);
-        for (shape, count) in self.others(own) {
-            room.reserve(&shape, count);
-        }
-        room
     }
 
     /// How a node ranks among others that have the same free.
