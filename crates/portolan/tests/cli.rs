@@ -31,15 +31,28 @@ fn seed(name: &str) -> String {
 
 #[test]
 fn crds_are_printed_as_yaml_and_json() {
+    let served = portolan_api::hub_crds().unwrap().len();
     let yaml = portolan(&["crds"], "");
     assert!(yaml.status.success());
-    assert_eq!(
-        text(&yaml.stdout).lines().filter(|line| *line == "kind: CustomResourceDefinition").count(),
-        11
-    );
+    let count = text(&yaml.stdout).lines().filter(|line| *line == "kind: CustomResourceDefinition").count();
+    assert_eq!(count, served);
     let json = portolan(&["crds", "-o", "json"], "");
     let list: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(list["items"].as_array().unwrap().len(), 11);
+    assert_eq!(list["items"].as_array().unwrap().len(), served);
+}
+
+#[test]
+fn kinds_that_nothing_serves_are_printed_on_request_only() {
+    let served = text(&portolan(&["crds"], "").stdout);
+    let all = text(&portolan(&["crds", "--experimental"], "").stdout);
+    for kind in portolan_api::EXPERIMENTAL_KINDS {
+        let line = format!("    kind: {kind}\n");
+        assert!(!served.contains(&line) && all.contains(&line), "{kind}");
+    }
+    let converted = portolan(&["convert", "-f", &seed("mck8s-listing-4.yaml")], "");
+    assert!(converted.status.success());
+    let warning = text(&converted.stderr);
+    assert!(warning.contains("no controller serves MultiClusterHorizontalPodAutoscaler yet"), "{warning}");
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub(crate) const fn one() -> i32 {
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
     /// The names of the preferred clusters (of their ForeignClusters). If it is given, the workload is placed on
-    /// exactly these clusters, apart from substitution and bursting. It goes with cluster-affinity only.
+    /// exactly these clusters, apart from substitution and, of a MultiClusterDeployment, bursting. It goes with
+    /// cluster-affinity only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "locations_schema")]
     pub locations: Vec<String>,
@@ -90,10 +91,6 @@ pub struct Placement {
     /// with, onUnreachable ReplaceAfter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_after: Option<Duration>,
-
-    /// What happens when an object in a member no longer is as it was placed there.
-    #[serde(default)]
-    pub drift_policy: DriftPolicy,
 }
 
 fn locations_schema(_: &mut SchemaGenerator) -> Schema {

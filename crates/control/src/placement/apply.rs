@@ -137,7 +137,7 @@ impl Controller {
             let as_applied = copy.mark.digest.as_deref() == Some(&digest);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
             let drifted = applied.is_none_or(|applied| applied.generation < copy.generation);
-            let correct = workload.object.spec.placement.drift_policy == DriftPolicy::Correct;
+            let correct = workload.object.spec.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
                 if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
                     copy::stamp::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;

@@ -37,7 +37,7 @@ impl Controller {
         seen: &BTreeMap<String, Seen>,
     ) -> Result<BTreeMap<String, Vec<String>>, CallError> {
         let mut drifts = BTreeMap::new();
-        if workload.object.spec.placement.drift_policy != DriftPolicy::Report {
+        if workload.object.spec.drift_policy != DriftPolicy::Report {
             return Ok(drifts);
         }
         for (cluster, placed) in &decision.placed {

@@ -25,6 +25,7 @@
 //!    the next term starts above the greatest epoch seen, and nothing is stuck.
 
 mod apply;
+mod availability;
 mod claim;
 mod desired;
 mod drift;

@@ -9,6 +9,7 @@ mod pod;
 mod quantity;
 mod room;
 mod shape;
+mod text;
 
 pub use amount::{Amounts, CPU, MEMORY, PODS};
 pub use index::{ClusterIndex, ClusterSummary, Room, View};
@@ -17,3 +18,4 @@ pub use pod::{PodFacts, PodShape, ShapeError};
 pub use quantity::{NotAQuantity, milli};
 pub use room::{ClusterRoom, Shortage};
 pub use shape::Shape;
+pub use text::amount;
