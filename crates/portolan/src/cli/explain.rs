@@ -27,7 +27,7 @@ pub(crate) struct PlanArgs {
     pub(crate) namespace: Option<String>,
 
     /// How long to wait until the members are known.
-    #[arg(long, value_name = "TIME", default_value = "15s")]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
     /// The form of the output; without it, a table.
@@ -38,9 +38,9 @@ pub(crate) struct PlanArgs {
 /// A form that programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DataFormat {
-    /// One JSON object a workload.
+    /// One JSON object per workload, one per line.
     Json,
-    /// One YAML document a workload.
+    /// One YAML document per workload.
     Yaml,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) namespace: Option<String>,
 
     /// How long to wait until the members are known.
-    #[arg(long, value_name = "TIME", default_value = "15s")]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
     /// The form of the output; without it, text.

@@ -79,11 +79,11 @@ pub(crate) struct PeerArgs {
     pub(crate) traffic_query: Option<String>,
 
     /// How long the member's token is valid; it is renewed at half of that while the controller runs.
-    #[arg(long, value_name = "TIME", default_value = "168h")]
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = super::time)]
     pub(crate) token_lifetime: Duration,
 
     /// How long to wait until the member is Ready; 0s does not wait.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
     /// Prints the objects that would be made in the member and in the hub, and changes nothing.
@@ -129,7 +129,7 @@ pub(crate) struct UnpeerArgs {
     pub(crate) force: bool,
 
     /// How long to wait until the workloads are elsewhere.
-    #[arg(long, value_name = "TIME", default_value = "300s")]
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
     /// Says what would be done, and changes nothing.
