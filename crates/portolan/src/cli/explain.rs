@@ -1,4 +1,4 @@
-//! The words of `portolan plan` and `portolan explain`.
+//! The arguments of `portolan plan` and `portolan explain`.
 
 use super::ClusterArgs;
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ Examples:
   portolan plan -f web.yaml
   kustomize build . | portolan plan -f -
 
-Exit codes: 0 nothing would change; 1 it failed; 2 the input or the command line is wrong; 3 something would change;
+Exit codes: 0 nothing would change; 1 the command failed; 2 the input or the command line is wrong; 3 something would change;
 4 something could not be placed.")]
 pub(crate) struct PlanArgs {
     /// A file with MultiClusterDeployments, MultiClusterJobs or MultiClusterServices; `-` is standard input. Can be given
