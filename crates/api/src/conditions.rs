@@ -29,22 +29,16 @@ pub enum ConditionType {
     Complete,
     /// The job or the migration has failed for good.
     Failed,
+    /// The job is suspended: none of its pods run.
+    Suspended,
     /// The scale target exists and can be scaled.
     AbleToScale,
     /// The autoscaler is computing a scale.
     ScalingActive,
     /// The scale is held back by the bounds of the autoscaler.
     ScalingLimited,
-    /// The cluster accepts our credential.
-    Authenticated,
     /// The API server of the cluster answers.
     Reachable,
-    /// The network towards the cluster is established.
-    NetworkReady,
-    /// This cluster may offload to the other one.
-    OutgoingPeering,
-    /// The other cluster may offload to this one.
-    IncomingPeering,
     /// The cloud cluster exists and has joined.
     Provisioned,
     /// The namespace exists in all selected clusters.
@@ -67,14 +61,11 @@ impl ConditionType {
             Self::DependenciesReady => "DependenciesReady",
             Self::Complete => "Complete",
             Self::Failed => "Failed",
+            Self::Suspended => "Suspended",
             Self::AbleToScale => "AbleToScale",
             Self::ScalingActive => "ScalingActive",
             Self::ScalingLimited => "ScalingLimited",
-            Self::Authenticated => "Authenticated",
             Self::Reachable => "Reachable",
-            Self::NetworkReady => "NetworkReady",
-            Self::OutgoingPeering => "OutgoingPeering",
-            Self::IncomingPeering => "IncomingPeering",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",
             Self::FeaturesEnabled => "FeaturesEnabled",

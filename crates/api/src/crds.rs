@@ -12,7 +12,28 @@ use crate::{
     NamespaceOffloading, PlacementReview,
 };
 
-/// All CustomResourceDefinitions, ordered by name.
+/// The kinds that have a schema but no controller yet. An object of them is stored and nothing happens, so their
+/// definitions are installed only on request.
+pub const EXPERIMENTAL_KINDS: [&str; 6] = [
+    "CloudProvisioner",
+    "FeatureConfig",
+    "LiveMigration",
+    "MultiClusterHorizontalPodAutoscaler",
+    "MultiClusterRescheduler",
+    "NamespaceOffloading",
+];
+
+/// Whether a controller serves the kind of this definition.
+pub fn is_served(crd: &CustomResourceDefinition) -> bool {
+    !EXPERIMENTAL_KINDS.contains(&crd.spec.names.kind.as_str())
+}
+
+/// The definitions of Portolan's own kinds that a controller serves, ordered by name.
+pub fn served_crds() -> Vec<CustomResourceDefinition> {
+    crds().into_iter().filter(is_served).collect()
+}
+
+/// The definitions of all of Portolan's own kinds, also of those that no controller serves, ordered by name.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut crds = vec![
         CloudProvisioner::crd(),
@@ -62,7 +83,12 @@ pub struct RenderError {
     pub message: String,
 }
 
-/// All definitions that a hub needs: Portolan's own, ordered by name, then those of other projects' kinds.
+/// The definitions that a hub needs: Portolan's own, ordered by name, then those of other projects' kinds.
+pub fn hub_crds() -> Result<Vec<CustomResourceDefinition>, RenderError> {
+    Ok(all_crds()?.into_iter().filter(is_served).collect())
+}
+
+/// The definitions of [`hub_crds`] and of the kinds that no controller serves.
 pub fn all_crds() -> Result<Vec<CustomResourceDefinition>, RenderError> {
     let upstream = upstream_crds().map_err(|error| RenderError {
         name: "clusterprofiles.multicluster.x-k8s.io".to_owned(),
@@ -71,10 +97,18 @@ pub fn all_crds() -> Result<Vec<CustomResourceDefinition>, RenderError> {
     Ok(crds().into_iter().chain(upstream).collect())
 }
 
-/// The files of `deploy/crds`: name and content. The same types always give the same bytes.
+/// The files of `deploy/crds`: path and content. Kinds that no controller serves are in a folder of their own, so that
+/// `kubectl apply -f deploy/crds` leaves them out. The same types always give the same bytes.
 pub fn render_crds() -> Result<Vec<(String, String)>, RenderError> {
-    all_crds()?
-        .iter()
+    let crds = all_crds()?;
+    let folders = crds.iter().map(|crd| if is_served(crd) { "" } else { "experimental/" });
+    let files = folders.zip(render(&crds)?);
+    Ok(files.map(|(folder, (name, text))| (format!("{folder}{name}"), text)).collect())
+}
+
+/// Definitions as files: name and content.
+pub fn render(crds: &[CustomResourceDefinition]) -> Result<Vec<(String, String)>, RenderError> {
+    crds.iter()
         .map(|crd| {
             let name = crd.metadata.name.clone().unwrap_or_default();
             let error = |message: String| RenderError { name: name.clone(), message };

@@ -29,7 +29,9 @@ pub mod template;
 mod unknown;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
-pub use crds::{RenderError, all_crds, crds, render_crds};
+pub use crds::{
+    EXPERIMENTAL_KINDS, RenderError, all_crds, crds, hub_crds, is_served, render, render_crds, served_crds,
+};
 pub use duration::Duration;
 pub use featureconfig::{FeatureConfig, FeatureConfigSpec, FeatureConfigStatus};
 pub use foreigncluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};

@@ -41,7 +41,12 @@ use crate::{
     printcolumn(name = "Pending", type_ = "integer", json_path = ".status.pendingReplicas"),
     printcolumn(name = "Locations", type_ = "string", json_path = ".status.locationsSummary"),
     printcolumn(name = "Policy", type_ = "string", json_path = ".spec.placementPolicy", priority = 1),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -142,7 +147,7 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// What was placed and how it fares.
+/// What was placed, and its state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MultiClusterDeploymentStatus {
@@ -193,9 +198,6 @@ pub struct MultiClusterDeploymentStatus {
     /// The selector as text, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// What the scheduler tells the cloud provisioner: to_cloud when a cloud cluster is needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
     /// What one replica requests, by resource.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     #[schemars(schema_with = "quantities_schema")]
@@ -208,9 +210,6 @@ pub struct MultiClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
 }
-
-/// The message in a workload's status that asks for a cloud cluster.
-pub const TO_CLOUD: &str = "to_cloud";
 
 kind!(
     MultiClusterDeployment,

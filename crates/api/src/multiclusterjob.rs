@@ -29,12 +29,22 @@ use crate::{
     schema = "manual",
     status = "MultiClusterJobStatus",
     derive = "PartialEq",
+    printcolumn(
+        name = "Status",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
     printcolumn(name = "Completions", type_ = "string", json_path = ".status.completionsSummary"),
     printcolumn(name = "Active", type_ = "integer", json_path = ".status.active"),
     printcolumn(name = "Failed", type_ = "integer", json_path = ".status.failed"),
     printcolumn(name = "Locations", type_ = "string", json_path = ".status.locationsSummary"),
     printcolumn(name = "Policy", type_ = "string", json_path = ".spec.placementPolicy", priority = 1),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +54,7 @@ pub struct MultiClusterJobSpec {
     #[serde(flatten)]
     pub placement: Placement,
 
-    /// How many pods must finish successfully: in every location, or in total, as completionsMode says. It cannot
+    /// How many pods must finish successfully: in every location, or in total, as countMode says. It cannot
     /// be changed.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1_000_000))]
@@ -57,7 +67,7 @@ pub struct MultiClusterJobSpec {
 
     /// Whether completions and parallelism count for each location or for all of them together. It cannot be
     /// changed.
-    #[serde(default)]
+    #[serde(default, rename = "countMode")]
     pub completions_mode: ReplicasMode,
 
     /// Whether the pods of a location are numbered, as in a Job. It cannot be changed.
@@ -106,10 +116,7 @@ pub struct MultiClusterJobSpec {
 
 const RULES: &[Rule] = &[
     rule("self.completions == oldSelf.completions", "completions is immutable: make a new job instead"),
-    rule(
-        "self.completionsMode == oldSelf.completionsMode",
-        "completionsMode is immutable: make a new job instead",
-    ),
+    rule("self.countMode == oldSelf.countMode", "countMode is immutable: make a new job instead"),
     rule(
         "self.completionMode == oldSelf.completionMode",
         "completionMode is immutable: make a new job instead",
@@ -119,8 +126,8 @@ const RULES: &[Rule] = &[
         "template is immutable unless the job is suspended: make a new job instead",
     ),
     rule(
-        "self.completionMode != 'Indexed' || self.completionsMode == 'PerLocation'",
-        "completionMode Indexed needs completionsMode PerLocation: indexes cannot be divided over clusters",
+        "self.completionMode != 'Indexed' || self.countMode == 'PerLocation'",
+        "completionMode Indexed needs countMode PerLocation: indexes cannot be divided over clusters",
     ),
     rule(
         "!has(self.retryLimit) || self.onFailure == 'RetryElsewhere'",
@@ -160,8 +167,8 @@ pub struct MultiClusterJobStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Placed, Complete, Failed, ToCloud, Unreachable,
-    /// DependenciesReady.
+    /// What was found out: Ready, Placed, Complete, Failed, Suspended, ToCloud, Unreachable, DependenciesReady. Ready
+    /// is true while the job runs as it was asked to and when it is complete; its reason is the state of the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -207,9 +214,6 @@ pub struct MultiClusterJobStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
     pub pending: Vec<PendingPlacement>,
-    /// What the scheduler tells the cloud provisioner: to_cloud when a cloud cluster is needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
     /// What one pod requests, by resource.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     #[schemars(schema_with = "quantities_schema")]

@@ -209,7 +209,7 @@ pub struct MultiClusterServiceStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Placed, Unreachable, Drifted.
+    /// What was found out: Ready, Placed, Unreachable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -227,7 +227,7 @@ pub struct MultiClusterServiceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locations_summary: Option<String>,
     /// The service in each cluster.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "placements", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
     pub clusters: Vec<ServiceClusterStatus>,
     /// Who decided where the service is.

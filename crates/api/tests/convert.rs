@@ -39,7 +39,8 @@ fn every_seed_becomes_an_object_that_our_rules_accept() {
     assert_eq!(seeds().len(), 10);
     for (name, text) in seeds() {
         let conversion = convert(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(conversion.documents.len(), 1, "{name}");
+        // A ForeignCluster of Liqo becomes a command, not an object.
+        assert_eq!(conversion.documents.len(), usize::from(name != "liqo-foreigncluster"), "{name}");
         for object in &conversion.documents {
             assert_eq!(object["apiVersion"], portolan_api::API_VERSION, "{name}");
             let schema = schema_of(object["kind"].as_str().unwrap());
@@ -106,7 +107,7 @@ fn credentials_stay_behind_with_a_warning() {
         json!({"cloudClusterName": "cloud1", "cloudProvider": "OpenStack", "floatingIP": "1.2.3.4"})
     );
     let warnings = warnings(&conversion);
-    assert_eq!(warnings.len(), 1);
+    assert_eq!(warnings.len(), 2);
     assert!(warnings[0].starts_with("document 1, line 10, column 3, spec.credentials: "), "{warnings:?}");
     assert!(warnings[0].contains("credentialsSecretRef"), "{warnings:?}");
     assert!(!to_yaml(&conversion.documents).unwrap().contains("xxxxx"));
@@ -117,34 +118,30 @@ fn credentials_stay_behind_with_a_warning() {
 fn a_kind_without_spec() {
     let conversion = seed("mck8s-listing-6");
     assert_eq!(conversion.documents[0]["spec"], json!({}));
-    assert_eq!(conversion.warnings, []);
+    let warnings = warnings(&conversion);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("no controller serves MultiClusterRescheduler yet"), "{warnings:?}");
 }
 
 #[test]
-fn liqo_foreign_cluster() {
+fn a_foreign_cluster_of_liqo_becomes_the_command_that_peers_it() {
     let conversion = seed("liqo-foreigncluster");
-    let object = &conversion.documents[0];
-    assert_eq!(object["spec"]["outgoingPeeringEnabled"], "Yes");
-    assert_eq!(object["spec"]["insecureSkipTLSVerify"], true);
-    assert_eq!(object["spec"]["clusterIdentity"]["clusterName"], "milan");
-    assert_eq!(object["metadata"].get("uid"), None);
-    assert_eq!(object.get("status"), None);
+    assert!(conversion.documents.is_empty(), "{:?}", conversion.documents);
     let warnings = warnings(&conversion);
-    assert!(warnings.iter().any(|warning| warning.contains("portolan peer")), "{warnings:?}");
+    for words in ["`portolan peer --name milan --remote-context CONTEXT`", "left out: insecureSkipTLSVerify"]
+    {
+        assert!(warnings.iter().any(|warning| warning.contains(words)), "{words}: {warnings:?}");
+    }
     assert!(
         warnings.iter().any(|warning| warning.contains("the status is not carried over")),
         "{warnings:?}"
     );
-}
-
-#[test]
-fn liqo_verifies_less_by_default_and_that_is_said() {
-    let conversion = convert(
-        "{apiVersion: discovery.liqo.io/v1alpha1, kind: ForeignCluster, metadata: {name: a}, \
-         spec: {clusterIdentity: {clusterID: a, clusterName: a}, foreignAuthUrl: 'https://a.example.org'}}",
-    )
-    .unwrap();
-    assert!(warnings(&conversion).iter().any(|warning| warning.contains("insecureSkipTLSVerify")));
+    let labelled = convert(
+        "{apiVersion: discovery.liqo.io/v1alpha1, kind: ForeignCluster, metadata: {name: a, labels: {zone: b}}, \
+         spec: {clusterIdentity: {clusterID: a, clusterName: a}}}",
+    );
+    let told = self::warnings(&labelled.unwrap());
+    assert!(told[0].contains("CONTEXT --label zone=b`"), "{told:?}");
 }
 
 #[test]
@@ -219,7 +216,7 @@ spec:
 fn many_documents_and_lists_in_order() {
     let all: String = seeds().into_values().collect::<Vec<_>>().join("\n---\n");
     let conversion = convert(&format!("---\n# nothing\n---\n{all}")).unwrap();
-    assert_eq!(conversion.documents.len(), 10);
+    assert_eq!(conversion.documents.len(), 9);
     let documents: Vec<usize> =
         conversion.warnings.iter().filter_map(|warning| warning.place.document).collect();
     assert!(documents.is_sorted(), "{documents:?}");
@@ -283,12 +280,9 @@ fn wrong_values_are_errors_with_their_position() {
     assert!(change("replicas: 5", "replicas: 5.5").contains("must be a whole number"));
     let target = seeds()["mck8s-listing-4"].replace("kind: MultiClusterDeployment", "kind: Deployment");
     assert!(refusal(&target).contains("nothing else can be scaled over clusters"));
-    let peering = seeds()["liqo-foreigncluster"].replace("\"Yes\"", "yes");
-    assert!(
-        refusal(&peering).contains("spec.outgoingPeeringEnabled: must be a text"),
-        "{}",
-        refusal(&peering)
-    );
+    let identity = seeds()["liqo-foreigncluster"].replace("clusterName", "clustername");
+    let told = refusal(&identity);
+    assert!(told.contains("the field clusterName is missing"), "{told}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds");
@@ -12,10 +13,14 @@ const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds"
 fn deploy_crds_is_fresh() {
     let rendered: BTreeMap<String, String> = portolan_api::render_crds().unwrap().into_iter().collect();
     let mut stored = BTreeMap::new();
-    for entry in fs::read_dir(Path::new(DIRECTORY)).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        stored.insert(name, fs::read_to_string(&path).unwrap());
+    for folder in ["", "experimental/"] {
+        for entry in fs::read_dir(Path::new(DIRECTORY).join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                stored.insert(format!("{folder}{name}"), fs::read_to_string(&path).unwrap());
+            }
+        }
     }
     let stale: Vec<&String> = rendered
         .keys()
@@ -59,6 +64,23 @@ fn every_kind_follows_the_conventions() {
         assert!(status.get("conditions").is_some() && status.get("observedGeneration").is_some(), "{name}");
         check(name, &schema);
     }
+}
+
+#[test]
+fn a_hub_gets_only_kinds_that_a_controller_serves() {
+    let kinds = |crds: Vec<_>| -> Vec<String> {
+        crds.into_iter().map(|crd: CustomResourceDefinition| crd.spec.names.kind).collect()
+    };
+    let served = kinds(portolan_api::served_crds());
+    for kind in ["ForeignCluster", "MultiClusterDeployment", "MultiClusterJob", "MultiClusterService"] {
+        assert!(served.iter().any(|each| each == kind), "{kind} is missing in {served:?}");
+    }
+    let all = kinds(portolan_api::all_crds().unwrap());
+    for kind in portolan_api::EXPERIMENTAL_KINDS {
+        assert!(!served.iter().any(|each| each == kind), "{kind} does nothing");
+        assert!(all.iter().any(|each| each == kind), "{kind} is no kind any more");
+    }
+    assert!(kinds(portolan_api::hub_crds().unwrap()).contains(&"ClusterProfile".to_owned()));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The controllers of Portolan, one folder a capability.
 
+mod annotations;
 pub mod capacity;
 mod claims;
 mod copies;

@@ -2,63 +2,81 @@
 
 mod explain;
 mod get;
+mod members;
+mod order;
 mod peering;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use portolan_api::duration::Duration;
 use std::path::PathBuf;
 
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
+pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
+pub(crate) use order::as_kubectl_does;
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
 
-/// Makes many Kubernetes clusters work as one.
+/// Run many Kubernetes clusters as one.
 ///
 /// Portolan peers clusters, places workloads over them by policy and keeps them where they should be. It runs on stock
-/// Kubernetes; try it without any cluster by `portolan demo`.
+/// Kubernetes. `portolan demo` shows it without any cluster.
 #[derive(Debug, Parser)]
 #[command(name = "portolan", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done; 1 it failed; 2 the input or the command line is wrong.")]
+#[command(after_help = "\
+The flags -n, --context and --kubeconfig may stand before the command, as in kubectl.
+
+Exit codes: 0 done; 1 the command failed; 2 the input or the command line is wrong.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Says more about what happens; given twice, everything.
+    /// Log more; given twice, everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Shows placement at work on clusters inside this process; needs no Kubernetes.
+    /// Show placement at work on clusters inside this process; needs no Kubernetes.
     Demo(DemoArgs),
-    /// Runs the controllers against a hub cluster, until it is stopped.
+    /// Run the controllers for a hub cluster, until stopped.
     Controller(ControllerArgs),
-    /// Makes a cluster a member of the fleet, with a credential of least privilege.
+    /// Add a cluster to the fleet, with a credential of least privilege.
     Peer(Box<PeerArgs>),
-    /// Lets a member of the fleet go.
+    /// Remove a cluster from the fleet.
     Unpeer(UnpeerArgs),
-    /// Lists the members of the fleet, or workloads with what each member has of them.
+    /// List the members of the fleet, or workloads with what each member runs of them.
     Get(GetArgs),
-    /// Tells how the fleet fares, or one workload: its clusters, what waits and why, and what happened.
+    /// Show the health of the fleet, or of one workload: where it runs, what is pending and why, and recent events.
     Status(StatusArgs),
-    /// Shows what applying manifests would do: what each cluster has before and after, and why. Changes nothing.
+    /// Show what applying manifests would do: what each cluster has before and after, and why. Change nothing.
     Plan(PlanArgs),
-    /// Tells why a workload is where it is: what was asked of each cluster, with numbers, and what was decided.
+    /// Explain why a workload is where it is: what was asked of each cluster, with numbers, and what was decided.
     Explain(ExplainArgs),
-    /// Prints the custom resource definitions, to be applied to a hub by `kubectl apply --server-side -f -`.
+    /// Print the logs of a workload's pods in all its clusters, each line with its cluster and pod.
+    Logs(LogsArgs),
+    /// List the events of a workload, in the hub and in all its clusters.
+    Events(EventsArgs),
+    /// Mark members as unschedulable: nothing new is placed there, what runs goes on running.
+    Cordon(CordonArgs),
+    /// Mark members as schedulable again, also after a drain that was given up.
+    Uncordon(CordonArgs),
+    /// Print the custom resource definitions, to be applied to a hub by `kubectl apply --server-side -f -`.
     Crds(CrdsArgs),
-    /// Converts manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.
+    /// Convert manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.
     Convert(ConvertArgs),
-    /// Whole Kubernetes clusters inside this process, for kubectl and for trying things out.
+    /// Run whole Kubernetes clusters inside this process, for kubectl and for trying things out.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
-    /// Prints a completion script for a shell.
+    /// Print a completion script for a shell.
     Completion(CompletionArgs),
+    /// Print the versions of this program, of the hub and of its controller, and the kinds that the hub serves.
+    Version(VersionArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Runs unattended and ends after this many seconds at the latest; it exits 0 only if all that it shows came true.
+    /// Run unattended, and fail if the demo is not done after this many seconds. It needs about 30.
     ///
     /// Without it, on a terminal, the clusters stay for kubectl until Ctrl-C.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -67,13 +85,17 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Serves clusters on loopback, with a kubeconfig for all of them, until Ctrl-C. Nothing is kept.
+    /// Serve clusters on loopback, with a kubeconfig for all of them, until Ctrl-C. Nothing is kept.
     Up(SandboxUpArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SandboxUpArgs {
-    /// How many clusters; they are called c1, c2 and so on.
+    /// The names of the clusters, such as hub,paris; without them, c1, c2 and so on.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "clusters")]
+    pub(crate) names: Vec<String>,
+
+    /// How many clusters.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) clusters: u16,
 
@@ -97,20 +119,20 @@ pub(crate) struct SandboxUpArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
 
-    /// Lets the nodes renew Leases every ten seconds, as real ones do.
+    /// Let the nodes renew Leases every ten seconds, as real ones do.
     #[arg(long)]
     pub(crate) heartbeats: bool,
 
-    /// Where the kubeconfig is written; without it, into a directory of its own that goes with the clusters.
+    /// The file to write the kubeconfig to; without it, one in a temporary directory that is deleted when the sandbox stops.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Says at the end which verbs on which resources were called, and how often.
+    /// Print at the end which verbs on which resources were called, and how often.
     #[arg(long)]
     pub(crate) calls: bool,
 }
 
-/// Which cluster, in the words of kubectl.
+/// Which cluster, as in kubectl.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
     /// The kubeconfig file; without it, $KUBECONFIG, ~/.kube/config, or the cluster that Portolan runs in.
@@ -127,11 +149,11 @@ pub(crate) struct ControllerArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 
-    /// Whether controllers of the same hub elect the one that works; without it, see to it that only one runs.
+    /// Use leader election, so that several controllers can run safely. If false, make sure that only one runs.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) leader_elect: bool,
 
-    /// The namespace, in the hub, of the Lease that the election is held by. It is made if it is not there.
+    /// The namespace, in the hub, of the Lease of the election. It is created if it does not exist.
     #[arg(long, value_name = "NAMESPACE", default_value = "portolan")]
     pub(crate) lease_namespace: String,
 
@@ -142,6 +164,10 @@ pub(crate) struct ControllerArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CrdsArgs {
+    /// Print also the kinds that no controller serves yet: objects of them are stored and nothing happens.
+    #[arg(long)]
+    pub(crate) experimental: bool,
+
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     pub(crate) output: Format,
@@ -173,6 +199,14 @@ pub(crate) enum Format {
     Json,
 }
 
+/// A length of time on the command line: as in the API, or a plain number of seconds.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u32>().map(|seconds| Duration::from_secs(seconds.into()));
+    seconds
+        .or_else(|_| text.parse())
+        .map_err(|error: portolan_api::duration::ParseDurationError| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +215,12 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_seconds_or_have_a_unit() {
+        let read = |text| time(text).map(|time| time.0.as_secs());
+        assert_eq!(["5", "90s", "7d"].map(read), [Ok(5), Ok(90), Ok(604_800)]);
+        assert!(time("soon").unwrap_err().contains("is not a duration"));
     }
 }

@@ -1,5 +1,6 @@
 //! Failures as a user meets them: what went wrong, what would help, and an exit code that says whose turn it is.
 
+use crate::clean;
 use anstream::eprintln;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -37,12 +38,23 @@ impl Failure {
         self
     }
 
-    /// Tells the user, and gives the exit code.
+    /// What went wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The same failure, with the place that it is about.
+    pub(crate) fn about(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// Prints it for the user, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let (red, bold, reset) = ("\u{1b}[1;31m", "\u{1b}[1m", "\u{1b}[0m");
-        eprintln!("{red}error{reset}: {}", self.message);
+        eprintln!("{red}error{reset}: {}", clean::lines(&self.message));
         for hint in &self.hints {
-            eprintln!("{bold}hint{reset}: {hint}");
+            eprintln!("{bold}hint{reset}: {}", clean::lines(hint));
         }
         match self.kind {
             Kind::Input => ExitCode::from(2),

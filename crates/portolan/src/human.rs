@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use portolan_api::placement::Resources;
+pub(crate) use portolan_core::capacity::amount;
 use portolan_core::capacity::milli;
 use std::time::Duration;
 
@@ -32,17 +33,6 @@ pub(crate) fn share(name: &str, taken: &Resources, of: &Resources) -> String {
     let taken = read(taken).unwrap_or(0);
     let percent = if all > 0 { format!(" {}%", taken.saturating_mul(100) / all) } else { String::new() };
     format!("{}/{}{percent}", amount(name, taken), amount(name, all))
-}
-
-/// A resource in the unit that people use for it.
-pub(crate) fn amount(name: &str, thousandths: i64) -> String {
-    const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-    let whole = thousandths as f64 / 1000.0;
-    let text = match name {
-        "memory" | "ephemeral-storage" => format!("{:.1}Gi", whole / GIB),
-        _ => format!("{whole:.1}"),
-    };
-    text.replace(".0Gi", "Gi").strip_suffix(".0").map_or(text.replace(".0Gi", "Gi"), str::to_owned)
 }
 
 #[cfg(test)]

@@ -38,11 +38,30 @@ impl Kind {
             "mcj" | "multiclusterjob" | "multiclusterjobs" => Self::Job,
             "mcs" | "multiclusterservice" | "multiclusterservices" => Self::Service,
             _ => {
-                return Err(Failure::input(format!("{kind:?} is no kind that Portolan knows"))
-                    .hint("there are clusters, mcd, mcj and mcs"));
+                let failure = Failure::input(format!("unknown kind {kind:?}"))
+                    .hint("the kinds are clusters, mcd, mcj and mcs, such as mcd/web");
+                return Err(match name {
+                    None => {
+                        failure.hint(format!("for a MultiClusterDeployment called {kind}, give mcd/{kind}"))
+                    }
+                    Some(_) => failure,
+                });
             }
         };
         Ok((found, name.into_iter().collect()))
+    }
+
+    /// Reads one object: KIND/NAME, or KIND and NAME as two words.
+    pub(crate) fn parse_one(words: &[String]) -> Result<(Self, String), Failure> {
+        let (kind, mut names) = Self::parse(words.first().map(String::as_str).unwrap_or_default())?;
+        names.extend(words.iter().skip(1).cloned());
+        match names.as_slice() {
+            [name] if !name.is_empty() => Ok((kind, name.clone())),
+            [] => Err(Failure::input(format!("{:?} is a kind without a name", words.join(" ")))
+                .hint(format!("give {}/NAME; `portolan get {0}` lists the names", kind.short()))),
+            _ => Err(Failure::input(format!("{:?} is not one object", words.join(" ")))
+                .hint("give KIND/NAME or KIND NAME")),
+        }
     }
 
     /// Its name in lower case.
@@ -63,6 +82,13 @@ impl Kind {
             Self::Job => "mcj",
             Self::Service => "mcs",
         }
+    }
+
+    /// So many of it, in words: 1 member, 2 MultiClusterJobs.
+    pub(crate) fn count(self, number: usize) -> String {
+        let plural = if self == Self::Cluster { "members" } else { self.plural() };
+        let noun = if number == 1 { plural.strip_suffix('s').unwrap_or(plural) } else { plural };
+        format!("{number} {noun}")
     }
 
     /// Many of it, in words.
@@ -96,27 +122,60 @@ impl Kind {
         namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Vec<Value>, Failure> {
-        let resource = self.resource();
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) => Api::namespaced_with(hub.clone(), namespace, &resource),
-            None => Api::all_with(hub.clone(), &resource),
-        };
+        let api = self.api(hub, namespace);
         let list = call(format!("list {}", self.plural()), api.list(params)).await.map_err(|error| {
             let failure = Failure::other(chain(&error));
             match error.is_not_found() {
-                true => failure
-                    .hint("its definition is not installed: `portolan peer` or `portolan crds` does that"),
+                true => failure.hint("the hub does not have Portolan's custom resource definitions").hint(
+                    "`portolan peer` installs them, or `portolan crds | kubectl apply --server-side -f -`",
+                ),
                 false => failure,
             }
         })?;
-        let shown = |mut object: DynamicObject| {
-            object.meta_mut().managed_fields = None;
-            object.types.get_or_insert_with(|| kube::core::TypeMeta {
-                api_version: resource.api_version.clone(),
-                kind: resource.kind.clone(),
-            });
-            serde_json::to_value(object).map_err(Failure::other)
-        };
-        list.items.into_iter().map(shown).collect()
+        list.items.into_iter().map(|object| self.shown(object)).collect()
+    }
+
+    /// One object by its name; a failure if there is none.
+    pub(crate) async fn get(
+        self,
+        hub: &Client,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Value, Failure> {
+        let only = ListParams::default().fields(&format!("metadata.name={name}"));
+        let found = self.list(hub, namespace, &only).await?;
+        found.into_iter().next().ok_or_else(|| self.missing(namespace, name))
+    }
+
+    /// The failure of a name that does not exist.
+    pub(crate) fn missing(self, namespace: Option<&str>, name: &str) -> Failure {
+        match namespace {
+            Some(namespace) => {
+                Failure::other(format!("{} {name:?} not found in namespace {namespace}", self.name()))
+                    .hint(format!("`portolan get {} -A` lists those of all namespaces", self.short()))
+            }
+            None => Failure::other(format!("{} {name:?} not found", self.name()))
+                .hint(format!("`portolan get {}` lists all", self.short())),
+        }
+    }
+
+    /// The objects of the hub, in a namespace or everywhere.
+    pub(crate) fn api(self, hub: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        let resource = self.resource();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(hub.clone(), namespace, &resource),
+            None => Api::all_with(hub.clone(), &resource),
+        }
+    }
+
+    /// The object as JSON without the bookkeeping of fields.
+    pub(crate) fn shown(self, mut object: DynamicObject) -> Result<Value, Failure> {
+        let resource = self.resource();
+        object.meta_mut().managed_fields = None;
+        object.types.get_or_insert_with(|| kube::core::TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+        serde_json::to_value(object).map_err(Failure::other)
     }
 }

@@ -1,5 +1,6 @@
-//! Portolan: many Kubernetes clusters, worked as one.
+//! Portolan: runs many Kubernetes clusters as one.
 
+mod clean;
 mod cli;
 mod commands;
 mod connection;
@@ -23,8 +24,13 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
-    output::log(cli.verbose, matches!(cli.command, cli::Command::Demo(_)));
+    let cli = cli::Cli::parse_from(cli::as_kubectl_does(std::env::args_os().collect()));
+    let log = match cli.command {
+        cli::Command::Demo(_) => output::Log::Quiet,
+        cli::Command::Controller(_) => output::Log::Daemon,
+        _ => output::Log::Command,
+    };
+    output::log(cli.verbose, log);
     match commands::run(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(),

@@ -1,15 +1,31 @@
 //! What goes to the terminal. Data goes to standard output; everything else to standard error.
 
+use crate::clean;
 use crate::failure::Failure;
+use portolan_api::convert::to_yaml;
+use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 
-/// Turns on the log, on standard error. `quiet` is for commands that tell the user themselves what goes on.
-pub(crate) fn log(verbose: u8, quiet: bool) {
-    let level = match verbose {
-        0 if quiet => "error",
-        0 => "warn",
-        1 => "info",
+/// How much is logged without -v.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// What a daemon did: one line per event that its operator wants to know of.
+    Daemon,
+    /// Warnings of a command.
+    Command,
+    /// Nothing but errors: the command shows everything itself.
+    Quiet,
+}
+
+/// Turns on the log, on standard error. What the client library logs about single requests is for -v: every failure of
+/// a command is reported with its object anyway.
+pub(crate) fn log(verbose: u8, log: Log) {
+    let level = match (verbose, log) {
+        (0, Log::Daemon) => "info,kube_client=off",
+        (0, Log::Command) => "warn,kube_client=off",
+        (0, Log::Quiet) => "error,kube_client=off",
+        (1, _) => "info",
         _ => "debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
@@ -24,4 +40,28 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(Failure::from),
     }
+}
+
+/// Writes objects as JSON: one object, or a List if there are several or `list` asks for one.
+pub(crate) fn json(objects: &[Value], list: bool) -> Result<(), Failure> {
+    let value = match objects {
+        [one] if !list => one.clone(),
+        all => json!({"apiVersion": "v1", "kind": "List", "items": all}),
+    };
+    let text = serde_json::to_string_pretty(&value).map_err(Failure::other)?;
+    data(&(clean::json(&text) + "\n"))
+}
+
+/// Writes objects as YAML documents. JSON is YAML too: it takes the place of what would have to be shown raw.
+pub(crate) fn yaml(objects: &[Value]) -> Result<(), Failure> {
+    let text = to_yaml(objects).map_err(Failure::other)?;
+    if !clean::is_harmful(&text) {
+        return data(&text);
+    }
+    let mut text = String::new();
+    for object in objects {
+        let document = serde_json::to_string_pretty(object).map_err(Failure::other)?;
+        text.push_str(&format!("---\n{}\n", clean::json(&document)));
+    }
+    data(&text)
 }

@@ -1,5 +1,6 @@
 //! What goes on, told on standard error.
 
+use crate::clean;
 use anstream::eprintln;
 use std::sync::Mutex;
 use tokio::time::Instant;
@@ -24,13 +25,14 @@ impl Progress {
     pub(crate) fn step(&self, text: &str) {
         let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *last != text {
-            eprintln!("  {DIM}{:>5.1}s{RESET} {text}", self.start.elapsed().as_secs_f64());
+            eprintln!("  {DIM}{:>5.1}s{RESET} {}", self.start.elapsed().as_secs_f64(), clean::line(text));
             text.clone_into(&mut last);
         }
     }
 
     /// All is done.
     pub(crate) fn done(&self, text: &str) {
-        eprintln!("{GREEN}✓{RESET} {text} {DIM}({:.1} s){RESET}", self.start.elapsed().as_secs_f64());
+        let (text, seconds) = (clean::line(text), self.start.elapsed().as_secs_f64());
+        eprintln!("{GREEN}✓{RESET} {text} {DIM}({seconds:.1} s){RESET}");
     }
 }

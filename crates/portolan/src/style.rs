@@ -1,5 +1,7 @@
 //! How things look. Colours are taken off where output does not go to a terminal.
 
+use crate::human::age;
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub(crate) const BOLD: &str = "\u{1b}[1m";
@@ -26,4 +28,18 @@ pub(crate) fn state(object: &Value) -> (bool, String) {
         return (false, format!("its last change is not seen yet; before it: {message}"));
     }
     (ready["status"] == "True", message)
+}
+
+/// The conditions of an object, one line each.
+pub(crate) fn conditions(object: &Value, now: Timestamp) -> String {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let mut shown = if conditions.is_empty() { String::new() } else { "\nConditions\n".to_owned() };
+    for each in &conditions {
+        let text = |field: &str| each[field].as_str().unwrap_or_default();
+        let since = age(text("lastTransitionTime").parse().ok(), now);
+        let (type_, status, reason, message) =
+            (text("type"), text("status"), text("reason"), text("message"));
+        shown.push_str(&format!("  {type_} {status} for {since}, {reason}: {message}\n"));
+    }
+    shown
 }

@@ -1,5 +1,6 @@
 //! Tables as kubectl prints them, made to fit the terminal.
 
+use crate::clean;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use std::io::IsTerminal;
@@ -16,11 +17,17 @@ pub(crate) fn table<S: AsRef<str>>(header: &[S]) -> Table {
     table
 }
 
+/// The table as text without its headings.
+pub(crate) fn body(table: &Table) -> String {
+    text(table).split_once('\n').map(|(_, body)| body.to_owned()).unwrap_or_default()
+}
+
 /// The table as text: no space before the first column or behind the last.
 pub(crate) fn text(table: &Table) -> String {
-    table
+    let text = table
         .lines()
-        .fold(String::new(), |text, line| text + line.strip_prefix(' ').unwrap_or(&line).trim_end() + "\n")
+        .fold(String::new(), |text, line| text + line.strip_prefix(' ').unwrap_or(&line).trim_end() + "\n");
+    clean::styled(&text)
 }
 
 /// The width of the terminal that standard output goes to; none if it goes elsewhere, where nothing is cut.

@@ -31,15 +31,28 @@ fn seed(name: &str) -> String {
 
 #[test]
 fn crds_are_printed_as_yaml_and_json() {
+    let served = portolan_api::hub_crds().unwrap().len();
     let yaml = portolan(&["crds"], "");
     assert!(yaml.status.success());
-    assert_eq!(
-        text(&yaml.stdout).lines().filter(|line| *line == "kind: CustomResourceDefinition").count(),
-        11
-    );
+    let count = text(&yaml.stdout).lines().filter(|line| *line == "kind: CustomResourceDefinition").count();
+    assert_eq!(count, served);
     let json = portolan(&["crds", "-o", "json"], "");
     let list: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(list["items"].as_array().unwrap().len(), 11);
+    assert_eq!(list["items"].as_array().unwrap().len(), served);
+}
+
+#[test]
+fn kinds_that_nothing_serves_are_printed_on_request_only() {
+    let served = text(&portolan(&["crds"], "").stdout);
+    let all = text(&portolan(&["crds", "--experimental"], "").stdout);
+    for kind in portolan_api::EXPERIMENTAL_KINDS {
+        let line = format!("    kind: {kind}\n");
+        assert!(!served.contains(&line) && all.contains(&line), "{kind}");
+    }
+    let converted = portolan(&["convert", "-f", &seed("mck8s-listing-4.yaml")], "");
+    assert!(converted.status.success());
+    let warning = text(&converted.stderr);
+    assert!(warning.contains("no controller serves MultiClusterHorizontalPodAutoscaler yet"), "{warning}");
 }
 
 #[test]
@@ -125,6 +138,39 @@ fn a_sandbox_serves_clusters_until_it_is_stopped() {
     let wrong = portolan(&["sandbox", "up", "--cpu", "many"], "");
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("--cpu: \"many\" is not a quantity"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn clusters_of_the_sandbox_have_the_names_that_are_given() {
+    let mut sandbox = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["sandbox", "up", "--names", "hub,paris", "--nodes", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(sandbox.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let file = line.trim_end().strip_prefix("export KUBECONFIG=").unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(file).unwrap();
+    sandbox.kill().unwrap();
+    sandbox.wait().unwrap();
+    let _ = std::fs::remove_dir_all(Path::new(file).parent().unwrap());
+    let names: Vec<_> = kubeconfig.contexts.into_iter().map(|each| each.name).collect();
+    assert_eq!(names, ["hub", "paris"]);
+    for (names, words) in [("hub,hub", "hub is given twice"), ("Hub", "cannot be the name of a cluster")] {
+        let wrong = portolan(&["sandbox", "up", "--names", names], "");
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(text(&wrong.stderr).contains(words), "{}", text(&wrong.stderr));
+    }
+}
+
+#[test]
+fn a_demo_that_cannot_be_done_in_time_says_so_before_it_begins() {
+    let output = portolan(&["demo", "--seconds", "20"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("give --seconds 60"), "{}", text(&output.stderr));
 }
 
 #[test]

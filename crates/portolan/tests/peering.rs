@@ -33,7 +33,7 @@ fn members_come_are_seen_and_go() {
     assert!(line.contains("True") && line.contains(" eu ") && line.contains("Remote"), "{clusters}");
     assert_eq!(world.succeeds(&["get", "clusters", "c3", "-o", "name"]), "foreigncluster.portolan.dev/c3\n");
     let missing = world.portolan(&["get", "cluster/c9"]);
-    assert!(text(&missing.stderr).contains("\"c9\" is not there"), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("\"c9\" not found"), "{}", text(&missing.stderr));
     let odd = world.portolan(&["get", "pods"]);
     assert_eq!(odd.status.code(), Some(2));
 

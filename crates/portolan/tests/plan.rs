@@ -100,7 +100,7 @@ fn jobs_are_planned_and_explained_with_their_split() {
 
     // Each member has two nodes of two CPUs: room for four pods of one.
     let more = json!({
-        "locations": ["c2", "c3"], "completionsMode": "Total", "parallelism": 6, "suspend": false,
+        "locations": ["c2", "c3"], "countMode": "Total", "parallelism": 6, "suspend": false,
     });
     let sum = job("sum", 10, "1", &more);
     let file = world.write("sum.yaml", &sum);

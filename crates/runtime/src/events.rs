@@ -1,5 +1,6 @@
 //! Kubernetes events, on the given clock.
 
+use crate::foreign_text;
 use crate::{Clock, call};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -48,7 +49,22 @@ impl Recorder {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         match call(format!("record event {reason}"), api.create(&PostParams::default(), &event)).await {
             Err(error) if !error.is_conflict() => tracing::warn!(%error, note, "event is lost"),
-            _ => {}
+            // It was recorded before.
+            Err(_) => {}
+            Ok(_) => self.log(object, weight, reason, note),
+        }
+    }
+
+    /// One line in the log for what happened: the log of a controller says what its events say.
+    fn log<K: Resource<DynamicType = ()>>(&self, object: &K, weight: Weight, reason: &str, note: &str) {
+        let meta = object.meta();
+        let namespace = meta.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let object = foreign_text(&format!("{} {namespace}{name}", K::kind(&())));
+        let note = foreign_text(note);
+        match weight {
+            Weight::Normal => tracing::info!("{object}: {reason}: {note}"),
+            Weight::Warning => tracing::warn!("{object}: {reason}: {note}"),
         }
     }
 

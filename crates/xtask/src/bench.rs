@@ -14,6 +14,6 @@ pub(crate) struct BenchArgs {
 
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--release", "--package", "portolan-bench", "--"]).args(&args.names);
+    cargo.args(["run", "--locked", "--release", "--package", "portolan-bench", "--"]).args(&args.names);
     run_command(&mut cargo)
 }

@@ -1,6 +1,6 @@
-//! cargo-deny: licences, bans and sources of the dependencies.
+//! cargo-deny: licences, bans, sources and advisories of the dependencies.
 
-use crate::steps::{cache, run};
+use crate::steps::{cache, root, run};
 use anyhow::Result;
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,8 +10,22 @@ const VERSION: &str = "0.20.2";
 /// Checks the dependencies; installs the tool where it is not there yet.
 pub(crate) fn check() -> Result<()> {
     let tool = install()?;
-    // The database of advisories needs a network that builds here do not count on.
-    run(Command::new(tool).args(["--all-features", "check", "licenses", "bans", "sources"]))
+    run(Command::new(tool).args(["--locked", "--all-features", "check", "licenses", "bans", "sources"]))
+}
+
+/// Looks the dependencies up in the database of security advisories. Without a network that is said, loudly, and is no
+/// failure: a build must not depend on it.
+pub(crate) fn advisories() -> Result<()> {
+    let tool = install()?;
+    let fetched = Command::new(&tool).args(["fetch", "db"]).current_dir(root()).output()?;
+    if !fetched.status.success() {
+        let why = String::from_utf8_lossy(&fetched.stderr);
+        let why = why.lines().last().unwrap_or_default();
+        println!("!!! SKIPPED: the database of advisories cannot be fetched: no network? {why}");
+        return Ok(());
+    }
+    let check = ["--locked", "--all-features", "check", "--disable-fetch", "advisories"];
+    run(Command::new(tool).args(check))
 }
 
 fn install() -> Result<PathBuf> {

@@ -113,7 +113,7 @@ fn known() -> Result<BTreeSet<u64>> {
 
 /// Builds the simulation; answers its path.
 fn build(release: bool) -> Result<String> {
-    let arguments = ["build", "--quiet", "--workspace", "--bin", "simulate"];
+    let arguments = ["build", "--locked", "--quiet", "--workspace", "--bin", "simulate"];
     let (optimised, profile): (&[&str], _) =
         if release { (&["--release"], "release") } else { (&[], "debug") };
     crate::steps::run(Command::new(env!("CARGO")).args(arguments).args(optimised))?;

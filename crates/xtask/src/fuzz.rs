@@ -21,7 +21,7 @@ pub(crate) struct FuzzArgs {
 /// Runs the fuzzer of the sandbox; what shows a mistake stays in its corpus.
 pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--package", "portolan-sandbox", "--example", "fuzz", "--"]);
+    command.args(["run", "--locked", "--quiet", "--package", "portolan-sandbox", "--example", "fuzz", "--"]);
     command.args(["--seconds", &args.seconds.to_string(), "--seed", &args.seed.to_string()]);
     if args.keep {
         command.arg("--keep");

@@ -78,9 +78,17 @@ fn crd_folder() -> PathBuf {
 
 /// Definitions of kinds that no longer exist.
 fn surplus(files: &BTreeMap<PathBuf, String>) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir(crd_folder()) else { return Ok(Vec::new()) };
-    let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    Ok(paths.into_iter().filter(|path| !files.contains_key(path)).collect())
+    let mut surplus = Vec::new();
+    for folder in [crd_folder(), crd_folder().join("experimental")] {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_file() && !files.contains_key(&path) {
+                surplus.push(path);
+            }
+        }
+    }
+    Ok(surplus)
 }
 
 /// The reference of the command line, from the help texts themselves.
@@ -122,7 +130,7 @@ fn program(package: &str) -> Result<PathBuf> {
         return Ok(this);
     }
     // All packages are selected for the same features, and so the same builds, as in the tests.
-    let build = ["build", "--quiet", "--workspace", "--bin", package];
+    let build = ["build", "--locked", "--quiet", "--workspace", "--bin", package];
     static BUILT: OnceLock<bool> = OnceLock::new();
     let built = *BUILT.get_or_init(|| {
         let status = Command::new(env!("CARGO")).args(build).current_dir(root()).status();

@@ -3,13 +3,24 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use portolan_api::is_served;
 use std::fmt::Write;
 
 /// The page: every kind with its fields, types, defaults and rules.
 pub(crate) fn page(crds: &[CustomResourceDefinition]) -> String {
     let mut text = String::from(
         "# Custom resources\n\n\
-         This page is written by `cargo xtask generate` from the types. `kubectl explain` tells the same.\n",
+         This page is written by `cargo xtask generate` from the types. `kubectl explain` shows the same.\n\n\
+         | kind | status |\n|---|---|\n",
+    );
+    for crd in crds {
+        let kind = &crd.spec.names.kind;
+        let status = if is_served(crd) { "served" } else { "experimental: a schema without a controller" };
+        let _ = writeln!(text, "| [{kind}](#{}) | {status} |", kind.to_lowercase());
+    }
+    text.push_str(
+        "\n`portolan peer` and `portolan crds` install the served kinds only; `portolan crds --experimental` prints all. \
+         An object of an experimental kind is stored, and nothing happens.\n",
     );
     for crd in crds {
         kind(&mut text, crd);
@@ -24,6 +35,9 @@ fn kind(text: &mut String, crd: &CustomResourceDefinition) {
     let Some(schema) = schema else { return };
     let short = names.short_names.clone().unwrap_or_default().join(", ");
     let _ = writeln!(text, "\n## {}\n\n{}\n", names.kind, schema.description.as_deref().unwrap_or_default());
+    if !is_served(crd) {
+        let _ = writeln!(text, "**Experimental: no controller serves this kind yet.**\n");
+    }
     let _ = writeln!(
         text,
         "`{}/{}`, {} scope, short name `{short}`.\n",

@@ -98,7 +98,7 @@ fn go_modules() -> Result<Vec<PathBuf>> {
 /// What an example of the sandbox prints.
 fn example(name: &str, arguments: &[PathBuf]) -> Result<String> {
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "portolan-sandbox", "--example", name, "--"])
+        .args(["run", "--locked", "--quiet", "--package", "portolan-sandbox", "--example", name, "--"])
         .args(arguments)
         .current_dir(root())
         .output()?;

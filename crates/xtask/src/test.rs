@@ -23,8 +23,12 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     let with_lab = !args.no_lab && is_root()?;
     let mut steps = Steps::default();
     steps.cargo("format", &["fmt", "--all", "--check"])?;
-    steps.cargo("lints", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    steps.cargo(
+        "lints",
+        &["clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
+    )?;
     steps.step("dependencies", deny::check)?;
+    steps.step("advisories", deny::advisories)?;
     if with_lab {
         // Before the other tests: some of them use the lab's kubectl on the sandbox.
         steps.step("parts of the lab", || {
@@ -69,7 +73,7 @@ fn lab(steps: &mut Steps, targets: &[String]) -> Result<()> {
 /// of shared dependencies, and build those once more.
 fn selecting(kinds: &[&str], targets: &[String], wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut arguments: Vec<String> =
-        ["test", "--workspace"].iter().chain(kinds).map(|word| (*word).to_owned()).collect();
+        ["test", "--locked", "--workspace"].iter().chain(kinds).map(|word| (*word).to_owned()).collect();
     for target in targets.iter().filter(|target| wanted(target)) {
         arguments.extend(["--test".to_owned(), target.clone()]);
     }

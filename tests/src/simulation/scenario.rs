@@ -207,7 +207,7 @@ impl Story {
         } else {
             json!({"placementPolicy": "worst-fit", "numberOfLocations": 1})
         };
-        more["completionsMode"] = json!(if total { "Total" } else { "PerLocation" });
+        more["countMode"] = json!(if total { "Total" } else { "PerLocation" });
         let mut wish = job(&name, completions, parallelism, more);
         if let Some(reference) = reference(&mut self.rng) {
             wish["spec"]["template"]["spec"]["containers"][0]["envFrom"] = reference;

@@ -157,8 +157,12 @@ pub(super) async fn gone(member: &Cluster, kind: &str, selector: &str) -> Result
 }
 
 pub(super) fn is_ready(status: &Value) -> bool {
+    is_true(status, "Ready")
+}
+
+pub(super) fn is_true(status: &Value, condition: &str) -> bool {
     let conditions = status["conditions"].as_array();
-    conditions.into_iter().flatten().any(|each| each["type"] == "Ready" && each["status"] == "True")
+    conditions.into_iter().flatten().any(|each| each["type"] == condition && each["status"] == "True")
 }
 
 pub(super) async fn list(cluster: &Cluster, kind: &str, selector: &str) -> Result<Vec<Value>> {

@@ -13,7 +13,7 @@ use serde_json::json;
 /// the pods read goes with it.
 pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
     let hub = fleet.hub()?;
-    let both = json!({"locations": ["c2", "c3"], "completionsMode": "Total", "ttlSecondsAfterFinished": 10});
+    let both = json!({"locations": ["c2", "c3"], "countMode": "Total", "ttlSecondsAfterFinished": 10});
     fleet.apply(job("sum", 7, 2, both)).await?;
     let halfway = |status: &serde_json::Value| status["placements"][0]["succeeded"].as_i64() >= Some(1);
     let begun = status(fleet, "mcj/sum", "c2 has finished something", halfway).await?;

@@ -3,7 +3,7 @@
 //!
 //! Requests are shares of what a node offers, which is what the machine has.
 
-use super::fleet::{Fleet, asking, list};
+use super::fleet::{Fleet, asking, is_true, list};
 use super::outlook::explain;
 use super::proof::{TIMEOUT, eventually};
 use super::{can_run, kubectl_apply};
@@ -159,7 +159,7 @@ async fn substitutes_bursts_and_comes_back(fleet: &Fleet, most: &str) -> Result<
     scale(fleet, "big", "4").await?;
     let status = fleet
         .until("big", "the fourth replica waits for a cloud cluster, and what fits runs on", |status| {
-            status["pendingReplicas"] == 1 && status["message"] == "to_cloud" && status["readyReplicas"] == 3
+            status["pendingReplicas"] == 1 && is_true(status, "ToCloud") && status["readyReplicas"] == 3
         })
         .await?;
     for cluster in ["c2", "c3", "c4"] {

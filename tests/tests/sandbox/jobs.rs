@@ -110,7 +110,7 @@ async fn cordon(fleet: &Fleet, member: usize, cordoned: bool) {
 #[tokio::test(start_paused = true)]
 async fn a_total_is_divided_exactly_and_every_completion_runs_once() {
     let (fleet, _controller) = start().await;
-    let total = json!({"locations": ["c2", "c3"], "completionsMode": "Total"});
+    let total = json!({"locations": ["c2", "c3"], "countMode": "Total"});
     apply(&fleet.hub.client("user"), &job("sum", 7, 3, total)).await;
     pass(5).await;
     let begun = status(&fleet, "sum").await;
@@ -120,6 +120,9 @@ async fn a_total_is_divided_exactly_and_every_completion_runs_once() {
     assert_eq!(there(&fleet, 1, "sum").await.and_then(asked), Some((2, 1)));
     assert_eq!(condition(&begun, "Placed").0, "True");
     assert_eq!(condition(&begun, "Complete").0, "False");
+    let running = condition(&begun, "Ready");
+    assert_eq!((running.0.as_str(), running.1.as_str()), ("True", "Running"), "a job that runs is well");
+    assert_eq!(condition(&begun, "Suspended").0, "False");
     let mut seen = BTreeSet::new();
     watch(&fleet, 80, &mut seen).await;
     let done = status(&fleet, "sum").await;
@@ -258,6 +261,7 @@ async fn suspended_work_stops_and_goes_on_where_it_was_with_another_template() {
     pass(10).await;
     let held = status(&fleet, "sum").await;
     assert_eq!((held.active, condition(&held, "Ready").1.as_str()), (0, "Suspended"));
+    assert_eq!(condition(&held, "Suspended").0, "True");
     assert!((1..4).contains(&held.succeeded), "{}", held.succeeded);
     pass(60).await;
     assert_eq!(status(&fleet, "sum").await.succeeded, held.succeeded, "no pod runs");
@@ -400,7 +404,7 @@ async fn what_one_cluster_refuses_runs_in_another_where_the_policy_allows() {
     }
     apply(&user, &job("bound", 2, 2, json!({"locations": ["c2"]}))).await;
     apply(&user, &job("free", 2, 2, json!({"locations": ["c2"], "enableSubstitution": true}))).await;
-    apply(&user, &job("total", 5, 5, json!({"locations": ["c2", "c3"], "completionsMode": "Total"}))).await;
+    apply(&user, &job("total", 5, 5, json!({"locations": ["c2", "c3"], "countMode": "Total"}))).await;
     pass(40).await;
     let bound = status(&fleet, "bound").await;
     assert_eq!((bound.succeeded, bound.placements[0].reason.as_deref()), (0, Some("NameTaken")));

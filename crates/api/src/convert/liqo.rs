@@ -10,44 +10,52 @@ use super::{
 };
 use crate::{ForeignCluster, NamespaceOffloading, namespaceoffloading::OFFLOADING_NAME};
 
-pub(super) fn foreign_cluster(
-    source: Source<'_>,
-    warnings: &mut Vec<Warning>,
-) -> Result<Value, ConvertError> {
+/// What Liqo says about a peering. Portolan's members have another identity and other credentials.
+const PEERING: [&str; 8] = [
+    "insecureSkipTLSVerify",
+    "peeringType",
+    "outgoingPeeringEnabled",
+    "incomingPeeringEnabled",
+    "networkingEnabled",
+    "foreignAuthUrl",
+    "foreignProxyUrl",
+    "ttl",
+];
+
+/// A ForeignCluster of Liqo becomes no object: its cluster ID is not the one that Portolan knows the cluster by, and its
+/// credentials stay in Liqo. The warning names the command that makes the cluster a member.
+pub(super) fn foreign_cluster(source: Source<'_>, warnings: &mut Vec<Warning>) -> Result<(), ConvertError> {
     let mut spec = source.spec()?;
-    let mut target = Target::new::<ForeignCluster>();
-    target.carry_required(&mut spec, "clusterIdentity")?;
-    let verification = spec.take("insecureSkipTLSVerify");
-    match &verification {
-        Some(field) => target.carry_field("insecureSkipTLSVerify", field)?,
-        None => warnings.push(Warning {
-            place: source.place.clone(),
-            message:
-                "Liqo does not verify the certificate of the authentication service unless told to; Portolan \
-                      does: if the certificate is not trusted, set spec.insecureSkipTLSVerify: true"
-                    .to_owned(),
-        }),
+    let mut identity = spec.require("clusterIdentity")?.fields()?;
+    identity.require("clusterID")?;
+    let name = identity.require("clusterName")?.text()?.to_owned();
+    identity.finish()?;
+    let mut left = Vec::new();
+    for field in PEERING {
+        left.extend(spec.take(field).map(|_| field));
     }
-    target.carry(
-        &mut spec,
-        &[
-            "peeringType",
-            "outgoingPeeringEnabled",
-            "incomingPeeringEnabled",
-            "networkingEnabled",
-            "foreignAuthUrl",
-            "foreignProxyUrl",
-            "ttl",
-        ],
-    )?;
     spec.finish()?;
-    warnings.push(Warning {
-        place: source.place.clone(),
-        message: "the identity that Liqo keeps in Secrets of its tenant namespace is not carried over: run `portolan \
-                  peer`, which makes one of its own and names it in spec.credentials"
-            .to_owned(),
-    });
-    source.finish(target, warnings)
+    let place = source.place.clone();
+    let mut target = Target::new::<ForeignCluster>();
+    target.set("clusterIdentity", Value::Null);
+    let object = source.finish(target, warnings)?;
+    let name = object["metadata"]["name"].as_str().unwrap_or(&name);
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    let labels = labels.filter(|(key, _)| !is_liqos(key));
+    let labels: String =
+        labels.map(|(key, value)| format!(" --label {key}={}", value.as_str().unwrap_or_default())).collect();
+    let message = format!(
+        "Portolan identifies a cluster by its kube-system namespace and has credentials of its own, so there is no \
+         object to apply: run `portolan peer --name {name} --remote-context CONTEXT{labels}`{}",
+        if left.is_empty() { String::new() } else { format!("; left out: {}", left.join(", ")) }
+    );
+    warnings.push(Warning { place, message });
+    Ok(())
+}
+
+/// Whether a label is one of Liqo's own.
+fn is_liqos(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| domain == "liqo.io" || domain.ends_with(".liqo.io"))
 }
 
 pub(super) fn namespace_offloading(
@@ -98,8 +106,7 @@ fn check_selector(selector: &Field<'_>, warnings: &mut Vec<Warning>) -> Result<(
                 return Err(ConvertError { place: operator.place, problem });
             }
             if let Some(key) = expression.take("key")
-                && let Some((domain, _)) = key.text()?.split_once('/')
-                && (domain == "liqo.io" || domain.ends_with(".liqo.io"))
+                && is_liqos(key.text()?)
             {
                 let message = format!(
                     "the label {} is one of Liqo's: it matches only if you give it to your ForeignClusters too",

@@ -64,7 +64,6 @@ fn converter(api_version: &str, kind: &str) -> Option<Converter> {
         ("fogguru.eu/v1", "MultiClusterHorizontalPodAutoscaler") => fogguru::autoscaler,
         ("fogguru.eu/v1", "CloudProvisioner") => fogguru::cloud_provisioner,
         ("fogguru.eu/v1", "MultiClusterRescheduler") => fogguru::rescheduler,
-        ("discovery.liqo.io/v1alpha1", "ForeignCluster") => liqo::foreign_cluster,
         ("offloading.liqo.io/v1alpha1", "NamespaceOffloading") => liqo::namespace_offloading,
         ("feature.kubefed.io/v1alpha1", "FeatureConfig") => kubefed::feature_config,
         _ => return None,
@@ -79,12 +78,15 @@ fn document(root: &Node, place: Place, conversion: &mut Conversion) -> Result<()
     if (api_version.as_str(), kind.as_str()) == ("v1", "List") {
         return list(fields, conversion);
     }
-    let Some(converter) = converter(&api_version, &kind) else {
+    let liqos_cluster =
+        (api_version.as_str(), kind.as_str()) == ("discovery.liqo.io/v1alpha1", "ForeignCluster");
+    let converter = converter(&api_version, &kind);
+    if converter.is_none() && !liqos_cluster {
         return Err(ConvertError {
             place: kind_field.place,
             problem: Problem::UnknownDocument { api_version, kind },
         });
-    };
+    }
     if let Some(status) = fields.take("status") {
         conversion.warnings.push(Warning {
             place: status.place,
@@ -93,7 +95,19 @@ fn document(root: &Node, place: Place, conversion: &mut Conversion) -> Result<()
     }
     let source = Source { metadata: fields.take("metadata"), spec: fields.take("spec"), place };
     fields.finish()?;
+    let Some(converter) = converter else {
+        return liqo::foreign_cluster(source, &mut conversion.warnings);
+    };
+    let place = source.place.clone();
     let object = converter(source, &mut conversion.warnings)?;
+    let kind = object["kind"].as_str().unwrap_or_default();
+    if crate::EXPERIMENTAL_KINDS.contains(&kind) {
+        let message = format!(
+            "no controller serves {kind} yet: a hub takes it only after `portolan crds --experimental`, and nothing \
+             happens then"
+        );
+        conversion.warnings.push(Warning { place, message });
+    }
     conversion.documents.push(object);
     Ok(())
 }

@@ -8,10 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::capacity::{ClusterCapacity, NodeTemplate};
-pub use self::status::{
-    ForeignClusterStatus, Latency, LatencySource, NodeCount, PeeringCondition, PeeringConditionStatus,
-    PeeringConditionType, TenantNamespace,
-};
+pub use self::status::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
 use crate::{
     duration::Duration,
     placement::ClusterTaint,
@@ -30,40 +27,18 @@ use crate::{
     schema = "manual",
     status = "ForeignClusterStatus",
     derive = "PartialEq",
-    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
-    printcolumn(
-        name = "Outgoing peering",
-        type_ = "string",
-        json_path = r#".status.peeringConditions[?(@.type=="OutgoingPeering")].status"#
-    ),
-    printcolumn(
-        name = "Incoming peering",
-        type_ = "string",
-        json_path = r#".status.peeringConditions[?(@.type=="IncomingPeering")].status"#
-    ),
-    printcolumn(
-        name = "Networking",
-        type_ = "string",
-        json_path = r#".status.peeringConditions[?(@.type=="NetworkStatus")].status"#
-    ),
-    printcolumn(
-        name = "Authentication",
-        type_ = "string",
-        json_path = r#".status.peeringConditions[?(@.type=="AuthenticationStatus")].status"#
-    ),
-    printcolumn(
-        name = "API server",
-        type_ = "string",
-        json_path = r#".status.peeringConditions[?(@.type=="APIServerStatus")].status"#,
-        priority = 1
-    ),
-    printcolumn(name = "Peering", type_ = "string", json_path = ".spec.peeringType", priority = 1),
-    printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion", priority = 1),
+    printcolumn(name = "Nodes", type_ = "string", json_path = ".status.summary.nodes"),
+    printcolumn(name = "CPU", type_ = "string", json_path = ".status.summary.cpu"),
+    printcolumn(name = "Memory", type_ = "string", json_path = ".status.summary.memory"),
+    printcolumn(name = "RTT", type_ = "string", json_path = ".status.summary.rtt"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion"),
+    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type", priority = 1),
+    printcolumn(name = "Cordoned", type_ = "boolean", json_path = ".spec.unschedulable", priority = 1),
     printcolumn(
         name = "ClusterID",
         type_ = "string",
@@ -81,48 +56,6 @@ pub struct ForeignClusterSpec {
 
     /// Who the cluster is.
     pub cluster_identity: ClusterIdentity,
-
-    /// How the two control planes talk to each other.
-    #[serde(default)]
-    pub peering_type: PeeringType,
-
-    /// Whether this cluster may use the resources of the other one.
-    #[serde(default)]
-    pub outgoing_peering_enabled: PeeringEnabled,
-
-    /// Whether the other cluster may use the resources of this one.
-    #[serde(default)]
-    pub incoming_peering_enabled: PeeringEnabled,
-
-    /// Whether pods and services of the two clusters reach each other through a tunnel.
-    #[serde(default)]
-    pub networking_enabled: PeeringEnabled,
-
-    /// The address of the other cluster's authentication service, beginning with https://.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048), extend("x-kubernetes-validations" = [{
-        "rule": "isURL(self) && url(self).getScheme() == 'https' && url(self).getHost() != ''",
-        "message": "must be a URL that begins with https://, such as https://auth.example.org:443",
-    }]))]
-    pub foreign_auth_url: Option<String>,
-
-    /// The address of a proxy through which the other cluster's API server is reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048), extend("x-kubernetes-validations" = [{
-        "rule": "isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",
-        "message": "must be a URL that begins with http:// or https://, such as https://proxy.example.org:8443",
-    }]))]
-    pub foreign_proxy_url: Option<String>,
-
-    /// Whether the certificate of the other cluster's authentication service is accepted unchecked.
-    #[serde(default, rename = "insecureSkipTLSVerify", skip_serializing_if = "std::ops::Not::not")]
-    pub insecure_skip_tls_verify: bool,
-
-    /// After how many seconds without news a cluster that was discovered in the local network is forgotten. With
-    /// 0, which is the default, it never is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 31_536_000))]
-    pub ttl: Option<i64>,
 
     /// The Secret that holds the kubeconfig with which Portolan works in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,15 +100,6 @@ const RULES: &[Rule] = &[
         "self.type != 'Local' || !has(self.credentials)",
         "a ForeignCluster of type Local takes no credentials: Portolan runs in that cluster",
     ),
-    rule(
-        "self.type != 'Local' || (!has(self.foreignAuthUrl) && !has(self.foreignProxyUrl))",
-        "a ForeignCluster of type Local takes neither foreignAuthUrl nor foreignProxyUrl",
-    ),
-    rule(
-        "self.type != 'Local' || (self.outgoingPeeringEnabled != 'Yes' && self.incomingPeeringEnabled != 'Yes' \
-         && self.networkingEnabled != 'Yes')",
-        "a ForeignCluster of type Local cannot peer with itself: leave the peering fields at Auto or No",
-    ),
 ];
 
 const ROOT_RULES: &[Rule] = &[rule(
@@ -204,28 +128,6 @@ pub struct ClusterIdentity {
     /// The name of the cluster, to be shown to people.
     #[schemars(length(min = 1, max = 253))]
     pub cluster_name: String,
-}
-
-/// How two control planes talk to each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum PeeringType {
-    /// Outside the tunnel: the API servers reach each other directly.
-    #[default]
-    OutOfBand,
-    /// Inside the tunnel.
-    InBand,
-}
-
-/// Whether one direction of a peering is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum PeeringEnabled {
-    /// As the configuration of Portolan says.
-    #[default]
-    Auto,
-    /// It is not wanted.
-    No,
-    /// It is wanted.
-    Yes,
 }
 
 /// Where the credentials for a cluster are.
@@ -302,8 +204,8 @@ kind!(
     ForeignCluster,
     ForeignClusterSpec,
     ForeignClusterStatus,
-    "A ForeignCluster is a member of the fleet: who it is, how it is reached, what is shared in each direction, and \
-     what is known about its health, room and distance. The labels of its metadata, such as \
+    "A ForeignCluster is a member of the fleet: who it is, how it is reached, and what is known \
+     about its health, room and distance. The labels of its metadata, such as \
      topology.kubernetes.io/region, are what cluster selectors match.",
     ROOT_RULES
 );

@@ -15,20 +15,10 @@ pub struct ForeignClusterStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Reachable, Authenticated, NetworkReady, OutgoingPeering, IncomingPeering.
+    /// What was found out: Ready, Reachable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// The phases of the peering, in the words of Liqo.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub peering_conditions: Vec<PeeringCondition>,
-    /// The namespaces that the two clusters gave each other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tenant_namespace: Option<TenantNamespace>,
-    /// The address of the cluster's API server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_server_url: Option<String>,
     /// The version of Kubernetes that the cluster runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
@@ -57,81 +47,27 @@ pub struct ForeignClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
     pub latencies: Vec<Latency>,
-}
-
-/// One phase of a peering.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PeeringCondition {
-    /// The phase.
-    #[serde(rename = "type")]
-    pub type_: PeeringConditionType,
-    /// How far it is.
-    #[serde(default)]
-    pub status: PeeringConditionStatus,
-    /// When the status last changed.
+    /// The numbers above as short texts, for tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_transition_time: Option<Time>,
-    /// One word in CamelCase that says why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// A sentence that says why, and what would help.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub summary: Option<ClusterSummary>,
 }
 
-/// The phases of a peering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum PeeringConditionType {
-    /// This cluster uses the other one's resources.
-    OutgoingPeering,
-    /// The other cluster uses this one's resources.
-    IncomingPeering,
-    /// The tunnel between the clusters.
-    NetworkStatus,
-    /// The other cluster's API server.
-    #[serde(rename = "APIServerStatus")]
-    ApiServerStatus,
-    /// Our identity in the other cluster.
-    AuthenticationStatus,
-    /// Whether this ForeignCluster can be worked on at all.
-    ProcessForeignClusterStatus,
-}
-
-/// How far a phase of a peering is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum PeeringConditionStatus {
-    /// There is none.
-    #[default]
-    None,
-    /// It has begun and waits for the other side.
-    Pending,
-    /// It is established.
-    Established,
-    /// It is being taken down.
-    Disconnecting,
-    /// The other side refused the token.
-    Denied,
-    /// The other side refused because no token was given.
-    EmptyDenied,
-    /// It failed.
-    Error,
-    /// It succeeded.
-    Success,
-    /// Somebody else takes care of it.
-    External,
-}
-
-/// The namespaces that two clusters gave each other.
+/// The numbers of a cluster as short texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TenantNamespace {
-    /// The namespace in this cluster.
+pub struct ClusterSummary {
+    /// Ready nodes out of all, such as 3/3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local: Option<String>,
-    /// The namespace in the other cluster.
+    pub nodes: Option<String>,
+    /// CPUs that pods request out of all, such as 3.5/8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<String>,
+    pub cpu: Option<String>,
+    /// Memory that pods request out of all, such as 2Gi/16Gi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// The round-trip time between the hub and the cluster, such as 2.4ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<String>,
 }
 
 /// How many nodes there are.
@@ -171,8 +107,6 @@ pub enum LatencySource {
     /// It was measured between the two clusters.
     #[default]
     Measured,
-    /// It was estimated from measurements of the hub.
-    Estimated,
     /// It was given in a spec.
     Static,
 }

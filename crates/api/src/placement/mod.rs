@@ -36,7 +36,8 @@ pub(crate) const fn one() -> i32 {
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
     /// The names of the preferred clusters (of their ForeignClusters). If it is given, the workload is placed on
-    /// exactly these clusters, apart from substitution and bursting. It goes with cluster-affinity only.
+    /// exactly these clusters, apart from substitution and, of a MultiClusterDeployment, bursting. It goes with
+    /// cluster-affinity only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "locations_schema")]
     pub locations: Vec<String>,

@@ -71,6 +71,6 @@ pub enum ReplicasMode {
     /// Every location gets the whole number.
     #[default]
     PerLocation,
-    /// The number is divided over the locations, by weights if there are any, without losing or adding one.
+    /// The number is divided over the locations without losing or adding one; a MultiClusterDeployment may give weights.
     Total,
 }

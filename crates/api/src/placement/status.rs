@@ -41,9 +41,6 @@ pub struct PlacementStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub images: Vec<String>,
-    /// The spec's generation that was last applied in this cluster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub applied_generation: Option<i64>,
     /// When the cluster last reported these numbers. If the cluster is silent, they are as old as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
@@ -86,15 +83,12 @@ pub enum PlacementState {
     Removing,
 }
 
-/// Replicas that have no cluster, and why.
+/// A cluster that did not take replicas or completions that have no cluster, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingPlacement {
     /// The cluster that was considered.
     pub cluster: String,
-    /// How many replicas did not fit in this cluster.
-    #[serde(default)]
-    pub replicas: i32,
     /// One word in CamelCase that says why the cluster did not take them.
     pub reason: String,
     /// A sentence with the numbers: what was asked for, what is there, what would help.

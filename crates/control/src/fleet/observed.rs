@@ -1,8 +1,9 @@
 //! The numbers of a member, as its ForeignCluster's status tells them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use portolan_api::foreigncluster::{ForeignClusterStatus, Latency, LatencySource, NodeCount};
-use portolan_core::capacity::ClusterSummary;
+use portolan_api::foreigncluster::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
+use portolan_api::placement::Resources;
+use portolan_core::capacity::{self, CPU, MEMORY, amount, milli};
 use portolan_core::latency::RoundTrip;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ pub(super) struct Observed {
     /// Its version of Kubernetes.
     pub(super) version: Option<String>,
     /// Its room, once all of it is known.
-    pub(super) summary: Option<ClusterSummary>,
+    pub(super) summary: Option<capacity::ClusterSummary>,
     /// What the hub is called, and how far away it is.
     pub(super) round_trip: Option<(String, RoundTrip)>,
 }
@@ -31,6 +32,29 @@ impl Observed {
             status.available = summary.available.quantities();
             status.pending_pods = Some(count(summary.pending_pods));
         }
+        self.tell_round_trip(status, now);
+        status.summary = Some(self.summary_of(status));
+    }
+
+    /// The numbers of a status as short texts.
+    fn summary_of(&self, status: &ForeignClusterStatus) -> ClusterSummary {
+        let share = |name: &str| {
+            let read = |from: &Resources| from.get(name).and_then(|quantity| milli(&quantity.0).ok());
+            let all = read(&status.capacity)?;
+            Some(format!("{}/{}", amount(name, read(&status.allocated).unwrap_or(0)), amount(name, all)))
+        };
+        let hub = self.round_trip.as_ref().map(|(hub, _)| hub);
+        let rtt = hub.and_then(|hub| status.latencies.iter().find(|each| each.to == *hub));
+        let before = status.summary.as_ref().and_then(|summary| summary.rtt.clone());
+        ClusterSummary {
+            nodes: status.nodes.map(|nodes| format!("{}/{}", nodes.ready, nodes.total)),
+            cpu: share(CPU),
+            memory: share(MEMORY),
+            rtt: rtt.map(|each| each.rtt.to_string()).or(before),
+        }
+    }
+
+    fn tell_round_trip(&self, status: &mut ForeignClusterStatus, now: &Time) {
         let Some((hub, round_trip)) = &self.round_trip else { return };
         let Some(time) = round_trip.time() else { return };
         let told = status.latencies.iter().find(|each| each.to == *hub).map(|each| each.rtt.0);

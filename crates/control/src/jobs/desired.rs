@@ -1,5 +1,6 @@
 //! The Job that a member is to hold for its part.
 
+use crate::annotations::propagated_annotations;
 use crate::copy::{Marks, digest, insert, insert_template_hash};
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION, WORKLOAD_LABEL};
 use portolan_api::MultiClusterJob;
@@ -38,6 +39,12 @@ pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, marks: &Marks<'_>
             body[field] = value;
         }
     }
+    let mut annotations = propagated_annotations(&job.metadata);
+    annotations.extend([
+        (ATTEMPT_ANNOTATION.to_owned(), numbers.attempt.to_string()),
+        (FINISHED_BEFORE_ANNOTATION.to_owned(), numbers.finished_before.to_string()),
+        (TEMPLATE_ANNOTATION.to_owned(), template_digest(job)),
+    ]);
     let mut object = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -45,11 +52,7 @@ pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, marks: &Marks<'_>
             "name": marks.owner.name,
             "namespace": marks.owner.namespace,
             "labels": job.metadata.labels.clone().unwrap_or_default(),
-            "annotations": {
-                ATTEMPT_ANNOTATION: numbers.attempt.to_string(),
-                FINISHED_BEFORE_ANNOTATION: numbers.finished_before.to_string(),
-                TEMPLATE_ANNOTATION: template_digest(job),
-            },
+            "annotations": annotations,
         },
         "spec": body,
     });

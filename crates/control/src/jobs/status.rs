@@ -6,7 +6,6 @@ use crate::copies::FAILING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
-use portolan_api::multiclusterdeployment::TO_CLOUD;
 use portolan_api::multiclusterjob::{JobPlacementStatus, JobRelease, MultiClusterJobStatus};
 use portolan_api::placement::{PendingPlacement, PlacementState, Resources};
 use portolan_core::jobs::{End, Part, Plan};
@@ -73,12 +72,10 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobSt
             .iter()
             .map(|(cluster, why)| PendingPlacement {
                 cluster: (*cluster).to_owned(),
-                replicas: signed(plan.pending),
                 reason: why.reason.to_owned(),
                 message: Some(why.message.clone()),
             })
             .collect(),
-        message: plan.to_cloud.then(|| TO_CLOUD.to_owned()),
         resource_requests: situation.requests.clone(),
         retries: signed(plan.record.retries),
         placements: Vec::new(),
@@ -253,12 +250,9 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
         Some(End::Failed { message, .. }) => {
             Finding::new(ConditionType::Ready, false, "Failed", format!("{progress}: {message}"))
         }
-        None if situation.job.spec.suspend => Finding::new(
-            ConditionType::Ready,
-            false,
-            "Suspended",
-            format!("{progress}; spec.suspend is true"),
-        ),
+        None if situation.job.spec.suspend => {
+            Finding::new(ConditionType::Ready, true, "Suspended", format!("{progress}; spec.suspend is true"))
+        }
         None if !silent.is_empty() => {
             let message = format!("{silent} cannot be asked: {progress} as far as is known");
             Finding::new(ConditionType::Ready, ConditionStatus::Unknown, "Unreachable", message)
@@ -278,7 +272,7 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
                 let message = format!("{progress}; {pending} have no cluster");
                 Finding::new(ConditionType::Ready, false, "Pending", message)
             }
-            None => Finding::new(ConditionType::Ready, false, "Running", progress),
+            None => Finding::new(ConditionType::Ready, true, "Running", progress),
         },
     };
     let placed = if pending == 0 || ended {
@@ -303,7 +297,12 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
         let message = format!("{silent} does not answer: what it holds is kept on record");
         Finding::new(ConditionType::Unreachable, true, "Silent", message)
     };
-    vec![ready, placed, complete, failed, to_cloud, unreachable]
+    let suspended = if situation.job.spec.suspend && !ended {
+        Finding::new(ConditionType::Suspended, true, "Suspended", "spec.suspend is true")
+    } else {
+        Finding::new(ConditionType::Suspended, false, "NotSuspended", "the job may run")
+    };
+    vec![ready, placed, complete, failed, suspended, to_cloud, unreachable]
 }
 
 /// The reasons for which a whole job fails, as conditions tell them.

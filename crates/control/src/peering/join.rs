@@ -157,7 +157,7 @@ pub async fn install_definitions(hub: &Client) -> Result<(), PeerError> {
     };
     let upstream = portolan_api::clusterprofile::upstream_crds()
         .map_err(|source| PeerError::Encode { what: "a definition", source })?;
-    try_join_all(portolan_api::crds().into_iter().chain(upstream).map(install)).await?;
+    try_join_all(portolan_api::served_crds().into_iter().chain(upstream).map(install)).await?;
     Ok(())
 }
 

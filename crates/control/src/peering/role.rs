@@ -130,7 +130,8 @@ pub fn page() -> String {
     }
     text.push_str(
         "\nThe version of the member's Kubernetes is asked for too, which everybody may. There is no right on `nodes/proxy`, \
-         no `*`, no impersonation, and none to read or write what was not opened.\n",
+         no `*`, no impersonation, and none to write what was not opened. The lists and watches above cover all namespaces: the \
+         specs of pods, with the values of their environment variables, are readable also where nothing was opened.\n",
     );
     text
 }

@@ -1,5 +1,6 @@
 //! What a member is to hold of a workload.
 
+use crate::annotations::propagated_annotations;
 use crate::copy::{Marks, insert, insert_template_hash};
 use crate::names::WORKLOAD_LABEL;
 use portolan_api::MultiClusterDeployment;
@@ -47,6 +48,7 @@ pub(super) fn desired(
             "name": name,
             "namespace": namespace,
             "labels": meta.labels.clone().unwrap_or_default(),
+            "annotations": propagated_annotations(meta),
         },
         "spec": deployment,
     });
@@ -67,7 +69,9 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "portolan.dev/v1alpha1",
             "kind": "MultiClusterDeployment",
-            "metadata": {"name": "app", "namespace": "shop", "uid": "u1", "labels": {"team": "a"}},
+            "metadata": {"name": "app", "namespace": "shop", "uid": "u1", "labels": {"team": "a"},
+                "annotations": {"contact": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                    "deployment.kubernetes.io/revision": "4", "portolan.dev/needed-by": "x"}},
             "spec": {
                 "locations": ["a"],
                 "replicas": replicas,
@@ -97,6 +101,14 @@ mod tests {
         );
         assert_eq!(object["metadata"]["annotations"][OWNER_ANNOTATION], "shop/app");
         assert_eq!(object["metadata"]["annotations"][EPOCH_ANNOTATION], "7");
+        assert_eq!(object["metadata"]["annotations"]["contact"], "a");
+        for own in [
+            "kubectl.kubernetes.io/last-applied-configuration",
+            "deployment.kubernetes.io/revision",
+            "portolan.dev/needed-by",
+        ] {
+            assert!(object["metadata"]["annotations"].get(own).is_none(), "{own}");
+        }
         assert!(object["spec"].get("strategy").is_none(), "what the user leaves open stays open");
     }
 

@@ -31,6 +31,7 @@
 //!    saw of it. An epoch that no Lease can hold is not read at all.
 
 mod apply;
+mod availability;
 mod claim;
 mod desired;
 mod drift;

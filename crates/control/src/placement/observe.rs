@@ -131,15 +131,14 @@ fn closed(
         Some(false) => refusal(
             "NamespaceClosed",
             format!(
-                "its namespace {namespace} does not let workloads in: portolan peer --namespace {namespace} opens it, or \
-                 label it {OPT_IN_LABEL}={OPT_IN} there"
+                "its namespace {namespace} has no label {OPT_IN_LABEL}={OPT_IN}: `portolan peer --namespace \
+                 {namespace}` opens it"
             ),
         ),
         None => refusal(
             "NamespaceMissing",
             format!(
-                "it has no namespace {namespace}: portolan peer --namespace {namespace} creates and opens it, or create it \
-                 there with label {OPT_IN_LABEL}={OPT_IN}"
+                "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
             ),
         ),
     }

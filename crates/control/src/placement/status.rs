@@ -1,6 +1,7 @@
 //! What the workload's status says: pure, from the decision and what was seen.
 
 use super::Workload;
+use super::availability;
 use super::memory::Failure;
 use super::observe::Seen;
 use super::reconcile::Notes;
@@ -8,7 +9,6 @@ use super::replace::is_replaced;
 use crate::dependencies::{finding, needs_recorded};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
-use portolan_api::multiclusterdeployment::TO_CLOUD;
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeploymentStatus, selector};
 use portolan_core::placement::{Decision, Kept, KeptBecause, Order, Placed};
@@ -103,10 +103,9 @@ pub(super) fn status(
         pending: summarise(&decision.refusals, &object.spec.placement.locations, PENDING_AT_MOST)
             .told
             .iter()
-            .map(|(cluster, why)| refusal(cluster, why, decision))
+            .map(|(cluster, why)| refusal(cluster, why))
             .collect(),
         selector: Some(selector::to_text(&object.spec.selector)),
-        message: decision.to_cloud.then(|| TO_CLOUD.to_owned()),
         resource_requests: workload
             .shape
             .as_ref()
@@ -118,11 +117,11 @@ pub(super) fn status(
     };
     status.resource_requests.remove(portolan_core::capacity::PODS);
     let drifted = drifted(&notes.drifts);
-    for finding in
-        findings(&placements, pending, ready, asked, locations, decision, &object.spec.placement.locations)
-            .into_iter()
-            .chain([drifted])
-    {
+    let strategy = object.spec.strategy.as_ref().map(|strategy| &strategy.0);
+    let progress = availability::findings(&placements, pending, object.spec.paused, strategy);
+    let summed_up =
+        findings(&placements, pending, ready, asked, locations, decision, &object.spec.placement.locations);
+    for finding in summed_up.into_iter().chain(progress).chain([drifted]) {
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
     // Of a silent cluster on record nobody knows what is left there.
@@ -398,10 +397,9 @@ fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
     }
 }
 
-fn refusal(cluster: &str, why: &portolan_core::placement::Refusal, decision: &Decision) -> PendingPlacement {
+fn refusal(cluster: &str, why: &portolan_core::placement::Refusal) -> PendingPlacement {
     PendingPlacement {
         cluster: cluster.to_owned(),
-        replicas: signed(decision.pending),
         reason: why.reason.to_owned(),
         message: Some(why.message.clone()),
     }

@@ -1,5 +1,6 @@
 //! What a member is to hold of a service, and whether it does.
 
+use crate::annotations::propagated_annotations;
 use crate::copies::Desired;
 use crate::copy::Marks;
 use crate::fleet::ServiceFacts;
@@ -8,15 +9,10 @@ use portolan_api::MultiClusterService;
 use portolan_runtime::Key;
 use serde_json::{Value, json};
 
-/// What kubectl keeps on the object in the hub for itself; in a member it would be wrong.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
 /// Builds the Service for the members: the fields as they were written, marked as ours. What is left open, such as
 /// addresses and node ports, the member assigns and keeps.
 pub(super) fn desired(service: &MultiClusterService, key: &Key, hub: &str, epoch: Option<i64>) -> Desired {
     let meta = &service.metadata;
-    let mut annotations = meta.annotations.clone().unwrap_or_default();
-    annotations.retain(|name, _| name != LAST_APPLIED && !name.starts_with("portolan.dev/"));
     // The spec of a MultiClusterService is a part of that of a Service, field by field.
     let spec = serde_json::to_value(&service.spec).unwrap_or_default();
     let mut object = json!({
@@ -26,7 +22,7 @@ pub(super) fn desired(service: &MultiClusterService, key: &Key, hub: &str, epoch
             "name": key.name,
             "namespace": key.namespace,
             "labels": meta.labels.clone().unwrap_or_default(),
-            "annotations": annotations,
+            "annotations": propagated_annotations(meta),
         },
         "spec": spec,
     });
@@ -93,7 +89,8 @@ mod tests {
             "kind": "MultiClusterService",
             "metadata": {
                 "name": "web", "namespace": "shop", "uid": "u1", "labels": {"team": "a"},
-                "annotations": {"io.cilium/global-service": "true", LAST_APPLIED: "{}"},
+                "annotations": {"io.cilium/global-service": "true",
+                    "kubectl.kubernetes.io/last-applied-configuration": "{}"},
             },
             "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": "http"}]},
         }))

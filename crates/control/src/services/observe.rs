@@ -64,11 +64,16 @@ fn closed(member: &Member, namespace: &str) -> Option<(&'static str, String)> {
         Some(true) => None,
         Some(false) => Some((
             "NamespaceClosed",
-            format!("its namespace {namespace} lets nothing in: label it {OPT_IN_LABEL}={OPT_IN} there"),
+            format!(
+                "its namespace {namespace} has no label {OPT_IN_LABEL}={OPT_IN}: `portolan peer --namespace \
+                 {namespace}` opens it"
+            ),
         )),
         None => Some((
             "NamespaceMissing",
-            format!("it has no namespace {namespace}: create it there with label {OPT_IN_LABEL}={OPT_IN}"),
+            format!(
+                "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
+            ),
         )),
     }
 }

@@ -11,6 +11,7 @@ mod pod;
 mod quantity;
 mod room;
 mod shape;
+mod text;
 
 pub use amount::{Amounts, CPU, MEMORY, PODS};
 pub use growth::Growth;
@@ -20,3 +21,4 @@ pub use pod::{PodFacts, PodShape, ShapeError};
 pub use quantity::{NotAQuantity, milli};
 pub use room::{ClusterRoom, Shortage};
 pub use shape::{Shape, TemplateHash};
+pub use text::amount;

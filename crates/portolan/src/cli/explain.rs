@@ -1,4 +1,4 @@
-//! The words of `portolan plan` and `portolan explain`.
+//! The arguments of `portolan plan` and `portolan explain`.
 
 use super::ClusterArgs;
 use clap::{Args, ValueEnum};
@@ -28,7 +28,7 @@ pub(crate) struct PlanArgs {
     pub(crate) namespace: Option<String>,
 
     /// How long to wait for the controller to answer.
-    #[arg(long, value_name = "TIME", default_value = "15s")]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
     /// The form of the output; without it, a table.
@@ -39,9 +39,9 @@ pub(crate) struct PlanArgs {
 /// A form that programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DataFormat {
-    /// One JSON object a workload.
+    /// One JSON object per workload, one per line.
     Json,
-    /// One YAML document a workload.
+    /// One YAML document per workload.
     Yaml,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) namespace: Option<String>,
 
     /// How long to wait for the controller to answer.
-    #[arg(long, value_name = "TIME", default_value = "15s")]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
     /// The form of the output; without it, text.

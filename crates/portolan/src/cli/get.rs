@@ -1,6 +1,6 @@
-//! The words of `portolan get` and `portolan status`.
+//! The arguments of `portolan get` and `portolan status`.
 
-use super::ClusterArgs;
+use super::{ClusterArgs, DataFormat};
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
@@ -9,7 +9,7 @@ Kinds: clusters (cluster, foreignclusters, fc), mcd, mcj, mcs, or their full nam
 
 Examples:
   portolan get clusters
-  portolan get mcd -A
+  portolan get mcd -A --watch
   portolan get mcd/web -n shop -o yaml")]
 pub(crate) struct GetArgs {
     /// What to list: a kind, or KIND/NAME.
@@ -24,16 +24,24 @@ pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
 
-    /// Only what has these labels, as in kubectl.
+    /// Only objects with these labels, as in kubectl.
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub(crate) selector: Option<String>,
 
     /// The form of the output; without it, a table.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<GetFormat>,
+
+    /// Print changes as they happen, until Ctrl-C.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+
+    /// Leave out the headings of the table.
+    #[arg(long)]
+    pub(crate) no_headers: bool,
 }
 
-/// Which namespace, in the words of kubectl.
+/// Which namespace, as in kubectl.
 #[derive(Debug, Args)]
 pub(crate) struct NamespaceArgs {
     /// The namespace; without it, that of the context.
@@ -49,7 +57,7 @@ pub(crate) struct NamespaceArgs {
 pub(crate) enum GetFormat {
     /// A table with more columns.
     Wide,
-    /// One JSON object: a List if there are several.
+    /// JSON: the object if one name is given, otherwise a List.
     Json,
     /// YAML documents.
     Yaml,
@@ -62,11 +70,13 @@ pub(crate) enum GetFormat {
 Examples:
   portolan status
   portolan status mcd/web -n shop
+  portolan status clusters/paris -o json
 
-Exit codes: 0 all is Ready; 1 it failed; 2 the command line is wrong; 3 something is not Ready.")]
+Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready.")]
 pub(crate) struct StatusArgs {
-    /// A workload as KIND/NAME, such as mcd/web; without it, the whole fleet.
-    pub(crate) workload: Option<String>,
+    /// A workload or a member as KIND/NAME or KIND NAME, such as mcd/web; without it, the whole fleet.
+    #[arg(num_args = 0..=2, value_name = "OBJECT")]
+    pub(crate) object: Vec<String>,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
@@ -74,4 +84,8 @@ pub(crate) struct StatusArgs {
     /// The namespace; without it, that of the context for one workload, and all for the fleet.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
+
+    /// The form of the output; without it, text.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<DataFormat>,
 }

@@ -1,11 +1,11 @@
-//! The words of `portolan peer` and `portolan unpeer`.
+//! The arguments of `portolan peer` and `portolan unpeer`.
 
 use super::ClusterArgs;
 use clap::{Args, ValueEnum};
 use portolan_api::duration::Duration;
 use std::path::PathBuf;
 
-/// The other cluster, in the words of kubectl.
+/// The other cluster, as in kubectl.
 #[derive(Debug, Args)]
 pub(crate) struct RemoteArgs {
     /// The kubeconfig file with the member's context; without it, that of the hub.
@@ -24,7 +24,7 @@ Examples:
   portolan peer --context hub --local --name home
   portolan peer --context hub --remote-context paris --dry-run -o yaml
 
-The same command again sets right what is missing, opens further namespaces and makes a new token.")]
+The same command again creates what is missing, opens further namespaces and makes a new token.")]
 pub(crate) struct PeerArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
@@ -32,7 +32,7 @@ pub(crate) struct PeerArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 
-    /// The hub itself becomes a member of its own fleet.
+    /// Make the hub a member of its own fleet.
     #[arg(long, conflicts_with_all = ["remote_context", "remote_kubeconfig", "remote_server"])]
     pub(crate) local: bool,
 
@@ -44,11 +44,11 @@ pub(crate) struct PeerArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) remote_server: Option<String>,
 
-    /// Opens this namespace of the member to placement, and makes it if it is not there. Can be given several times.
+    /// Open this namespace of the member to placement, and create it if it does not exist. Can be given several times.
     #[arg(short, long = "namespace", value_name = "NAME")]
     pub(crate) namespaces: Vec<String>,
 
-    /// Lets the hub place in every namespace of the member that has the label portolan.dev/placement=allowed, now or
+    /// Let the hub place in every namespace of the member that has the label portolan.dev/placement=allowed, now or
     /// later; without it, in those of --namespace only.
     #[arg(long)]
     pub(crate) all_labelled_namespaces: bool,
@@ -79,14 +79,14 @@ pub(crate) struct PeerArgs {
     pub(crate) traffic_query: Option<String>,
 
     /// How long the member's token is valid; it is renewed at half of that while the controller runs.
-    #[arg(long, value_name = "TIME", default_value = "168h")]
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = super::time)]
     pub(crate) token_lifetime: Duration,
 
     /// How long to wait until the member is Ready; 0s does not wait.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
-    /// Prints the objects that would be made in the member and in the hub, and changes nothing.
+    /// Print the objects that would be created in the member and in the hub, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -120,19 +120,19 @@ pub(crate) struct UnpeerArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 
-    /// Moves the member's workloads to other members first, and waits until they are ready there.
+    /// Move the member's workloads to other members first, and waits until they are ready there.
     #[arg(long, conflicts_with = "force")]
     pub(crate) drain: bool,
 
-    /// Lets the member go although workloads are there; their copies stay there and go on running.
+    /// Remove the member although workloads are there; their copies stay there and keep running.
     #[arg(long)]
     pub(crate) force: bool,
 
     /// How long to wait until the workloads are elsewhere.
-    #[arg(long, value_name = "TIME", default_value = "300s")]
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
-    /// Says what would be done, and changes nothing.
+    /// Print what would be done, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -1,15 +1,18 @@
 //! `portolan controller`
 
+use super::version::VERSION_ANNOTATION;
 use crate::cli::ControllerArgs;
 use crate::connection;
 use crate::failure::Failure;
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::Credentials;
 use portolan_control::peering;
-use portolan_runtime::{Clock, Election, Seed, Term};
+use portolan_runtime::{Clock, Election, Seed, Term, call, chain};
+use serde_json::json;
 use std::sync::Arc;
 
 pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
@@ -19,16 +22,24 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     let (hub, version) = connection::answering(&args.cluster).await?;
-    eprintln!("Portolan {} serves a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version);
+    eprintln!("Portolan {} runs for a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version);
     let seed = Seed::new(Timestamp::now().as_nanosecond().unsigned_abs() as u64);
     let clock = Clock::starting_at(Timestamp::now());
     let holder = holder()?;
     let connect = Arc::new(Credentials::from_hub(hub.clone()));
+    let announced = || {
+        let (hub, namespace, name) = (hub.clone(), args.lease_namespace.clone(), args.lease_name.clone());
+        async move {
+            announce_version(&hub, &namespace, &name).await;
+            std::future::pending::<()>().await;
+        }
+    };
     let controllers = |term: Term| {
+        let leading = announced();
         let placing = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), seed, term);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
         Box::pin(async {
-            tokio::select! { () = placing => {}, () = peering => {} }
+            tokio::select! { () = placing => {}, () = peering => {}, () = leading => {} }
         })
     };
     if !args.leader_elect {
@@ -38,7 +49,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         };
     }
     ensure_namespace(&hub, &args.lease_namespace).await?;
-    eprintln!("{holder} takes part in election {}/{}", args.lease_namespace, args.lease_name);
+    eprintln!("{holder} takes part in the election by Lease {}/{}", args.lease_namespace, args.lease_name);
     let election = Election {
         client: hub.clone(),
         namespace: args.lease_namespace.clone(),
@@ -53,7 +64,20 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
 }
 
 fn say_goodbye() {
-    eprintln!("stopped; what is placed goes on running");
+    eprintln!("stopped; workloads in the members keep running");
+}
+
+/// Writes the version of this program on the Lease, for `portolan version`.
+async fn announce_version(hub: &Client, namespace: &str, name: &str) {
+    let api: Api<Lease> = Api::namespaced(hub.clone(), namespace);
+    let annotations = json!({ VERSION_ANNOTATION: env!("CARGO_PKG_VERSION") });
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let what = format!("write the version on Lease {namespace}/{name}");
+    if let Err(error) = call(what, api.patch(name, &PatchParams::default(), &patch)).await
+        && !error.is_not_found()
+    {
+        tracing::warn!(error = %chain(&error), "`portolan version` will not know the version of this controller");
+    }
 }
 
 /// A name that no other process has.

@@ -3,16 +3,21 @@
 mod completion;
 mod controller;
 mod convert;
+mod cordon;
 mod crds;
 mod demo;
+mod events;
 mod explain;
 mod get;
+mod logs;
+mod members;
 mod peer;
 mod plan;
 mod review;
 mod sandbox;
 mod status;
 mod unpeer;
+mod version;
 
 use crate::cli::{Cli, Command, SandboxCommand};
 use crate::failure::Failure;
@@ -28,10 +33,15 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Status(args) => return status::run(&args),
         Command::Plan(args) => return plan::run(&args),
         Command::Explain(args) => return explain::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Cordon(args) => cordon::run(&args, true),
+        Command::Uncordon(args) => cordon::run(&args, false),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Sandbox(SandboxCommand::Up(args)) => sandbox::up(&args),
         Command::Completion(args) => completion::run(&args),
+        Command::Version(args) => version::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

@@ -102,14 +102,35 @@ impl World {
         }
     }
 
+    /// Writes the status of an object of the hub, as a controller does.
+    pub(crate) fn set_status(&self, plural: &str, namespace: Option<&str>, name: &str, status: &Value) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let kind = if plural == "foreignclusters" { "ForeignCluster" } else { "MultiClusterDeployment" };
+            let gvk = GroupVersionKind::gvk("portolan.dev", "v1alpha1", kind);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+            let client = self.client("c1").await;
+            let api: Api<DynamicObject> = match namespace {
+                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                None => Api::all_with(client, &resource),
+            };
+            let patch = Patch::Merge(json!({"status": status}));
+            api.patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+        });
+    }
+
+    async fn client(&self, context: &str) -> kube::Client {
+        let options = KubeConfigOptions { context: Some(context.to_owned()), ..Default::default() };
+        let kubeconfig = Kubeconfig::read_from(&self.file).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        kube::Client::try_from(config).unwrap()
+    }
+
     /// Applies an object in a cluster as its administrator.
     pub(crate) fn apply(&self, context: &str, object: &Value) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let options = KubeConfigOptions { context: Some(context.to_owned()), ..Default::default() };
-            let kubeconfig = Kubeconfig::read_from(&self.file).unwrap();
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-            let client = kube::Client::try_from(config).unwrap();
+            let client = self.client(context).await;
             let text = |field: &str| object[field].as_str().unwrap();
             let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));

@@ -11,6 +11,7 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_control::fleet::{Connect, ConnectError};
+use portolan_control::peering::identity;
 use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, Served, World, WorldConfig};
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ impl Fleet {
         let world = World::new(WorldConfig { seed, start: Timestamp::now(), ..WorldConfig::default() });
         let hub = world.add_cluster(ClusterConfig::named("hub"));
         let user = hub.client("user");
-        for crd in portolan_api::crds() {
+        for crd in portolan_api::served_crds() {
             apply(&user, &serde_json::to_value(crd).map_err(Failure::other)?).await?;
         }
         apply(&user, &namespace()).await?;
@@ -63,7 +64,8 @@ impl Fleet {
             let member = world.add_cluster(ClusterConfig::named(name).nodes(5, NodeConfig::new(cpu, memory)));
             apply(&member.client("user"), &namespace()).await?;
             served.push(serve(&member).await?);
-            apply(&user, &foreign_cluster(index, name, site)).await?;
+            let id = identity(&member.client("user"), name).await.map_err(Failure::other)?;
+            apply(&user, &foreign_cluster(index, name, site, &id)).await?;
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(control(world.clone(), hub.clone(), Seed::new(seed)));
@@ -172,13 +174,13 @@ fn namespace() -> Value {
     })
 }
 
-fn foreign_cluster(index: usize, name: &str, site: &str) -> Value {
+fn foreign_cluster(index: usize, name: &str, site: &str, id: &str) -> Value {
     let latency = |other: usize| json!({"to": SITES[other].0, "rtt": format!("{}ms", RTT[index][other])});
     let latencies: Vec<Value> = (index + 1..SITES.len()).map(latency).collect();
     json!({
         "apiVersion": "portolan.dev/v1alpha1",
         "kind": "ForeignCluster",
         "metadata": {"name": name, "labels": {"site": site}},
-        "spec": {"clusterIdentity": {"clusterID": name, "clusterName": site}, "latencies": latencies},
+        "spec": {"clusterIdentity": {"clusterID": id, "clusterName": site}, "latencies": latencies},
     })
 }

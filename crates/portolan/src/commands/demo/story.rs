@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::{ForeignCluster, MultiClusterDeployment};
+use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -57,11 +57,11 @@ pub(super) async fn tell(fleet: &Fleet) -> Result<(), Failure> {
     }
     show::chapter(7, "A cluster falls silent: nothing is lost, nothing is counted as gone");
     story.silence().await?;
-    show::chapter(8, "Deleted in the hub, gone everywhere");
+    show::chapter(8, "A job is divided over clusters, and a service follows its workload");
+    story.job_and_service().await?;
+    show::chapter(9, "Deleted in the hub, deleted everywhere");
     story.deletion().await?;
-    show::say(
-        "\n   All of it came true. Next: portolan controller --help, and docs/src/start/first-placement.md",
-    );
+    show::say("\n   All of it came true. Next: docs/src/start/first-placement.md, on clusters of your own");
     Ok(())
 }
 
@@ -181,6 +181,50 @@ impl Story<'_> {
         Ok(())
     }
 
+    async fn job_and_service(&self) -> Result<(), Failure> {
+        let job = json!({
+            "apiVersion": "portolan.dev/v1alpha1",
+            "kind": "MultiClusterJob",
+            "metadata": {"name": "nightly", "namespace": NAMESPACE},
+            "spec": {
+                "locations": ["cluster1", "cluster5"], "countMode": "Total", "completions": 6, "parallelism": 6,
+                "template": {
+                    "metadata": {"annotations": {"sandbox.portolan.dev/run-time": "2s"}},
+                    "spec": {"restartPolicy": "Never", "containers": [
+                        {"name": "main", "image": "example.org/sum:1", "resources": {"requests": {"cpu": "100m"}}},
+                    ]},
+                },
+            },
+        });
+        apply(&self.fleet.hub, &job).await?;
+        let jobs: Api<MultiClusterJob> = Api::namespaced(self.fleet.hub.clone(), NAMESPACE);
+        let complete = |job: &MultiClusterJob| {
+            let status = job.status.as_ref();
+            status.is_some_and(|status| conditions::is_true(&status.conditions, ConditionType::Complete))
+        };
+        let look = async || jobs.get("nightly").await.map_err(Failure::other);
+        let (job, after) = until("the job is complete", look, complete).await?;
+        let places = job.status.and_then(|status| status.locations_summary).unwrap_or_default();
+        show::came_true(&format!("6 completions, divided as {places}, each run once"), after);
+        let service = json!({
+            "apiVersion": "portolan.dev/v1alpha1",
+            "kind": "MultiClusterService",
+            "metadata": {"name": "roomy", "namespace": NAMESPACE},
+            "spec": {"selector": {"app": "roomy"}, "ports": [{"port": 80}]},
+        });
+        apply(&self.fleet.hub, &service).await?;
+        let services: Api<MultiClusterService> = Api::namespaced(self.fleet.hub.clone(), NAMESPACE);
+        let serves = |service: &MultiClusterService| {
+            service.status.as_ref().is_some_and(|status| status.ready_endpoints == 8)
+        };
+        let look = async || services.get("roomy").await.map_err(Failure::other);
+        let (_, after) = until("the service has 8 endpoints", look, serves).await?;
+        show::came_true("the Service is in the two clusters where roomy runs, with 8 endpoints", after);
+        jobs.delete("nightly", &DeleteParams::default()).await.map_err(Failure::other)?;
+        services.delete("roomy", &DeleteParams::default()).await.map_err(Failure::other)?;
+        Ok(())
+    }
+
     async fn deletion(&self) -> Result<(), Failure> {
         let api = self.workloads();
         for name in APPS {
@@ -237,7 +281,7 @@ fn is_ready_in(workload: &MultiClusterDeployment, places: &str) -> bool {
         && status.locations_summary.as_deref() == Some(places)
 }
 
-/// Looks until something holds; the demo's own time limit ends a wait in vain.
+/// Looks until something holds; the demo's own time limit ends a wait.
 async fn until<T>(
     what: &str,
     look: impl AsyncFn() -> Result<T, Failure>,
@@ -250,13 +294,13 @@ async fn until<T>(
             return Ok((seen, start.elapsed()));
         }
         if start.elapsed() > Duration::from_secs(30) {
-            return Err(Failure::other(format!("waited 30 s in vain until {what}")));
+            return Err(Failure::other(format!("waited 30 s, but not: {what}")));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-fn workload(name: &str, replicas: i32, cpu: &str, placement: Value) -> Value {
+pub(super) fn workload(name: &str, replicas: i32, cpu: &str, placement: Value) -> Value {
     let mut object = json!({
         "apiVersion": "portolan.dev/v1alpha1",
         "kind": "MultiClusterDeployment",

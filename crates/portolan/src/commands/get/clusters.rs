@@ -92,7 +92,6 @@ fn latencies(cluster: &ForeignCluster, status: &ForeignClusterStatus, wide: bool
     all.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let mark = |source: LatencySource| match source {
         LatencySource::Measured => "",
-        LatencySource::Estimated => "~",
         LatencySource::Static => "=",
     };
     let shown = all.iter().take(if wide { usize::MAX } else { 1 });

@@ -1,4 +1,4 @@
-//! Workloads as a table, one column a cluster.
+//! Workloads as a table, one column per cluster.
 
 use crate::human::age;
 use crate::kind::Kind;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// More clusters than this are told in one column.
+/// More clusters than this share one column.
 const MOST_COLUMNS: usize = 8;
 
 /// What one cluster has of a workload.
@@ -34,7 +34,7 @@ pub(in crate::commands) fn parts(kind: Kind, object: &Value) -> Vec<Part> {
     let status = &object["status"];
     let (list, wanted, ready) = match kind {
         Kind::Job => (&status["placements"], "completions", "succeeded"),
-        Kind::Service => (&status["clusters"], "notReadyEndpoints", "readyEndpoints"),
+        Kind::Service => (&status["placements"], "notReadyEndpoints", "readyEndpoints"),
         _ => (&status["placements"], "replicas", "readyReplicas"),
     };
     let part = |entry: &Value| {
@@ -74,11 +74,23 @@ pub(in crate::commands) fn summary(kind: Kind, object: &Value) -> (String, i64) 
     }
 }
 
-/// One row a workload, one column a cluster that has something of one of them.
-pub(super) fn table(kind: Kind, objects: &[Value], namespaces: bool, wide: bool, now: Timestamp) -> Table {
+/// Which columns the table has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Columns {
+    /// The namespace.
+    pub(super) namespace: bool,
+    /// Those of the wide form.
+    pub(super) wide: bool,
+    /// One column for all clusters, whatever they are.
+    pub(super) one_column: bool,
+}
+
+/// One row per workload, one column per cluster that has something of one of them.
+pub(super) fn table(kind: Kind, objects: &[Value], columns: Columns, now: Timestamp) -> Table {
+    let Columns { namespace: namespaces, wide, one_column } = columns;
     let clusters: BTreeSet<String> =
         objects.iter().flat_map(|object| parts(kind, object)).map(|part| part.cluster).collect();
-    let one_each = clusters.len() <= MOST_COLUMNS;
+    let one_each = clusters.len() <= MOST_COLUMNS && !one_column;
     let mut header: Vec<String> = Vec::new();
     if namespaces {
         header.push("NAMESPACE".to_owned());
@@ -88,7 +100,11 @@ pub(super) fn table(kind: Kind, objects: &[Value], namespaces: bool, wide: bool,
         Kind::Service => "ENDPOINTS",
         _ => "READY",
     };
-    header.extend(["NAME", ready].map(str::to_owned));
+    header.push("NAME".to_owned());
+    if kind == Kind::Job {
+        header.push("STATUS".to_owned());
+    }
+    header.push(ready.to_owned());
     if kind != Kind::Service {
         header.push("PENDING".to_owned());
     }
@@ -123,7 +139,11 @@ fn row(
     if namespaces {
         cells.push(meta("namespace"));
     }
-    cells.extend([meta("name"), ready]);
+    cells.push(meta("name"));
+    if kind == Kind::Job {
+        cells.push(job_state(object));
+    }
+    cells.push(ready);
     if kind != Kind::Service {
         cells.push(pending.to_string());
     }
@@ -148,6 +168,13 @@ fn row(
         cells.push(bad.and_then(|each| each["message"].as_str()).unwrap_or_default().to_owned());
     }
     cells
+}
+
+/// The state of a job in one word, as `kubectl get jobs` shows it: the reason of its Ready condition.
+fn job_state(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.into_iter().find(|each| each["type"] == "Ready");
+    ready.and_then(|each| each["reason"].as_str()).unwrap_or("-").to_owned()
 }
 
 /// Ready out of wanted, with a mark where that is not the whole truth.
@@ -179,7 +206,8 @@ mod tests {
 
     fn shown(objects: &[Value], wide: bool) -> String {
         let now = "2026-01-01T01:00:00Z".parse().unwrap();
-        crate::table::text(&table(Kind::Deployment, objects, true, wide, now))
+        let columns = Columns { namespace: true, wide, one_column: false };
+        crate::table::text(&table(Kind::Deployment, objects, columns, now))
     }
 
     #[test]

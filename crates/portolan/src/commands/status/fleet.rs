@@ -1,54 +1,75 @@
 //! The fleet at a glance.
 
+use super::Report;
+use crate::clean;
 use crate::commands::get::{health, summary};
 use crate::failure::Failure;
 use crate::human::share;
 use crate::kind::Kind;
 use crate::style::{mark, state};
-use anstream::println;
 use kube::Client;
 use kube::api::ListParams;
 use portolan_api::ForeignCluster;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// Tells how the members and the workloads fare; answers whether all is well.
-pub(super) async fn show(hub: &Client, namespace: Option<&str>) -> Result<bool, Failure> {
+/// One member or workload: whether it is well, its name, and what is to be said.
+type Line = (bool, String, String);
+
+/// The state of the members and of the workloads.
+pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Report, Failure> {
     let all = ListParams::default();
-    let clusters = Kind::Cluster.list(hub, None, &all).await?;
-    let mut well = true;
-    let mut ready = 0;
     let mut lines = Vec::new();
-    for object in &clusters {
-        let cluster: ForeignCluster = serde_json::from_value(object.clone()).map_err(Failure::other)?;
-        let (word, message) = health(&cluster);
-        let fine = word.starts_with("True");
-        ready += usize::from(fine);
-        well &= fine;
-        let status = cluster.status.clone().unwrap_or_default();
-        let room = ["cpu", "memory"]
-            .map(|name| format!("{name} {}", share(name, &status.allocated, &status.capacity)));
-        let pending = status.pending_pods.filter(|count| *count > 0);
-        let pending = pending.map(|count| format!(", {count} pods wait for a node")).unwrap_or_default();
-        let told = if fine { format!("{}{pending}", room.join(", ")) } else { message };
-        lines.push((fine, cluster.metadata.name.unwrap_or_default(), told));
+    for object in Kind::Cluster.list(hub, None, &all).await? {
+        let cluster: ForeignCluster =
+            serde_json::from_value(clean::object(object)).map_err(Failure::other)?;
+        lines.push(member(&cluster));
     }
-    println!("{} members, {ready} ready", clusters.len());
-    tell(&lines);
+    let count = |lines: &[Line]| lines.iter().filter(|(fine, ..)| *fine).count();
+    let mut well = lines.iter().all(|(fine, ..)| *fine);
+    let mut text =
+        format!("{}, {} ready\n{}", Kind::Cluster.count(lines.len()), count(&lines), listed(&lines));
+    if lines.is_empty() {
+        text.push_str("  `portolan peer` adds a cluster to the fleet\n");
+    }
+    let entry = |(ready, name, message): &Line| json!({"name": name, "ready": ready, "message": message});
+    let clusters: Vec<Value> = lines.iter().map(entry).collect();
+    let mut workloads = Vec::new();
     for kind in Kind::WORKLOADS {
         let objects = kind.list(hub, namespace, &all).await?;
         if objects.is_empty() {
             continue;
         }
-        let lines: Vec<_> = objects.iter().map(|object| line(kind, object)).collect();
-        let ready = lines.iter().filter(|(fine, ..)| *fine).count();
-        well &= ready == objects.len();
-        println!("\n{} {}, {ready} ready", objects.len(), kind.plural());
-        tell(&lines);
+        let lines: Vec<_> = objects.into_iter().map(|object| line(kind, &clean::object(object))).collect();
+        well &= count(&lines) == lines.len();
+        text.push_str(&format!("\n{}, {} ready\n{}", kind.count(lines.len()), count(&lines), listed(&lines)));
+        workloads.extend(lines.iter().map(|(ready, name, message)| {
+            let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+            json!({
+                "kind": kind.name(), "namespace": namespace, "name": name, "ready": ready, "message": message,
+            })
+        }));
     }
-    Ok(well)
+    let data = json!({"ready": well, "clusters": clusters, "workloads": workloads});
+    Ok(Report { ready: well, text, data })
 }
 
-fn line(kind: Kind, object: &Value) -> (bool, String, String) {
+fn member(cluster: &ForeignCluster) -> Line {
+    let (word, message) = health(cluster);
+    let fine = word.starts_with("True");
+    let status = cluster.status.clone().unwrap_or_default();
+    let room =
+        ["cpu", "memory"].map(|name| format!("{name} {}", share(name, &status.allocated, &status.capacity)));
+    let pending = match status.pending_pods.unwrap_or(0) {
+        0 => String::new(),
+        1 => ", 1 pod waits for a node".to_owned(),
+        count => format!(", {count} pods wait for a node"),
+    };
+    let cordoned = if cluster.spec.unschedulable { ", cordoned" } else { "" };
+    let said = if fine { format!("{}{pending}{cordoned}", room.join(", ")) } else { message };
+    (fine, cluster.metadata.name.clone().unwrap_or_default(), said)
+}
+
+fn line(kind: Kind, object: &Value) -> Line {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let (fine, message) = state(object);
     let (ready, pending) = summary(kind, object);
@@ -62,9 +83,7 @@ fn line(kind: Kind, object: &Value) -> (bool, String, String) {
     (fine, format!("{}/{}", text("namespace"), text("name")), told)
 }
 
-fn tell(lines: &[(bool, String, String)]) {
+fn listed(lines: &[Line]) -> String {
     let width = lines.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0);
-    for (fine, name, told) in lines {
-        println!("  {} {name:width$}  {told}", mark(*fine));
-    }
+    lines.iter().map(|(fine, name, said)| format!("  {} {name:width$}  {said}\n", mark(*fine))).collect()
 }

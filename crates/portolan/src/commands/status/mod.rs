@@ -1,13 +1,14 @@
 //! `portolan status`
 
+mod cluster;
 mod fleet;
 mod workload;
 
-use crate::cli::StatusArgs;
-use crate::connection;
+use crate::cli::{DataFormat, StatusArgs};
 use crate::failure::Failure;
 use crate::kind::Kind;
-use kube::api::ListParams;
+use crate::{clean, connection, output};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Something is not Ready.
@@ -19,21 +20,31 @@ pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     Ok(if ready { ExitCode::SUCCESS } else { ExitCode::from(NOT_READY) })
 }
 
-/// Tells, and answers whether all is well.
+/// What a status says: for people, for programs, and whether all is well.
+struct Report {
+    ready: bool,
+    text: String,
+    data: Value,
+}
+
+/// Prints the status, and answers whether all is well.
 async fn status(args: &StatusArgs) -> Result<bool, Failure> {
     let (hub, _) = connection::answering(&args.cluster).await?;
-    let Some(named) = &args.workload else { return fleet::show(&hub, args.namespace.as_deref()).await };
-    let (kind, names) = Kind::parse(named)?;
-    let (Some(name), true) = (names.first(), kind.namespaced()) else {
-        return Err(Failure::input(format!("{named:?} is not one workload"))
-            .hint("give KIND/NAME, such as mcd/web, or nothing for the whole fleet"));
+    let report = if args.object.is_empty() {
+        fleet::report(&hub, args.namespace.as_deref()).await?
+    } else {
+        let (kind, name) = Kind::parse_one(&args.object)?;
+        if kind == Kind::Cluster {
+            cluster::report(&hub, kind.get(&hub, None, &name).await?).await?
+        } else {
+            let namespace = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
+            workload::report(&hub, kind, kind.get(&hub, Some(&namespace), &name).await?).await?
+        }
     };
-    let namespace = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
-    let only = ListParams::default().fields(&format!("metadata.name={name}"));
-    let found = kind.list(&hub, Some(&namespace), &only).await?;
-    match found.first() {
-        Some(object) => workload::show(&hub, kind, object).await,
-        None => Err(Failure::other(format!("{} {name:?} is not there", kind.name()))
-            .hint(format!("it was looked for in namespace {namespace}"))),
+    match args.output {
+        None => anstream::print!("{}", clean::styled(&report.text)),
+        Some(DataFormat::Json) => output::json(&[report.data], false)?,
+        Some(DataFormat::Yaml) => output::yaml(&[report.data])?,
     }
+    Ok(report.ready)
 }

@@ -1,70 +1,64 @@
 //! One workload: its clusters, what waits, and what happened.
 
+use super::Report;
+use crate::clean;
+use crate::commands::events;
 use crate::commands::get::{Part, parts, summary};
 use crate::failure::Failure;
 use crate::human::age;
 use crate::kind::Kind;
-use crate::style::{mark, state};
-use anstream::println;
+use crate::style::{conditions, mark, state};
 use jiff::Timestamp;
-use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
-use kube::{Api, Client};
-use portolan_runtime::call;
-use serde_json::Value;
+use kube::Client;
+use serde_json::{Value, json};
 
-/// How many events are told, the latest last.
-const EVENTS: usize = 10;
-
-/// Tells how a workload fares; answers whether it is Ready.
-pub(super) async fn show(hub: &Client, kind: Kind, object: &Value) -> Result<bool, Failure> {
+/// The state of a workload.
+pub(super) async fn report(hub: &Client, kind: Kind, raw: Value) -> Result<Report, Failure> {
     let now = Timestamp::now();
+    let object = clean::object(raw.clone());
     let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    let (fine, message) = state(object);
-    let (ready, pending) = summary(kind, object);
-    let since = age(meta("creationTimestamp").parse().ok(), now);
-    println!(
-        "{} {} {}/{}  {ready} {}, {since} old",
-        mark(fine),
+    let (ready, message) = state(&object);
+    let (numbers, pending) = summary(kind, &object);
+    let mut text = format!(
+        "{} {} {}/{}  {numbers} {}, {} old\n",
+        mark(ready),
         kind.name(),
         meta("namespace"),
         meta("name"),
-        if kind == Kind::Job { "finished" } else { "ready" }
+        if kind == Kind::Job { "finished" } else { "ready" },
+        age(meta("creationTimestamp").parse().ok(), now)
     );
     if !message.is_empty() {
-        println!("  {message}");
+        text.push_str(&format!("  {message}\n"));
     }
-    let waiting: Vec<_> = object["status"]["pending"].as_array().cloned().unwrap_or_default();
+    text.push_str(&tree(kind, &object, pending));
+    text.push_str(&conditions(&object, now));
+    let events = events::about(hub, meta("namespace"), &[meta("uid").to_owned()]).await?;
+    text.push_str(&events::listed(&events, now));
+    let events: Vec<Value> = events.iter().map(events::Happened::data).collect();
+    let data = json!({"ready": ready, "message": message, "object": raw, "events": events});
+    Ok(Report { ready, text, data })
+}
+
+/// What each cluster holds, and why the rest is pending.
+fn tree(kind: Kind, object: &Value, pending: i64) -> String {
+    let mut text = String::new();
     let parts = parts(kind, object);
     for (position, part) in parts.iter().enumerate() {
         let last = position + 1 == parts.len() && pending == 0;
-        println!("{} {}", if last { "└─" } else { "├─" }, line(kind, part));
+        text.push_str(&format!("{} {}\n", if last { "└─" } else { "├─" }, line(kind, part)));
     }
     if pending > 0 {
-        println!("└─ {pending} pending");
+        text.push_str(&format!("└─ {pending} pending\n"));
+        let waiting: Vec<_> = object["status"]["pending"].as_array().cloned().unwrap_or_default();
         for (position, each) in waiting.iter().enumerate() {
-            let text = |field: &str| each[field].as_str().unwrap_or_default();
+            let field = |name: &str| each[name].as_str().unwrap_or_default();
             let branch = if position + 1 == waiting.len() { "└─" } else { "├─" };
-            println!("   {branch} {}: {}: {}", text("cluster"), text("reason"), text("message"));
+            let (cluster, reason, message) = (field("cluster"), field("reason"), field("message"));
+            text.push_str(&format!("   {branch} {cluster}: {reason}: {message}\n"));
         }
     }
-    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    if !conditions.is_empty() {
-        println!("\nConditions");
-    }
-    for each in &conditions {
-        let text = |field: &str| each[field].as_str().unwrap_or_default();
-        let since = age(text("lastTransitionTime").parse().ok(), now);
-        println!(
-            "  {} {} for {since}, {}: {}",
-            text("type"),
-            text("status"),
-            text("reason"),
-            text("message")
-        );
-    }
-    events(hub, meta("namespace"), meta("uid"), now).await?;
-    Ok(fine)
+    text
 }
 
 fn line(kind: Kind, part: &Part) -> String {
@@ -82,31 +76,4 @@ fn line(kind: Kind, part: &Part) -> String {
         text.push_str(&format!(": {}", part.message));
     }
     text
-}
-
-async fn events(hub: &Client, namespace: &str, uid: &str, now: Timestamp) -> Result<(), Failure> {
-    let api: Api<Event> = Api::namespaced(hub.clone(), namespace);
-    let listed = call("list events", api.list(&ListParams::default())).await;
-    let listed = listed.map_err(|error| Failure::other(portolan_runtime::chain(&error)))?;
-    let about = |event: &Event| event.regarding.as_ref().and_then(|each| each.uid.as_deref()) == Some(uid);
-    let mut events: Vec<Event> = listed.items.into_iter().filter(about).collect();
-    let when = |event: &Event| {
-        let made = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        event.event_time.as_ref().map(|time| time.0).or(made)
-    };
-    events.sort_by_key(when);
-    if !events.is_empty() {
-        println!("\nEvents");
-    }
-    for event in events.iter().skip(events.len().saturating_sub(EVENTS)) {
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        println!(
-            "  {} ago  {}  {}: {}",
-            age(when(event), now),
-            text(&event.type_),
-            text(&event.reason),
-            text(&event.note)
-        );
-    }
-    Ok(())
 }

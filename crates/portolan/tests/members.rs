@@ -1,0 +1,159 @@
+//! The commands on members and on one workload over its members, as a user meets them.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{World, job, namespace, text, workload};
+
+/// An escape sequence, a line that looks like one of ours, and a mark that reverses what follows.
+const HOSTILE: &str = "v1\u{1b}]0;x\u{7}\u{1b}[2J\nc9  True  forged\u{202e}";
+
+fn assert_harmless(what: &str, output: &str) {
+    let odd = |each: char| each != '\n' && (each.is_control() || each == '\u{202e}');
+    assert!(!output.contains(odd), "{what}: {output:?}");
+}
+
+#[test]
+fn no_text_of_an_object_reaches_the_terminal_raw() {
+    // Without a controller: what the hub holds is what a hostile member made it hold.
+    let world = World::start("hostile", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 1, "100m", &json!({"locations": ["c2"]})));
+    let condition = json!([{
+        "type": "Ready", "status": "False", "reason": "Failed", "message": HOSTILE,
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }]);
+    let version = json!({"kubernetesVersion": HOSTILE, "conditions": condition});
+    world.set_status("foreignclusters", None, "c2", &version);
+    let placements = json!([{"cluster": "c2", "replicas": 1, "state": "Failed", "message": HOSTILE}]);
+    let status = json!({
+        "readySummary": HOSTILE, "conditions": condition, "placements": placements, "observedGeneration": 1,
+    });
+    world.set_status("multiclusterdeployments", Some("shop"), "web", &status);
+
+    let clusters = text(&world.portolan(&["get", "clusters"]).stdout);
+    assert_harmless("get clusters", &clusters);
+    assert_eq!(clusters.lines().count(), 2, "a row was forged: {clusters}");
+    let workloads = text(&world.portolan(&["get", "mcd", "-n", "shop", "-o", "wide"]).stdout);
+    assert_harmless("get mcd", &workloads);
+    assert_eq!(workloads.lines().count(), 2, "a row was forged: {workloads}");
+    for command in [&["status"][..], &["status", "mcd", "web", "-n", "shop"], &["status", "clusters/c2"]] {
+        let output = world.portolan(command);
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert_harmless(&command.join(" "), &text(&output.stdout));
+        assert!(!text(&output.stdout).lines().any(|line| line.starts_with("c9")), "{command:?}");
+    }
+    for format in ["json", "yaml"] {
+        let data = text(&world.portolan(&["get", "clusters", "c2", "-o", format]).stdout);
+        assert!(!data.contains(['\u{1b}', '\u{202e}']), "{format}: {data:?}");
+        let read: Value = match format {
+            "json" => serde_json::from_str(&data).unwrap(),
+            _ => serde_saphyr::from_str(data.trim_start_matches("---\n")).unwrap(),
+        };
+        assert_eq!(read["status"]["kubernetesVersion"], HOSTILE, "data stays the same data");
+    }
+}
+
+#[test]
+fn members_are_cordoned_and_uncordoned() {
+    let world = World::start("cordon", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
+    assert_eq!(world.succeeds(&["cordon", "c2"]), "foreigncluster.portolan.dev/c2 cordoned\n");
+    assert_eq!(world.succeeds(&["cordon", "c2"]), "foreigncluster.portolan.dev/c2 already cordoned\n");
+    let leaving = json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
+        "spec": {"taints": [{"key": "portolan.dev/leaving", "effect": "NoExecute"}]},
+    });
+    world.apply("c1", &leaving);
+    assert_eq!(world.succeeds(&["uncordon", "c2"]), "foreigncluster.portolan.dev/c2 uncordoned\n");
+    let object: Value = serde_json::from_str(&world.succeeds(&["get", "fc", "c2", "-o", "json"])).unwrap();
+    assert!(object["spec"].get("taints").is_none_or(|taints| taints == &json!([])), "{object}");
+    assert_ne!(object["spec"]["unschedulable"], true);
+    let unknown = world.portolan(&["cordon", "c2", "nowhere"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("\"nowhere\" not found"), "{}", text(&unknown.stderr));
+    assert!(unknown.stdout.is_empty(), "nothing is changed before all names are known");
+}
+
+#[test]
+fn logs_and_events_come_from_all_clusters_with_the_users_own_contexts() {
+    let mut world = World::start("logs", 3);
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    world.succeeds(&["peer", "--remote-context", "c3", "-n", "shop", "--name", "rome"]);
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 1, "100m", &json!({"locations": ["c2", "rome"]})));
+    world.until(&["get", "mcd", "-n", "shop"], &["2/2"]);
+
+    let none = world.portolan(&["logs", "mcd/web", "-n", "shop"]);
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stderr));
+    let told = text(&none.stderr);
+    for words in
+        ["rome: the kubeconfig has no context \"rome\"", "c1, c2, c3", "--member-context rome=CONTEXT"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(text(&none.stdout).lines().all(|line| line.starts_with("[c2/web-")), "{}", text(&none.stdout));
+    let wrong = world.portolan(&["logs", "mcd/web", "-n", "shop", "--member-context", "rome=c2"]);
+    assert!(text(&wrong.stderr).contains("leads to another cluster than rome"), "{}", text(&wrong.stderr));
+    let context = ["--member-context", "rome=c3"];
+    world.succeeds(&[&["logs", "mcd", "web", "-n", "shop", "--tail", "5"][..], &context].concat());
+    let elsewhere = world.portolan(&["logs", "mcd/web", "-n", "shop", "--cluster", "c9"]);
+    assert!(text(&elsewhere.stderr).contains("it is in c2, rome"), "{}", text(&elsewhere.stderr));
+
+    let events = world.succeeds(&[&["events", "mcd/web", "-n", "shop"][..], &context].concat());
+    for words in ["LAST SEEN", " hub ", " c2 ", " rome ", "deployment/web", "multiclusterdeployment/web"] {
+        assert!(events.contains(words), "{words}: {events}");
+    }
+}
+
+#[test]
+fn versions_of_all_parts_are_printed() {
+    let mut world = World::start("version", 2);
+    let client = world.succeeds(&["version", "--client"]);
+    assert_eq!(client, format!("client      {}\n", env!("CARGO_PKG_VERSION")));
+    let empty = world.succeeds(&["version"]);
+    assert!(empty.contains("none has led yet") && empty.contains("`portolan peer` installs them"), "{empty}");
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2"]);
+    let controller = format!("controller  {}, leader ", env!("CARGO_PKG_VERSION"));
+    world.until(&["version"], &[&controller, "MultiClusterDeployment", "Kubernetes v1."]);
+    let data: Value = serde_json::from_str(&world.succeeds(&["version", "-o", "json"])).unwrap();
+    assert_eq!(data["client"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn a_job_that_runs_is_well_and_objects_are_named_in_either_form() {
+    let mut world = World::start("forms", 2);
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &job("sum", 1, "100m", &json!({"locations": ["c2"]})));
+    world.until(&["get", "mcj", "-n", "shop"], &["STATUS", "Running"]);
+    let fleet = world.portolan(&["status"]);
+    assert_eq!(fleet.status.code(), Some(0), "{}", text(&fleet.stdout));
+    assert!(text(&fleet.stdout).starts_with("1 member, 1 ready\n"), "{}", text(&fleet.stdout));
+    assert!(world.succeeds(&["status", "mcj", "sum", "-n", "shop"]).contains("0/1 finished"));
+    let member = world.succeeds(&["status", "clusters/c2"]);
+    assert!(member.contains("nodes ready") && member.contains("mcj/sum in shop"), "{member}");
+    let data: Value = serde_json::from_str(&world.succeeds(&["status", "-o", "json"])).unwrap();
+    assert_eq!((&data["ready"], &data["clusters"][0]["name"]), (&json!(true), &json!("c2")), "{data}");
+
+    let list: Value = serde_json::from_str(&world.succeeds(&["get", "clusters", "-o", "json"])).unwrap();
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().unwrap().len()),
+        (&json!("List"), 1),
+        "as kubectl does"
+    );
+    let bare = world.succeeds(&["get", "clusters", "--no-headers"]);
+    assert!(bare.starts_with("c2 ") && bare.lines().count() == 1, "{bare}");
+    let missing = world.portolan(&["status", "mcd/nothing", "-n", "shop"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("not found in namespace shop"), "{}", text(&missing.stderr));
+    let kind = world.portolan(&["status", "web"]);
+    assert_eq!(kind.status.code(), Some(2));
+    assert!(text(&kind.stderr).contains("give mcd/web"), "{}", text(&kind.stderr));
+}
