@@ -39,6 +39,8 @@ pub enum ConditionType {
     Authenticated,
     /// The API server of the cluster answers.
     Reachable,
+    /// The cluster is to leave the fleet, and something still holds that up.
+    Leaving,
     /// The network towards the cluster is established.
     NetworkReady,
     /// This cluster may offload to the other one.
@@ -72,6 +74,7 @@ impl ConditionType {
             Self::ScalingLimited => "ScalingLimited",
             Self::Authenticated => "Authenticated",
             Self::Reachable => "Reachable",
+            Self::Leaving => "Leaving",
             Self::NetworkReady => "NetworkReady",
             Self::OutgoingPeering => "OutgoingPeering",
             Self::IncomingPeering => "IncomingPeering",

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod credentials;
+mod departure;
 mod dependencies;
 mod determinism;
 mod drift;
