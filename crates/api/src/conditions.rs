@@ -39,6 +39,8 @@ pub enum ConditionType {
     ScalingLimited,
     /// The API server of the cluster answers.
     Reachable,
+    /// The cluster is to leave the fleet, and something still holds that up.
+    Leaving,
     /// The cloud cluster exists and has joined.
     Provisioned,
     /// The namespace exists in all selected clusters.
@@ -66,6 +68,7 @@ impl ConditionType {
             Self::ScalingActive => "ScalingActive",
             Self::ScalingLimited => "ScalingLimited",
             Self::Reachable => "Reachable",
+            Self::Leaving => "Leaving",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",
             Self::FeaturesEnabled => "FeaturesEnabled",

@@ -59,3 +59,15 @@ pub const TRAFFIC_ANNOTATION: &str = "portolan.dev/requests-per-second";
 
 /// On Services in members: when the traffic was measured, as RFC 3339 writes it.
 pub const TRAFFIC_TIME_ANNOTATION: &str = "portolan.dev/traffic-measured-at";
+
+/// On the Secret with a member's kubeconfig: `"true"` allows http, and certificates that are not checked.
+pub const ALLOW_INSECURE_ANNOTATION: &str = "portolan.dev/allow-insecure";
+
+/// On ForeignClusters: they stay until nothing of the fleet's workloads is left in their members.
+pub const MEMBERSHIP_FINALIZER: &str = "portolan.dev/membership";
+
+/// On ForeignClusters: what becomes of copies in the member when it is deleted.
+pub const ON_DELETE_ANNOTATION: &str = "portolan.dev/on-delete";
+
+/// The value of [`ON_DELETE_ANNOTATION`] that leaves copies running in the member.
+pub const ORPHAN: &str = "orphan";

@@ -2,27 +2,30 @@
 
 use crate::failure::Failure;
 use portolan_sandbox::{Served, kubeconfig};
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// Where the kubeconfig is; what was made for it goes with it.
 pub(crate) struct Place {
     file: PathBuf,
-    made: Option<PathBuf>,
+    _made: Option<TempDir>,
 }
 
 impl Place {
     /// The file that was asked for, or one in a directory of its own, called after what it is for.
     pub(crate) fn new(what: &str, asked: Option<&Path>) -> Result<Self, Failure> {
         if let Some(file) = asked {
-            return Ok(Self { file: std::path::absolute(file)?, made: None });
+            return Ok(Self { file: std::path::absolute(file)?, _made: None });
         }
         let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let folder = base.join(format!("portolan-{what}-{}", std::process::id()));
-        fs::create_dir_all(&folder)
-            .map_err(|error| Failure::other(format!("cannot make {}: {error}", folder.display())))?;
-        Ok(Self { file: folder.join("kubeconfig"), made: Some(folder) })
+        // A new directory with a name that nobody can guess, for its owner only.
+        let folder =
+            tempfile::Builder::new().prefix(&format!("portolan-{what}-")).tempdir_in(&base).map_err(
+                |error| Failure::other(format!("cannot make a directory in {}: {error}", base.display())),
+            )?;
+        Ok(Self { file: folder.path().join("kubeconfig"), _made: Some(folder) })
     }
 
     /// Where it is.
@@ -33,20 +36,37 @@ impl Place {
     /// Writes the kubeconfig so that only its owner can read the tokens in it.
     pub(crate) fn write(&self, served: &[Served]) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&kubeconfig(served)).map_err(Failure::other)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&self.file).and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::other(format!("cannot write {}: {error}", self.file.display())))
+        private(&self.file, &text)
+            .map_err(|error| Failure::other(format!("cannot write {}: {error}", self.file.display())))
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.made {
-            // It is in a place for temporary files; what stays there does no harm.
-            let _ = fs::remove_dir_all(folder);
-        }
+/// Writes a file that only its owner can read, also if it was there before.
+fn private(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut open = options.open(file)?;
+    #[cfg(unix)]
+    open.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    open.set_len(0)?;
+    open.write_all(text.as_bytes())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_that_others_could_read_is_theirs_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kubeconfig");
+        std::fs::write(&file, "a longer text than the next one").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+        private(&file, "tokens").unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "tokens");
     }
 }

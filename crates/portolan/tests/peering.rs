@@ -88,3 +88,67 @@ fn a_dry_run_prints_what_would_be_made_and_makes_nothing() {
     assert_eq!(alone.status.code(), Some(1));
     assert!(text(&alone.stderr).contains("start `portolan controller`"), "{}", text(&alone.stderr));
 }
+
+#[test]
+fn flags_that_are_wrong_are_refused_before_anything_is_made() {
+    let world = World::start("wrong-flags", 2);
+    let wrong: [(&[&str], &str); 8] = [
+        (&["--remote-server", "foo"], "https://"),
+        (&["--remote-server", "http://10.0.0.5"], "clear text"),
+        (&["--label", "bad key=x"], "cannot be a label"),
+        (&["--region", "eu west"], "--region"),
+        (&["--latency", "no where=12ms"], "--latency"),
+        (&["--namespace", "kube-system"], "--allow-system-namespaces"),
+        (&["--namespace", "portolan"], "--allow-system-namespaces"),
+        (&["--pod-security", "none"], "--pod-security"),
+    ];
+    for (flags, word) in wrong {
+        let refused = world.portolan(&[&["peer", "--remote-context", "c2"], flags].concat());
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}: {told}");
+        assert!(told.contains(word), "{flags:?}: {told}");
+    }
+    let none = world.portolan(&["get", "clusters"]);
+    assert_eq!(none.status.code(), Some(1), "not even the definitions are there");
+}
+
+#[test]
+fn kubeconfigs_that_cannot_be_used_are_told_without_their_secrets_and_without_a_panic() {
+    let world = World::start("bad-kubeconfigs", 1);
+    let run = |text: &str| {
+        let file = world.write_text("bad.yaml", text);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(["get", "clusters", "--kubeconfig", &file])
+            .output()
+            .unwrap();
+        (output.status.code(), self::text(&output.stderr))
+    };
+    let config = |server: &str, token: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a",
+            "clusters": [{"name": "a", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "u"}}],
+        })
+        .to_string()
+    };
+    let (code, told) = run("users:\n- name: u\n  user:\n    token: [SECRETTOKEN]\n");
+    assert!(code == Some(2) && !told.contains("SECRETTOKEN") && told.contains("not valid YAML"), "{told}");
+    let (code, told) = run(&config("https://127.0.0.1:1", "SECRET\ntoken"));
+    assert!(code == Some(2) && !told.contains("SECRET") && !told.contains("panicked"), "{told}");
+    let (code, told) = run(&config("foo", "token"));
+    assert!(code == Some(2) && told.contains("foo") && !told.contains("panicked"), "{told}");
+}
+
+#[test]
+fn who_is_refused_and_which_contexts_there_are_is_told() {
+    let world = World::start("refusals", 1);
+    let refused = world.with_token("c1", "not-a-token");
+    assert!(
+        refused.contains("does not accept the credential") && !refused.contains("does not answer"),
+        "{refused}"
+    );
+    let unknown = world.run(&["get", "clusters", "--context", "nosuch"]);
+    assert!(text(&unknown.stderr).contains("it has c1"), "{}", text(&unknown.stderr));
+    assert_eq!(unknown.status.code(), Some(2));
+}

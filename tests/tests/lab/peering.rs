@@ -63,6 +63,8 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     })
     .await?;
 
+    the_open_connection_uses_the_token_of_the_secret(hub, member, &sides, &peer).await?;
+
     kubectl_apply(hub, &[open_namespace()]).await?;
     kubectl_apply(
         hub,
@@ -116,6 +118,29 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         ])
         .await?;
     ensure!(!left.contains("hub-"), "{left}");
+    Ok(())
+}
+
+/// The first tokens are revoked by deleting the account that they are bound to; peering again makes the account and a token
+/// anew. A member that is Ready with that credential is reached by the connection that was open all the time, since
+/// nothing but the token in its Secret has changed.
+async fn the_open_connection_uses_the_token_of_the_secret(
+    hub: &Cluster,
+    member: &Cluster,
+    sides: &Sides,
+    peer: &Peer,
+) -> Result<()> {
+    let account = Names::of(&identity(&sides.hub, "the hub").await?).account;
+    member.kubectl(&["-n", "portolan", "delete", "serviceaccount", &account, TIMEOUT]).await?;
+    join(sides, peer, Timestamp::now(), &|_| ()).await?;
+    eventually("the member accepts the new token", async || {
+        let secret = ["-n", "portolan", "get", "secret", "c2", "-o", "jsonpath={.metadata.resourceVersion}"];
+        let used = ["get", "foreigncluster", "c2", "-o", "jsonpath={.status.credentialsResourceVersion}"];
+        let (secret, used) = (hub.kubectl(&secret).await?, hub.kubectl(&used).await?);
+        Ok(if secret == used { Seen::Ready(()) } else { Seen::NotYet(format!("{used}, not {secret}")) })
+    })
+    .await?;
+    hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", TIMEOUT]).await?;
     Ok(())
 }
 

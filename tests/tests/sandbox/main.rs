@@ -4,6 +4,8 @@
 
 mod calls;
 mod capacity;
+mod credentials;
+mod departure;
 mod dependencies;
 mod determinism;
 mod drift;

@@ -22,6 +22,9 @@ pub struct ForeignClusterStatus {
     /// The version of Kubernetes that the cluster runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
+    /// The resourceVersion of the Secret with the credential that the cluster has accepted last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_resource_version: Option<String>,
     /// When the cluster last answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Time>,

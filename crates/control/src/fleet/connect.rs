@@ -1,16 +1,17 @@
 //! From a ForeignCluster to a client of that cluster.
 
 use super::bearer::Bearer;
+use super::credential::Credential;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
-use portolan_api::foreigncluster::ClusterType;
+use portolan_api::foreigncluster::{ClusterType, SecretKeyRef};
 use portolan_runtime::{CallError, call};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a cluster cannot be connected to.
 #[derive(Debug, thiserror::Error)]
@@ -43,83 +44,139 @@ pub enum ConnectError {
     },
 }
 
+/// What a changed credential means for the connection that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// It goes on, with a new token if there is one.
+    Open,
+    /// Another connection is needed: the address, the authority or the kind of credential has changed.
+    Outdated,
+}
+
 /// Makes clients for members. Production reads credentials from Secrets; a sandbox hands out in-process clients.
 pub trait Connect: Send + Sync + 'static {
     /// A client for the cluster that the ForeignCluster stands for.
     fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>>;
+
+    /// Takes note that the Secret of a cluster that is connected has changed; `version` is its resourceVersion.
+    fn refresh<'a>(
+        &'a self,
+        cluster: &'a ForeignCluster,
+        version: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Refreshed, ConnectError>> {
+        let _ = (cluster, version);
+        Box::pin(async { Ok(Refreshed::Open) })
+    }
+
+    /// The resourceVersion of the Secret that the open connection to this cluster uses now, if it uses one.
+    fn credential_version(&self, cluster: &str) -> Option<String> {
+        let _ = cluster;
+        None
+    }
 }
+
+/// How a configuration without a token becomes a client, on whose requests the token is put if there is one.
+pub type Dial = Arc<dyn Fn(Config, Option<&Bearer>) -> Result<Client, String> + Send + Sync>;
 
 /// Connects by the kubeconfig in the Secret that the ForeignCluster names, or to the hub itself if it is local.
 pub struct Credentials {
     hub: Client,
-    /// By namespace and name of the Secret: the token that its connections use.
-    bearers: Mutex<BTreeMap<(String, String), Bearer>>,
+    dial: Dial,
+    /// By name of the ForeignCluster: what its open connection uses.
+    open: Mutex<BTreeMap<String, Open>>,
+}
+
+/// What an open connection uses.
+struct Open {
+    bearer: Option<Bearer>,
+    made_of: String,
+    version: Option<String>,
 }
 
 impl Credentials {
-    /// Reads Secrets from this hub.
+    /// Reads Secrets from this hub, and connects over the network.
     #[must_use]
     pub fn from_hub(hub: Client) -> Self {
-        Self { hub, bearers: Mutex::default() }
+        Self::dialling(hub, Arc::new(over_the_network))
     }
 
-    /// Lets connections that are open go on with the token that the Secret holds now.
+    /// Reads Secrets from this hub, and connects as `dial` does.
+    #[must_use]
+    pub fn dialling(hub: Client, dial: Dial) -> Self {
+        Self { hub, dial, open: Mutex::default() }
+    }
+
+    /// A client of its own, for a request beside those of the connection that is open, and untouched by it.
     ///
     /// # Errors
-    /// The hub does not answer. A Secret that is not usable is told when a connection is next made by it.
-    pub async fn refresh(&self, namespace: &str, name: &str) -> Result<(), CallError> {
-        let place = (namespace.to_owned(), name.to_owned());
-        let bearer = self.bearers.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
-        let Some(bearer) = bearer else { return Ok(()) };
-        let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), namespace);
-        let what = format!("read Secret {namespace}/{name}");
-        let Some(secret) = call(what, secrets.get_opt(name)).await? else { return Ok(()) };
-        let texts = secret.data.unwrap_or_default().into_values();
-        let tokens = texts
-            .filter_map(|bytes| Kubeconfig::from_yaml(std::str::from_utf8(&bytes.0).ok()?).ok())
-            .filter_map(|mut kubeconfig| take_token(&mut kubeconfig));
-        for token in tokens.take(1) {
-            if bearer.set(&token).is_err() {
-                tracing::warn!(secret = format!("{namespace}/{name}"), "the token cannot be sent");
+    /// The hub does not answer, or the credential is not usable.
+    pub async fn connect_apart(&self, cluster: &ForeignCluster) -> Result<Client, ConnectError> {
+        match reference(cluster)? {
+            None => Ok(self.hub.clone()),
+            Some(reference) => {
+                let (client, _) = self.dial(reference, self.read(reference).await?).await?;
+                Ok(client)
             }
         }
-        Ok(())
     }
 
     async fn client(&self, cluster: &ForeignCluster) -> Result<Client, ConnectError> {
-        if cluster.spec.type_ == ClusterType::Local {
-            return Ok(self.hub.clone());
+        let Some(reference) = reference(cluster)? else { return Ok(self.hub.clone()) };
+        let (client, open) = self.dial(reference, self.read(reference).await?).await?;
+        self.open().insert(name(cluster), open);
+        Ok(client)
+    }
+
+    async fn look_again(
+        &self,
+        cluster: &ForeignCluster,
+        version: Option<&str>,
+    ) -> Result<Refreshed, ConnectError> {
+        let Some(reference) = reference(cluster)? else { return Ok(Refreshed::Open) };
+        let name = name(cluster);
+        let known = self.open().get(&name).and_then(|open| open.version.clone());
+        if version.is_some() && known.as_deref() == version {
+            return Ok(Refreshed::Open);
         }
-        let credentials = cluster.spec.credentials.as_ref().ok_or(ConnectError::NoCredentials)?;
-        let reference = &credentials.secret_ref;
-        let name = format!("{}/{}", reference.namespace, reference.name);
+        let credential = self.read(reference).await?;
+        let mut all = self.open();
+        let Some(open) = all.get_mut(&name).filter(|open| open.made_of == credential.made_of) else {
+            return Ok(Refreshed::Outdated);
+        };
+        match (&open.bearer, &credential.token) {
+            (Some(bearer), Some(token)) => {
+                bearer.set(token).map_err(|error| unusable(reference, error.to_string()))?;
+            }
+            (None, None) => {}
+            _ => return Ok(Refreshed::Outdated),
+        }
+        open.version = credential.version;
+        Ok(Refreshed::Open)
+    }
+
+    async fn read(&self, reference: &SecretKeyRef) -> Result<Credential, ConnectError> {
         let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), &reference.namespace);
-        let secret = call(format!("read Secret {name}"), secrets.get(&reference.name)).await?;
-        let data = secret.data.unwrap_or_default();
-        let Some(bytes) = data.get(&reference.key) else {
-            return Err(ConnectError::NoKey { secret: name, key: reference.key.clone() });
-        };
-        let unusable = |problem: String| ConnectError::Kubeconfig {
-            secret: name.clone(),
-            key: reference.key.clone(),
-            problem,
-        };
-        let text = std::str::from_utf8(&bytes.0).map_err(|_| unusable("it is not UTF-8 text".to_owned()))?;
-        // The parser's own message may quote the text, and with it a credential.
-        let mut kubeconfig = Kubeconfig::from_yaml(text)
-            .map_err(|_| unusable("it is not valid kubeconfig YAML".to_owned()))?;
-        reject_outside_references(&kubeconfig).map_err(unusable)?;
-        let token = take_token(&mut kubeconfig);
+        let what = format!("read Secret {}/{}", reference.namespace, reference.name);
+        Credential::read(&call(what, secrets.get(&reference.name)).await?, reference)
+    }
+
+    async fn dial(
+        &self,
+        reference: &SecretKeyRef,
+        credential: Credential,
+    ) -> Result<(Client, Open), ConnectError> {
+        let Credential { kubeconfig, token, made_of, version } = credential;
+        let bearer = token.map(|token| Bearer::new(&token)).transpose();
+        let bearer = bearer.map_err(|error| unusable(reference, error.to_string()))?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
-            .map_err(|error| unusable(error.to_string()))?;
-        let builder = ClientBuilder::try_from(config).map_err(|error| unusable(error.to_string()))?;
-        let Some(token) = token else { return Ok(builder.build()) };
-        let bearer = Bearer::new(&token).map_err(|_| unusable("its token cannot be sent".to_owned()))?;
-        let client = builder.with_layer(&bearer).build();
-        let place = (reference.namespace.clone(), reference.name.clone());
-        self.bearers.lock().unwrap_or_else(PoisonError::into_inner).insert(place, bearer);
-        Ok(client)
+            .map_err(|error| unusable(reference, error.to_string()))?;
+        let client = (self.dial)(config, bearer.as_ref()).map_err(|problem| unusable(reference, problem))?;
+        Ok((client, Open { bearer, made_of, version }))
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -127,36 +184,42 @@ impl Connect for Credentials {
     fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
         Box::pin(self.client(cluster))
     }
+
+    fn refresh<'a>(
+        &'a self,
+        cluster: &'a ForeignCluster,
+        version: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Refreshed, ConnectError>> {
+        Box::pin(self.look_again(cluster, version))
+    }
+
+    fn credential_version(&self, cluster: &str) -> Option<String> {
+        self.open().get(cluster).and_then(|open| open.version.clone())
+    }
 }
 
-/// Takes the token of the only user out of a kubeconfig, so that it can be replaced while connections are open.
-fn take_token(kubeconfig: &mut Kubeconfig) -> Option<String> {
-    let [user] = kubeconfig.auth_infos.as_mut_slice() else { return None };
-    let auth = user.auth_info.as_mut()?;
-    let written = serde_json::to_value(&*auth).ok()?;
-    auth.token = None;
-    written["token"].as_str().map(str::to_owned)
+fn over_the_network(config: Config, bearer: Option<&Bearer>) -> Result<Client, String> {
+    let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
+    Ok(match bearer {
+        Some(bearer) => builder.with_layer(bearer).build(),
+        None => builder.build(),
+    })
 }
 
-/// A kubeconfig from a Secret must stand alone: one that ran a command or read a file would run and read it here.
-fn reject_outside_references(kubeconfig: &Kubeconfig) -> Result<(), String> {
-    for user in &kubeconfig.auth_infos {
-        let Some(auth) = &user.auth_info else { continue };
-        if auth.exec.is_some() || auth.auth_provider.is_some() {
-            return Err(format!(
-                "user {} runs a command; use a token or a client certificate in it",
-                user.name
-            ));
-        }
-        let files = [&auth.client_certificate, &auth.client_key, &auth.token_file];
-        if files.iter().any(|file| file.is_some()) {
-            return Err(format!("user {} refers to files; put their content into it", user.name));
-        }
+/// The Secret of a ForeignCluster; none if it is the hub itself.
+pub(super) fn reference(cluster: &ForeignCluster) -> Result<Option<&SecretKeyRef>, ConnectError> {
+    if cluster.spec.type_ == ClusterType::Local {
+        return Ok(None);
     }
-    for cluster in &kubeconfig.clusters {
-        if cluster.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {
-            return Err(format!("cluster {} refers to a file; put its content into it", cluster.name));
-        }
-    }
-    Ok(())
+    let credentials = cluster.spec.credentials.as_ref().ok_or(ConnectError::NoCredentials)?;
+    Ok(Some(&credentials.secret_ref))
+}
+
+fn name(cluster: &ForeignCluster) -> String {
+    cluster.metadata.name.clone().unwrap_or_default()
+}
+
+fn unusable(reference: &SecretKeyRef, problem: String) -> ConnectError {
+    let SecretKeyRef { namespace, name, key } = reference;
+    ConnectError::Kubeconfig { secret: format!("{namespace}/{name}"), key: key.clone(), problem }
 }

@@ -1,20 +1,27 @@
 //! From ForeignClusters to members, and back into their status.
 
+use super::connect::{Refreshed, reference};
+use super::findings::{self, cannot_connect, not_heard_yet};
+use super::identity::Identity;
 use super::observed::Observed;
+use super::secrets::Secrets;
 use super::sites::{hub_name, news, sites};
-use super::{Connect, Hub, Member, Touched};
+use super::{Connect, ConnectError, Hub, Member, Touched};
 use crate::capacity::{Ledger, growth};
 use crate::names::FIELD_MANAGER;
+use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
-use kube::{Api, Client};
-use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
+use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::foreigncluster::{ClusterCredentials, ClusterType, TrafficSource};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_core::placement::Site;
-use portolan_runtime::{CallError, Change, Clock, Index, Key, Next, Queue, Seed, call, follow, work};
+use portolan_runtime::{
+    CallError, Change, Clock, Index, Key, Next, Queue, Recorder, Seed, call, follow, work,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -24,6 +31,13 @@ const NUMBERS_EVERY: Duration = Duration::from_secs(10);
 
 /// When to look again at a ForeignCluster that somebody else has changed meanwhile: by then it has come to us.
 const CHANGED_MEANWHILE: Duration = Duration::from_millis(200);
+
+/// How old `lastSeen` of a member that answers may grow in a fleet of this many clusters: a minute, and longer in a fleet of
+/// more than a thousand, so that the hub is asked for no more than seventeen such writes a second.
+fn seen_within(clusters: usize) -> Duration {
+    let shared = Duration::from_millis(60).saturating_mul(u32::try_from(clusters).unwrap_or(u32::MAX));
+    shared.max(Duration::from_secs(60))
+}
 
 /// How long changes of a cluster's numbers are gathered, so that one write serves them all: a second, and longer in a fleet
 /// of more than fifty clusters, so that the hub is never asked for more than fifty such writes a second; and a hub that is
@@ -59,10 +73,37 @@ pub struct Fleet {
     unconnected: Arc<RwLock<BTreeSet<String>>>,
 }
 
+#[derive(Clone)]
 struct Connected {
     member: Arc<Member>,
-    /// The spec that the connection was made by: another one needs another connection.
-    generation: Option<i64>,
+    /// What the connection was made of: if that changes, another connection is needed.
+    made_of: MadeOf,
+    /// Who answers, if that can be told.
+    identity: Option<Arc<Identity>>,
+    /// The version of the Secret whose credential the member has accepted.
+    proven: Option<String>,
+}
+
+/// What a connection is made of. Taints, labels, latencies and the like are no part of it.
+#[derive(Clone, Debug, PartialEq)]
+struct MadeOf {
+    uid: Option<String>,
+    type_: ClusterType,
+    id: String,
+    credentials: Option<ClusterCredentials>,
+    traffic: Option<TrafficSource>,
+}
+
+impl MadeOf {
+    fn of(cluster: &ForeignCluster) -> Self {
+        Self {
+            uid: cluster.metadata.uid.clone(),
+            type_: cluster.spec.type_,
+            id: cluster.spec.cluster_identity.cluster_id.clone(),
+            credentials: cluster.spec.credentials.clone(),
+            traffic: cluster.spec.traffic.clone(),
+        }
+    }
 }
 
 impl Fleet {
@@ -97,25 +138,36 @@ impl Fleet {
         self.unconnected.read().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
-    fn connected(&self, name: &str, generation: Option<i64>) -> Option<Arc<Member>> {
+    fn connected(&self, name: &str, made_of: &MadeOf) -> Option<Connected> {
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
-        members.get(name).filter(|each| each.generation == generation).map(|each| Arc::clone(&each.member))
+        members.get(name).filter(|each| each.made_of == *made_of).cloned()
     }
 
-    fn join(&self, member: Arc<Member>, generation: Option<i64>) {
-        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(&member.name);
+    fn join(&self, connected: Connected) {
+        let name = connected.member.name.clone();
+        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        let before = self.members.write().unwrap_or_else(PoisonError::into_inner).insert(name, connected);
+        // A member that goes gives its room back to the ledger, whose lock comes before that of the members.
+        drop(before);
+    }
+
+    fn prove(&self, name: &str, version: Option<String>) {
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
-        members.insert(member.name.clone(), Connected { member, generation });
+        if let Some(connected) = members.get_mut(name) {
+            connected.proven = version;
+        }
     }
 
     fn cannot_join(&self, name: &str) {
-        self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        drop(before);
         self.unconnected.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
     }
 
     fn leave(&self, name: &str) {
         self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        drop(before);
     }
 }
 
@@ -180,7 +232,22 @@ async fn follow_clusters(
         },
         seed.child("foreignclusters"),
     ));
+    let stale = Stale::default();
+    let (known, changed, marked) = (fleet.clusters.clone(), queue.clone(), stale.clone());
+    let secrets = Secrets::new(hub.client.clone(), seed.child("secrets"), move |key| {
+        known.for_each(|cluster, foreign| {
+            let of_it = matches!(reference(foreign), Ok(Some(secret))
+                if secret.namespace == key.namespace && secret.name == key.name);
+            if of_it {
+                marked.mark(&cluster.name);
+                changed.add(cluster.name.clone());
+            }
+        });
+    });
     let context = Context {
+        recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/fleet"),
+        secrets,
+        stale,
         hub,
         fleet,
         connect,
@@ -194,6 +261,20 @@ async fn follow_clusters(
     work(&queue, 4, &clock, |name| context.reconcile(name)).await;
 }
 
+/// The clusters whose Secret has changed since their connection last looked at it.
+#[derive(Clone, Default)]
+struct Stale(Arc<Mutex<BTreeSet<String>>>);
+
+impl Stale {
+    fn mark(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    }
+
+    fn take(&self, name: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+}
+
 struct Context<F> {
     hub: Hub,
     fleet: Fleet,
@@ -205,37 +286,107 @@ struct Context<F> {
     /// Whether what is found goes into the status of ForeignClusters.
     reports: bool,
     pace: Pace,
+    secrets: Secrets,
+    stale: Stale,
+    recorder: Recorder,
 }
 
 impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
     async fn reconcile(&self, name: String) -> Result<Next, CallError> {
         let Some(cluster) = self.fleet.clusters.get(&Key::cluster(&name)) else {
             self.fleet.leave(&name);
+            let all = self.fleet.clusters.all();
+            self.secrets.keep_only(all.iter().filter_map(|(_, each)| reference(each).ok().flatten()));
             (self.touched)(&name, Touched::Reach);
             return Ok(Next::Done);
         };
-        let generation = cluster.metadata.generation;
-        let member = match self.fleet.connected(&name, generation) {
-            Some(member) => member,
+        let secret = reference(&cluster).ok().flatten();
+        // Who only looks is gone before a credential changes.
+        if let Some(secret) = secret.filter(|_| self.reports) {
+            self.secrets.watch(secret);
+        }
+        let made_of = MadeOf::of(&cluster);
+        let stale = self.stale.take(&name);
+        let mut open = self.fleet.connected(&name, &made_of);
+        if stale && open.is_some() {
+            let version = secret.and_then(|secret| self.secrets.version(secret));
+            match self.connect.refresh(&cluster, version.as_deref()).await {
+                Ok(Refreshed::Open) => {}
+                Ok(Refreshed::Outdated) => open = None,
+                Err(ConnectError::Call(error)) if !error.is_not_found() => {
+                    // It is the hub that does not answer: what is open stays open.
+                    self.stale.mark(&name);
+                    return Err(error);
+                }
+                Err(error) => return self.refuse(&cluster, &error).await,
+            }
+        }
+        let open = match open {
+            Some(open) => open,
             None => match self.connect.connect(&cluster).await {
                 Ok(client) => {
-                    let member = Arc::new(self.watch(&name, client, &cluster));
-                    self.fleet.join(Arc::clone(&member), generation);
-                    member
+                    let open = self.open(&name, client, &cluster, made_of);
+                    self.fleet.join(open.clone());
+                    open
                 }
-                Err(error) => {
-                    self.fleet.cannot_join(&name);
-                    (self.touched)(&name, Touched::Reach);
-                    let message = portolan_runtime::chain(&error);
-                    // What is wrong may be mended without the ForeignCluster changing: a Secret that appears, say.
-                    return self.report(&cluster, &[refused(message)], &Observed::default()).await;
-                }
+                // What is wrong may be mended without the ForeignCluster changing: a Secret that appears, say.
+                Err(error) => return self.refuse(&cluster, &error).await,
             },
         };
-        self.report(&cluster, &findings(&member), &self.observed(&member)).await
+        self.tell(&cluster, &open).await
     }
 
-    fn watch(&self, name: &str, client: Client, foreign: &ForeignCluster) -> Member {
+    /// There is no connection, and why.
+    async fn refuse(&self, cluster: &ForeignCluster, error: &ConnectError) -> Result<Next, CallError> {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        self.fleet.cannot_join(name);
+        (self.touched)(name, Touched::Reach);
+        let message = portolan_runtime::chain(error);
+        self.report(cluster, &cannot_connect(message), &Observed::default()).await
+    }
+
+    /// Tells what a connection shows.
+    async fn tell(&self, cluster: &ForeignCluster, open: &Connected) -> Result<Next, CallError> {
+        let Connected { member, identity, made_of, .. } = open;
+        if let Some(identity) = identity
+            && member.reach.silence().is_some()
+        {
+            identity.forget();
+        }
+        let found = findings::connected(member, identity.as_deref(), &made_of.id);
+        let told = cluster.status.as_ref().map(|status| &status.conditions);
+        let told = told.and_then(|told| conditions::find(told, ConditionType::Ready));
+        let found = match (found, told) {
+            (Some(found), _) => found,
+            // A connection that is new says nothing about the member before its first probe has ended.
+            (None, Some(_)) => return Ok(Next::After(NUMBERS_EVERY)),
+            (None, None) => not_heard_yet(),
+        };
+        let proven = self.prove(open).await;
+        let observed = Observed { credential: proven, ..self.observed(member) };
+        self.report(cluster, &found, &observed).await
+    }
+
+    /// The version of the Secret whose credential the member has accepted: a new one is tried once.
+    async fn prove(&self, open: &Connected) -> Option<String> {
+        let (member, version) = (&open.member, self.connect.credential_version(&open.member.name));
+        if version == open.proven || version.is_none() || !member.reach.answers() || !self.reports {
+            return open.proven.clone();
+        }
+        let what = format!("use the credential of {}", member.name);
+        match call(what, member.client.apiserver_version()).await {
+            Ok(_) => {
+                self.fleet.prove(&member.name, version.clone());
+                version
+            }
+            Err(error) => {
+                tracing::debug!(error = %portolan_runtime::chain(&error), "a credential is not accepted");
+                open.proven.clone()
+            }
+        }
+    }
+
+    fn open(&self, name: &str, client: kube::Client, foreign: &ForeignCluster, made_of: MadeOf) -> Connected {
         let (queue, touched, cluster) = (self.queue.clone(), self.touched.clone(), name.to_owned());
         let (known, pace) = (self.fleet.clusters.clone(), self.pace.clone());
         let tell = move |what: Touched| {
@@ -249,7 +400,9 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             }
             touched(&cluster, what);
         };
-        Member::watch(
+        let (queue, cluster) = (self.queue.clone(), name.to_owned());
+        let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
+        let member = Member::watch(
             name,
             client,
             &self.hub.id,
@@ -258,7 +411,8 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             &self.clock,
             self.seed.child(name),
             tell,
-        )
+        );
+        Connected { member: Arc::new(member), made_of, identity, proven: None }
     }
 
     fn observed(&self, member: &Member) -> Observed {
@@ -266,7 +420,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         let known = member.reach.answers() && member.known();
         let summary = self.fleet.ledger.transact(|book| book.summary(&member.name)).filter(|_| known);
         let round_trip = (member.name != hub).then(|| (hub, member.reach.round_trip()));
-        Observed { version: member.reach.version(), summary, round_trip }
+        Observed { version: member.reach.version(), summary, round_trip, credential: None }
     }
 
     /// Tells what was found, if it is new; says when to look again.
@@ -287,45 +441,38 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         for finding in findings {
             conditions::set(&mut status.conditions, finding.clone(), cluster.metadata.generation, now);
         }
-        if status == before {
+        let limit = seen_within(self.fleet.clusters.len());
+        let is_old = before
+            .last_seen
+            .as_ref()
+            .is_none_or(|seen| Duration::try_from(now.duration_since(seen.0)).is_ok_and(|age| age >= limit));
+        let reachable = conditions::is_true(&status.conditions, ConditionType::Reachable);
+        if status == before && !(reachable && is_old) {
             return Ok(Next::After(NUMBERS_EVERY));
         }
-        if conditions::is_true(&status.conditions, ConditionType::Reachable) {
+        if reachable {
             status.last_seen = Some(self.clock.time());
         }
         let name = cluster.metadata.name.clone().unwrap_or_default();
         let api: Api<ForeignCluster> = Api::all(self.hub.client.clone());
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let news = findings::news(&before, &status);
         let update = ForeignCluster { status: Some(status), ..cluster.clone() };
         let what = format!("write status of ForeignCluster {name}");
         let started = Instant::now();
         let written = call(what, api.replace_status(&name, &params, &update)).await;
         self.pace.note(started.elapsed());
         match written {
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Next::After(CHANGED_MEANWHILE)),
-            other => other.map(|_| Next::After(NUMBERS_EVERY)),
+            Err(error) if error.is_conflict() || error.is_not_found() => {
+                return Ok(Next::After(CHANGED_MEANWHILE));
+            }
+            other => other?,
+        };
+        if let Some(news) = news {
+            self.recorder.record(cluster, news.weight, &news.reason, &news.note).await;
         }
+        Ok(Next::After(NUMBERS_EVERY))
     }
-}
-
-fn findings(member: &Member) -> Vec<Finding> {
-    let (status, reason, message) = match (member.reach.silence(), member.reach.version()) {
-        (Some(problem), _) => {
-            (ConditionStatus::Unknown, "Silent", format!("its API server does not answer: {problem}"))
-        }
-        (None, Some(version)) => {
-            (ConditionStatus::True, "Answers", format!("its API server answers: {version}"))
-        }
-        (None, None) => (ConditionStatus::Unknown, "NotHeardYet", "it has not answered yet".to_owned()),
-    };
-    [ConditionType::Ready, ConditionType::Reachable]
-        .into_iter()
-        .map(|type_| Finding::new(type_, status, reason, message.clone()))
-        .collect()
-}
-
-fn refused(message: String) -> Finding {
-    Finding::new(ConditionType::Ready, ConditionStatus::False, "CannotConnect", message)
 }
 
 #[cfg(test)]
@@ -339,5 +486,42 @@ mod tests {
         assert_eq!(told_within(200, fast), Duration::from_secs(4), "fifty a second for all");
         assert_eq!(told_within(5, slow), Duration::from_secs(4), "a twentieth of the time");
         assert_eq!(told_within(5, Duration::MAX), NUMBERS_EVERY);
+    }
+
+    #[test]
+    fn last_seen_is_written_at_most_seventeen_times_a_second() {
+        for clusters in [1, 100, 1000, 10_000] {
+            let writes = clusters as f64 / seen_within(clusters).as_secs_f64();
+            assert!(writes <= 17.0, "{clusters}: {writes}");
+        }
+        assert_eq!(seen_within(1), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn an_edit_of_taints_labels_or_latencies_is_no_other_connection() {
+        let cluster = |spec: serde_json::Value| -> ForeignCluster {
+            let identity = serde_json::json!({"clusterID": "a", "clusterName": "a"});
+            let mut object = serde_json::json!({
+                "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster",
+                "metadata": {"name": "a", "uid": "1", "generation": 1}, "spec": {"clusterIdentity": identity},
+            });
+            for (field, value) in spec.as_object().unwrap() {
+                object["spec"][field] = value.clone();
+            }
+            serde_json::from_value(object).unwrap()
+        };
+        let before = MadeOf::of(&cluster(serde_json::json!({})));
+        let mut edited = cluster(serde_json::json!({
+            "taints": [{"key": "a", "effect": "NoSchedule"}], "unschedulable": true, "cloud": true,
+            "latencies": [{"to": "b", "rtt": "5ms"}],
+        }));
+        edited.metadata.generation = Some(2);
+        edited.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+        assert_eq!(MadeOf::of(&edited), before);
+        let secret = serde_json::json!({"secretRef": {"namespace": "n", "name": "other"}});
+        assert_ne!(MadeOf::of(&cluster(serde_json::json!({ "credentials": secret }))), before);
+        let mut anew = cluster(serde_json::json!({}));
+        anew.metadata.uid = Some("2".to_owned());
+        assert_ne!(MadeOf::of(&anew), before, "deleted and made again by the same name");
     }
 }

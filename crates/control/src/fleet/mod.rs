@@ -5,8 +5,11 @@
 
 mod bearer;
 mod connect;
+mod credential;
 mod facts;
+mod findings;
 mod hub;
+mod identity;
 mod job;
 mod mark;
 mod member;
@@ -15,11 +18,14 @@ mod observed;
 mod prometheus;
 mod reach;
 mod reached;
+mod secrets;
 mod service;
 mod sites;
 mod traffic;
 
-pub use connect::{Connect, ConnectError, Credentials};
+pub use bearer::{Authorised, Bearer, TokenError, check_token};
+pub use connect::{Connect, ConnectError, Credentials, Dial, Refreshed};
+pub use credential::check_server;
 pub use facts::DeploymentFacts;
 pub use hub::Hub;
 pub use job::JobFacts;

@@ -16,6 +16,8 @@ pub(super) struct Observed {
     pub(super) summary: Option<capacity::ClusterSummary>,
     /// What the hub is called, and how far away it is.
     pub(super) round_trip: Option<(String, RoundTrip)>,
+    /// The version of the Secret whose credential it has accepted.
+    pub(super) credential: Option<String>,
 }
 
 impl Observed {
@@ -23,6 +25,9 @@ impl Observed {
     pub(super) fn tell(&self, status: &mut ForeignClusterStatus, now: &Time) {
         if let Some(version) = &self.version {
             status.kubernetes_version = Some(version.clone());
+        }
+        if let Some(credential) = &self.credential {
+            status.credentials_resource_version = Some(credential.clone());
         }
         if let Some(summary) = &self.summary {
             let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);

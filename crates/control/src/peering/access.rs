@@ -92,6 +92,7 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
 pub(super) fn of_hub() -> Vec<Need> {
     kept("", "namespaces", None)
         .chain(kept("", "secrets", Some(NAMESPACE)))
+        .chain([Need::new("get", "", "secrets", Some(NAMESPACE))])
         .chain(kept("portolan.dev", "foreignclusters", None))
         .chain(["get", "list"].map(|verb| Need::new(verb, "portolan.dev", "foreignclusters", None)))
         .collect()

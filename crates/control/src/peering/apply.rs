@@ -66,6 +66,14 @@ pub enum PeerError {
         /// Namespace and name.
         account: String,
     },
+    /// The API server made a token that is not used.
+    #[error("the token that the member made for service account {account} is refused: {why}")]
+    TokenRefused {
+        /// Namespace and name.
+        account: String,
+        /// Why; never the token itself.
+        why: String,
+    },
     /// An object of ours that cannot be written as JSON.
     #[error("cannot write {what}: {source}")]
     Encode {

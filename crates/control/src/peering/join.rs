@@ -4,11 +4,14 @@ use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply, called};
 use super::identity::identity;
 use super::namespaces::make;
-use super::objects::{Names, foreign_cluster, in_hub, in_member, open_namespace};
+use super::objects::{
+    NAMESPACE, Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace,
+};
 use super::{Address, Need, token};
 use crate::names::FIELD_MANAGER;
 use futures::future::try_join_all;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -43,6 +46,8 @@ pub struct Peer {
     pub prometheus: Option<PrometheusQuery>,
     /// For how many seconds a token is asked for.
     pub token_lifetime: i64,
+    /// What pods may ask of their nodes in namespaces that are made: a Pod Security Standard.
+    pub pod_security: Option<String>,
 }
 
 /// The two clusters.
@@ -89,7 +94,7 @@ pub async fn join(
     let existing = check_name(&sides.hub, &peer.name, &id).await?;
     let (kubeconfig, expires) = if peer.local {
         for namespace in &peer.namespaces {
-            make(&sides.hub, &open_namespace(namespace), &hub_id, "the hub").await?;
+            make(&sides.hub, &open_namespace(namespace, peer), &hub_id, "the hub").await?;
         }
         (None, None)
     } else {
@@ -105,17 +110,30 @@ pub async fn join(
         }
         tell("making a token");
         let (token, facts) = token::request(&sides.member, &names.account, peer.token_lifetime, now).await?;
-        let kubeconfig = sides.address.kubeconfig(&peer.name, &token);
+        let address = stored(&sides.hub, &peer.name, &sides.address).await?;
+        let kubeconfig = address.kubeconfig(&peer.name, &token);
         tell("writing the credential in the hub");
         let text = serde_json::to_string_pretty(&kubeconfig)
             .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
-        for object in in_hub(&peer.name, &text, &facts) {
+        for object in in_hub(&peer.name, &text, &facts, &address) {
             apply(&sides.hub, &object, "the hub").await?;
         }
         (Some(kubeconfig), Some(facts.expires))
     };
     let cluster = declare(&sides.hub, peer, &id, existing.is_some()).await?;
     Ok(Joined { cluster, kubeconfig, expires })
+}
+
+/// The address with the URL that the user gave in an earlier run, unless another one is given now.
+async fn stored(hub: &Client, name: &str, address: &Address) -> Result<Address, PeerError> {
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let what = format!("read Secret {NAMESPACE}/{name}");
+    let secret = call(what, secrets.get_metadata_opt(name)).await?;
+    let annotations = secret.and_then(|secret| secret.metadata.annotations).unwrap_or_default();
+    Ok(match annotations.get(SERVER_ANNOTATION).filter(|_| !address.given) {
+        Some(server) => Address { server: server.clone(), given: true, ..address.clone() },
+        None => address.clone(),
+    })
 }
 
 /// Installs Portolan's definitions, and waits until they are served.

@@ -15,9 +15,17 @@ pub struct Address {
     pub proxy: Option<String>,
     /// Whether its certificate is accepted unchecked.
     pub insecure: bool,
+    /// Whether the user gave the URL, instead of a context: then it stays until another one is given.
+    pub given: bool,
 }
 
 impl Address {
+    /// Whether somebody else could read the credential on its way, or answer instead of the cluster.
+    #[must_use]
+    pub fn is_insecure(&self) -> bool {
+        self.insecure || self.server.starts_with("http://")
+    }
+
     /// A kubeconfig with one context of this name, whose user has this token.
     #[must_use]
     pub fn kubeconfig(&self, name: &str, token: &str) -> Value {

@@ -1,6 +1,7 @@
 //! Letting a member go.
 
 use super::apply::PeerError;
+use super::depart::release;
 use super::namespaces::{Departure, give_back, opened, opened_locally};
 use super::objects::{NAMESPACE, Names};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -25,6 +26,8 @@ pub struct Holding {
     pub name: String,
     /// How many replicas, completions or endpoints are there, as far as that is counted.
     pub replicas: i64,
+    /// Whether the workload is being deleted.
+    pub deleting: bool,
 }
 
 /// What the workloads of the hub have in a member.
@@ -64,13 +67,15 @@ where
                     .iter()
                     .find_map(|field| entry[*field].as_i64())
                     .unwrap_or(0),
+                deleting: object.meta().deletion_timestamp.is_some(),
             });
         }
     }
     Ok(found)
 }
 
-/// Takes the member out of the hub: its ForeignCluster and its credential. Answers whether there was anything.
+/// Takes the member out of the hub: its ForeignCluster and its credential, whatever workloads have there. Answers whether
+/// there was anything.
 ///
 /// # Errors
 /// The hub refused, or does not answer.
@@ -78,20 +83,30 @@ pub async fn leave_hub(hub: &Client, name: &str) -> Result<bool, PeerError> {
     let clusters: Api<ForeignCluster> = Api::all(hub.clone());
     let what = format!("delete ForeignCluster {name}");
     let declared = gone(call(what, clusters.delete(name, &DeleteParams::default())).await)?;
+    release(hub, name).await?;
+    Ok(forget_credential(hub, name).await? || declared)
+}
+
+/// Whether the hub has anything of a member of this name.
+///
+/// # Errors
+/// The hub does not answer.
+pub async fn has_credential(hub: &Client, name: &str) -> Result<bool, PeerError> {
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let what = format!("read Secret {NAMESPACE}/{name}");
-    let ours = match call(what, secrets.get_metadata_opt(name)).await? {
-        Some(secret) => {
-            secret.metadata.labels.unwrap_or_default().get(super::objects::CLUSTER_LABEL).map(String::as_str)
-                == Some(name)
-        }
-        None => false,
-    };
-    if ours {
-        let what = format!("delete Secret {NAMESPACE}/{name}");
-        gone(call(what, secrets.delete(name, &DeleteParams::default())).await)?;
+    let found = call(what, secrets.get_metadata_opt(name)).await?;
+    let labels = found.and_then(|secret| secret.metadata.labels).unwrap_or_default();
+    Ok(labels.get(super::objects::CLUSTER_LABEL).map(String::as_str) == Some(name))
+}
+
+/// Deletes the credential that peering put into the hub. Answers whether there was one.
+pub(super) async fn forget_credential(hub: &Client, name: &str) -> Result<bool, PeerError> {
+    if !has_credential(hub, name).await? {
+        return Ok(false);
     }
-    Ok(declared || ours)
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let what = format!("delete Secret {NAMESPACE}/{name}");
+    Ok(gone(call(what, secrets.delete(name, &DeleteParams::default())).await)?)
 }
 
 /// Takes the hub's account, roles and bindings out of the member, and the namespaces and labels that peering made, as far

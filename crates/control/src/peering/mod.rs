@@ -2,10 +2,11 @@
 //!
 //! [`join`] makes a service account in the member, gives it the rights of [`RIGHTS`], and hands its token to the hub in a
 //! Secret, with a ForeignCluster beside it. [`renew`] asks for a new token before the old one ends. [`leave`] takes all of
-//! it back. Each step can be repeated; interrupted anywhere, the next run goes on.
+//! it back, and [`depart`] keeps a ForeignCluster until that can be done. Each step can be repeated; interrupted anywhere, the next run goes on.
 
 mod access;
 mod apply;
+mod depart;
 mod identity;
 mod join;
 mod kubeconfig;
@@ -20,10 +21,11 @@ mod token;
 
 pub use access::{Need, missing};
 pub use apply::{PeerError, apply};
+pub use depart::depart;
 pub use identity::identity;
 pub use join::{Joined, Peer, Sides, install_definitions, join};
 pub use kubeconfig::Address;
-pub use leave::{Holding, holdings, leave_hub, leave_local, leave_member};
+pub use leave::{Holding, has_credential, holdings, leave_hub, leave_local, leave_member};
 pub use namespaces::Departure;
 pub use objects::{Names, foreign_cluster, in_hub, in_member};
 pub use profile::publish;

@@ -1,7 +1,7 @@
 //! The namespaces of a member that peering made or opened, and how they are given back.
 
 use super::apply::{PeerError, apply};
-use super::objects::{NAMESPACE, Names};
+use super::objects::{NAMESPACE, Names, POD_SECURITY_LABEL};
 use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -48,11 +48,21 @@ pub(super) async fn make(
     place: &str,
 ) -> Result<(), PeerError> {
     let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
-    let maker = match found(client, name, place).await? {
+    let there = found(client, name, place).await?;
+    let maker = match &there {
         None => Some(hub.to_owned()),
-        Some(found) => maker(&found),
+        Some(found) => maker(found),
     };
     let mut namespace = namespace.clone();
+    if let Some(found) = &there {
+        // What pods may do in a namespace that is there is for its owner to say, also after peering has made it.
+        let own = found.metadata.labels.as_ref().and_then(|labels| labels.get(POD_SECURITY_LABEL));
+        let own = own.filter(|_| maker.as_deref() == Some(hub)).cloned();
+        if let Some(labels) = namespace["metadata"]["labels"].as_object_mut() {
+            labels.remove(POD_SECURITY_LABEL);
+            labels.extend(own.map(|level| (POD_SECURITY_LABEL.to_owned(), json!(level))));
+        }
+    }
     if let Some(maker) = maker {
         namespace["metadata"]["annotations"] = json!({ MADE_BY: maker });
     }
@@ -164,6 +174,12 @@ async fn close(
     };
     let was_open = is_open(namespace.metadata.labels.as_ref());
     let mut wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let labels = namespace.metadata.labels.as_ref();
+    if let Some(level) = labels.and_then(|labels| labels.get(POD_SECURITY_LABEL))
+        && maker(namespace).as_deref() == Some(names.hub())
+    {
+        wanted["metadata"]["labels"] = json!({ POD_SECURITY_LABEL: level });
+    }
     if let Some(other) = maker(namespace).filter(|maker| maker != names.hub()) {
         wanted["metadata"]["annotations"] = json!({ MADE_BY: other });
     }

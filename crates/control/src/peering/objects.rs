@@ -1,8 +1,8 @@
 //! What peering makes in the member and in the hub: pure.
 
 use super::role::{Scope, rules};
-use super::{Peer, TokenFacts};
-use crate::names::{HUB_LABEL, OPT_IN, OPT_IN_LABEL};
+use super::{Address, Peer, TokenFacts};
+use crate::names::{ALLOW_INSECURE_ANNOTATION, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use portolan_api::foreigncluster::PrometheusQuery;
@@ -13,6 +13,15 @@ pub(super) const NAMESPACE: &str = "portolan";
 
 /// The key of the kubeconfig in the Secret.
 pub(super) const SECRET_KEY: &str = "kubeconfig";
+
+/// On the Secret in the hub: the URL of the member's API server that the user gave.
+pub(super) const SERVER_ANNOTATION: &str = "portolan.dev/remote-server";
+
+/// On namespaces: what pods there may ask of their nodes.
+pub(super) const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
+
+/// What pods may ask of their nodes in namespaces that peering makes, unless the user says something else.
+const POD_SECURITY: &str = "baseline";
 
 /// On the Secret in the hub: the ForeignCluster that it belongs to.
 pub(super) const CLUSTER_LABEL: &str = crate::names::CLUSTER_LABEL;
@@ -81,7 +90,10 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
     };
     let (account, sight, placement) = (&names.account, &names.sight, &names.placement);
     let mut objects = vec![
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": NAMESPACE, "labels": { POD_SECURITY_LABEL: POD_SECURITY } },
+        }),
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": { "name": account, "namespace": NAMESPACE, "labels": labels },
@@ -103,30 +115,38 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
         objects.push(binding("ClusterRoleBinding", placement, placement, "ClusterRole"));
     }
     for namespace in &peer.namespaces {
-        objects.push(open_namespace(namespace));
+        objects.push(open_namespace(namespace, peer));
         objects.push(within(binding("RoleBinding", placement, placement, "ClusterRole"), namespace));
     }
     objects
 }
 
-/// A namespace, open to placement.
-pub(super) fn open_namespace(name: &str) -> Value {
+/// A namespace, open to placement. What it says about pods holds only if it is made: one that is there is its owner's.
+pub(super) fn open_namespace(name: &str, peer: &Peer) -> Value {
+    let level = peer.pod_security.as_deref().unwrap_or(POD_SECURITY);
     json!({
         "apiVersion": "v1", "kind": "Namespace",
-        "metadata": { "name": name, "labels": { OPT_IN_LABEL: OPT_IN } },
+        "metadata": { "name": name, "labels": { OPT_IN_LABEL: OPT_IN, POD_SECURITY_LABEL: level } },
     })
 }
 
 /// The Secret and its namespace in the hub.
 #[must_use]
-pub fn in_hub(name: &str, kubeconfig: &str, token: &TokenFacts) -> Vec<Value> {
+pub fn in_hub(name: &str, kubeconfig: &str, token: &TokenFacts, address: &Address) -> Vec<Value> {
+    let mut annotations = token.annotations();
+    if address.is_insecure() {
+        annotations[ALLOW_INSECURE_ANNOTATION] = json!("true");
+    }
+    if address.given {
+        annotations[SERVER_ANNOTATION] = json!(address.server);
+    }
     vec![
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {
                 "name": name, "namespace": NAMESPACE,
-                "labels": { CLUSTER_LABEL: name }, "annotations": token.annotations(),
+                "labels": { CLUSTER_LABEL: name }, "annotations": annotations,
             },
             "data": { SECRET_KEY: BASE64_STANDARD.encode(kubeconfig) },
         }),
@@ -181,6 +201,13 @@ mod tests {
         assert!(binds(&named, "ClusterRoleBinding").is_empty());
         let everywhere = in_member(&names, &Peer { everywhere: true, ..Peer::default() });
         assert_eq!(binds(&everywhere, "ClusterRoleBinding").len(), 1);
+        let levels = |peer: &Peer| -> Vec<Value> {
+            let all = in_member(&names, peer).into_iter().filter(|object| object["kind"] == "Namespace");
+            all.map(|object| object["metadata"]["labels"][POD_SECURITY_LABEL].clone()).collect()
+        };
+        assert_eq!(levels(&peer), ["baseline", "baseline", "baseline"]);
+        let privileged = Peer { pod_security: Some("privileged".into()), ..peer.clone() };
+        assert_eq!(levels(&privileged), ["baseline", "privileged", "privileged"]);
         let roles: Vec<_> = named.iter().filter(|object| object.get("rules").is_some()).collect();
         assert!(roles.iter().all(|role| !role["rules"].as_array().unwrap().is_empty()));
     }

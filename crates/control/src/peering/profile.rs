@@ -59,7 +59,10 @@ impl Publisher {
             return Ok(Next::Done);
         };
         let wanted = profile(&cluster);
-        if self.written.lock().unwrap_or_else(PoisonError::into_inner).get(&name) == Some(&wanted) {
+        if self.written.lock().unwrap_or_else(PoisonError::into_inner).get(&name).is_some_and(|written| {
+            // That a member was seen again is no news by itself.
+            without_times(written) == without_times(&wanted)
+        }) {
             return Ok(Next::Done);
         }
         match self.write(&name, &wanted).await {
@@ -89,6 +92,17 @@ impl Publisher {
         call(what, api.patch_status(name, &params, &Patch::Apply(&object))).await?;
         Ok(())
     }
+}
+
+/// A profile without the times at which its properties were observed.
+fn without_times(profile: &Value) -> Value {
+    let mut profile = profile.clone();
+    for property in profile["status"]["properties"].as_array_mut().into_iter().flatten() {
+        if let Some(property) = property.as_object_mut() {
+            property.remove("lastObservedTime");
+        }
+    }
+    profile
 }
 
 /// The profile of a member: pure.

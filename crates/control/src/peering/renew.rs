@@ -3,7 +3,7 @@
 use super::objects::{CLUSTER_LABEL, NAMESPACE, SECRET_KEY};
 use super::token::{self, TokenFacts};
 use super::{PeerError, apply::PeerError::Encode};
-use crate::fleet::{Connect, Credentials};
+use crate::fleet::Credentials;
 use crate::names::FIELD_MANAGER;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,20 +12,24 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
-use portolan_runtime::{Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, work};
+use portolan_runtime::{
+    Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, foreign_text, work,
+};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// How often to look without news; clocks may be set.
 const AT_LEAST: Duration = Duration::from_secs(3600);
 
-/// How soon to try again what failed.
+/// How soon a member is asked for another token, whatever came of the last request.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Keeps the credentials of members valid, for ever: asks a member for a new token when half of the old one's life is
-/// over, writes it into the Secret, and hands it to the connections that are open.
+/// over, and writes it into the Secret. Connections that are open take it from there.
 pub async fn renew(hub: Client, credentials: Arc<Credentials>, clock: Clock, seed: Seed) {
     let queue = Queue::<Key>::new(seed.child("secrets"));
     let secrets = Index::<Option<TokenFacts>>::default();
@@ -40,7 +44,8 @@ pub async fn renew(hub: Client, credentials: Arc<Credentials>, clock: Clock, see
         seed.child("watch"),
     ));
     let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/peering");
-    let renewal = Renewal { hub, credentials, secrets, clock: clock.clone(), recorder };
+    let renewal =
+        Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, asked: Mutex::default() };
     work(&queue, 4, &clock, |key| renewal.reconcile(key)).await;
 }
 
@@ -50,13 +55,16 @@ struct Renewal {
     secrets: Index<Option<TokenFacts>>,
     clock: Clock,
     recorder: Recorder,
+    /// When the member of a Secret was last asked for a token.
+    asked: Mutex<BTreeMap<Key, Instant>>,
 }
 
 impl Renewal {
     async fn reconcile(&self, key: Key) -> Result<Next, portolan_runtime::CallError> {
-        let Some(facts) = self.secrets.get(&key) else { return Ok(Next::Done) };
-        // Whoever wrote the Secret, connections that are open go on with what it holds now.
-        self.credentials.refresh(&key.namespace, &key.name).await?;
+        let Some(facts) = self.secrets.get(&key) else {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            return Ok(Next::Done);
+        };
         let Some(facts) = facts.as_ref() else { return Ok(Next::Done) };
         let left = facts.renew.duration_since(self.clock.now());
         if let Ok(left) = Duration::try_from(left)
@@ -64,13 +72,17 @@ impl Renewal {
         {
             return Ok(Next::After(left.min(AT_LEAST)));
         }
+        if let Some(wait) = self.is_too_soon(&key) {
+            return Ok(Next::After(wait));
+        }
         let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
         let what = format!("read ForeignCluster {}", key.name);
         let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else { return Ok(Next::Done) };
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), Instant::now());
         match self.renew(&key, &cluster, facts).await {
-            Ok(()) => Ok(Next::Done),
+            Ok(()) => Ok(Next::After(AGAIN)),
             Err(error) => {
-                let problem = chain(&error);
+                let problem = foreign_text(&chain(&error));
                 tracing::warn!(cluster = key.name, problem, "a token is not renewed");
                 let note = format!(
                     "the token ends at {} and is not renewed: {problem}; `portolan peer` makes a new one",
@@ -82,8 +94,16 @@ impl Renewal {
         }
     }
 
+    /// How long to wait until the member is asked again, if it was asked a moment ago: what it answers may be due at once.
+    fn is_too_soon(&self, key: &Key) -> Option<Duration> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()?;
+        let left = AGAIN.saturating_sub(asked.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
     async fn renew(&self, key: &Key, cluster: &ForeignCluster, facts: &TokenFacts) -> Result<(), RenewError> {
-        let member = self.credentials.connect(cluster).await?;
+        // A client of its own: the connection that is open keeps its token until the Secret has the new one.
+        let member = self.credentials.connect_apart(cluster).await?;
         let (token, fresh) =
             token::request(&member, &facts.account, facts.lifetime, self.clock.now()).await?;
         let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), &key.namespace);

@@ -2,6 +2,7 @@
 
 use super::PeerError;
 use super::objects::NAMESPACE;
+use crate::fleet::check_token;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -19,6 +20,9 @@ const EXPIRES: &str = "portolan.dev/expires-at";
 const RENEW: &str = "portolan.dev/renew-at";
 /// On the Secret: for how many seconds a token is asked for.
 const LIFETIME: &str = "portolan.dev/token-lifetime-seconds";
+
+/// A token that ends earlier is not worth a write: API servers make none of less than ten minutes.
+const SHORTEST_LIFE: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a Secret says about the token that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +79,62 @@ pub(super) async fn request(
     let status = made.status.ok_or_else(missing)?;
     let expires = status.expiration_timestamp.ok_or_else(missing)?.0;
     let token = status.token.filter(|token| !token.is_empty()).ok_or_else(missing)?;
-    // The API server may give less than was asked for, so half of what it gave counts.
-    let half = SignedDuration::from_secs(expires.duration_since(now).as_secs() / 2);
+    let facts = judge(&token, account, expires, lifetime, now)?;
+    Ok((token, facts))
+}
+
+/// Whether a token that a member made is one to keep, and until when. Members are not trusted: one that ended already would
+/// be renewed for ever, and one that cannot be sent would end the connection.
+fn judge(
+    token: &str,
+    account: &str,
+    expires: Timestamp,
+    lifetime: i64,
+    now: Timestamp,
+) -> Result<TokenFacts, PeerError> {
+    let refused = |why: String| PeerError::TokenRefused { account: format!("{NAMESPACE}/{account}"), why };
+    check_token(token).map_err(|error| refused(error.to_string()))?;
+    let given = expires.duration_since(now);
+    if given < SHORTEST_LIFE {
+        let (seconds, least) = (given.as_secs(), SHORTEST_LIFE.as_secs());
+        return Err(refused(format!(
+            "it ends at {expires}, in {seconds} s, and must last for {least} s: compare the clocks of hub and member"
+        )));
+    }
+    // The API server may give less than was asked for, so half of what it gave counts; more is not believed.
+    let half = SignedDuration::from_secs(given.as_secs().min(lifetime) / 2);
     let renew = now.saturating_add(half).unwrap_or(expires);
-    Ok((token, TokenFacts { account: account.to_owned(), expires, renew, lifetime }))
+    Ok(TokenFacts { account: account.to_owned(), expires, renew, lifetime })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(token: &str, lasts: i64) -> Result<TokenFacts, String> {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let expires = now + SignedDuration::from_secs(lasts);
+        judge(token, "hub-1", expires, 3600, now).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn tokens_that_end_in_the_past_are_too_long_or_cannot_be_sent_are_refused() {
+        for lasts in [-1_000_000, 0, 60, 299] {
+            let error = judged("token", lasts).unwrap_err();
+            assert!(error.contains(&format!("in {lasts} s")), "{error}");
+        }
+        for token in ["a\nb", "a\u{0}", &"x".repeat(700_000)] {
+            let error = judged(token, 3600).unwrap_err();
+            assert!(error.len() < 300 && error.contains("portolan/hub-1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_due_at_half_of_what_was_given_and_never_later_than_asked_for() {
+        let due = |lasts| {
+            let facts = judged("token", lasts).unwrap();
+            facts.renew.as_second() - 1_800_000_000
+        };
+        assert_eq!((due(3600), due(600), due(100 * 3600)), (1800, 300, 1800));
+    }
 }

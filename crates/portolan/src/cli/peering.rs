@@ -44,9 +44,21 @@ pub(crate) struct PeerArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) remote_server: Option<String>,
 
+    /// Allow http and certificates that are not checked. Others on the way can then read the member's token.
+    #[arg(long)]
+    pub(crate) insecure: bool,
+
     /// Open this namespace of the member to placement, and create it if it does not exist. Can be given several times.
     #[arg(short, long = "namespace", value_name = "NAME")]
     pub(crate) namespaces: Vec<String>,
+
+    /// Allow namespaces of the system in --namespace: kube-* and portolan. The hub may then read all Secrets there.
+    #[arg(long)]
+    pub(crate) allow_system_namespaces: bool,
+
+    /// The Pod Security Standard that is enforced in namespaces that are created. Namespaces that exist keep theirs.
+    #[arg(long, value_name = "LEVEL", default_value = "baseline", value_parser = ["privileged", "baseline", "restricted"])]
+    pub(crate) pod_security: String,
 
     /// Let the hub place in every namespace of the member that has the label portolan.dev/placement=allowed, now or
     /// later; without it, in those of --namespace only.

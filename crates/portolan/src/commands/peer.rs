@@ -6,11 +6,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::convert::{to_json, to_yaml};
 use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
+use portolan_control::fleet::check_server;
 use portolan_control::peering::{
     Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, identity, in_hub, in_member,
     join,
@@ -29,9 +31,12 @@ pub(super) fn run(args: &PeerArgs) -> Result<(), Failure> {
 }
 
 async fn peer(args: &PeerArgs) -> Result<(), Failure> {
-    let (hub, _) = connection::answering(&args.cluster).await?;
     let remote = member(args).await?;
     let peer = described(args, remote.as_ref())?;
+    if let Some(remote) = &remote {
+        check_address(args, &remote.address)?;
+    }
+    let (hub, _) = connection::answering(&args.cluster).await?;
     let sides = match remote {
         None => Sides { hub: hub.clone(), member: hub, address: Address::default() },
         Some(Remote { context, client, mut address }) => {
@@ -39,6 +44,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
             connection::version(&client, &format!("the member (context {context})"), flags).await?;
             if let Some(server) = &args.remote_server {
                 address.server.clone_from(server);
+                address.given = true;
             }
             Sides { hub, member: client, address }
         }
@@ -49,14 +55,23 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     let progress = Progress::start();
     let joined = join(&sides, &peer, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
     if let Some(kubeconfig) = &joined.kubeconfig {
-        try_credential(args, kubeconfig, &peer.name).await?;
+        let server = &kubeconfig["clusters"][0]["cluster"]["server"];
+        if *server == sides.address.server.as_str() && args.remote_server.is_none() {
+            try_credential(kubeconfig, &peer.name).await?;
+        } else {
+            // The hub may reach the member by an address that we do not reach: the controller tries it.
+            anstream::eprintln!("the hub reaches {} by {server}; --remote-server changes that", peer.name);
+        }
     }
     let cluster = wait(args, &sides.hub, &joined, &progress).await?;
     let until = match joined.expires {
         Some(expires) => format!("; its token is valid until {expires}"),
         None => String::new(),
     };
-    progress.done(&format!("{} is a member{until}", peer.name));
+    match args.timeout.0.is_zero() {
+        true => progress.done(&format!("{} is declared; nobody waited until it is Ready{until}", peer.name)),
+        false => progress.done(&format!("{} is a member{until}", peer.name)),
+    }
     print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
 }
 
@@ -80,16 +95,11 @@ fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> 
         (None, Some(remote)) => remote.context.clone(),
         (None, None) => "local".to_owned(),
     };
+    check_namespaces(args)?;
     for (flag, name) in
         std::iter::once(("--name", &name)).chain(args.namespaces.iter().map(|name| ("--namespace", name)))
     {
-        let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
-        let valid = name.len() <= 63
-            && name.bytes().all(fine)
-            && edge(name.bytes().next())
-            && edge(name.bytes().last());
-        if !valid {
+        if !is_name(name) {
             return Err(Failure::input(format!("{flag}: {name:?} cannot be a name in Kubernetes"))
                 .hint("give one of at most 63 lower-case letters, digits and dashes"));
         }
@@ -105,16 +115,21 @@ fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> 
     if let Some(region) = &args.region {
         labels.insert("topology.kubernetes.io/region".to_owned(), region.clone());
     }
+    for (key, value) in &labels {
+        check_label(key, value)?;
+    }
     let latency = |text: &String| {
         let (to, rtt) = pair("--latency", text)?;
         let rtt = rtt.parse().map_err(|error| Failure::input(format!("--latency {to}: {error}")))?;
+        if !is_name(&to) || to == name {
+            return Err(Failure::input(format!("--latency: {to:?} cannot be the name of another member")));
+        }
         Ok(StaticLatency { to, rtt })
     };
     if args.token_lifetime.0 < SHORTEST_TOKEN {
         return Err(Failure::input("--token-lifetime: API servers make tokens of at least 10 minutes"));
     }
     Ok(Peer {
-        name,
         local: args.local,
         labels,
         cloud: args.cloud,
@@ -123,7 +138,70 @@ fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> 
         everywhere: args.all_labelled_namespaces,
         prometheus: prometheus(args)?,
         token_lifetime: i64::try_from(args.token_lifetime.0.as_secs()).unwrap_or(i64::MAX),
+        pod_security: Some(args.pod_security.clone()),
+        name,
     })
+}
+
+/// Whether the token is private on its way to the member.
+fn check_address(args: &PeerArgs, address: &Address) -> Result<(), Failure> {
+    let (flag, server) = match &args.remote_server {
+        Some(server) => ("--remote-server", server),
+        None => ("the context of the member", &address.server),
+    };
+    check_server(server, args.insecure).map_err(|problem| {
+        let failure = Failure::input(format!("{flag}: {problem}"));
+        match check_server(server, true) {
+            Ok(()) => failure.hint("--insecure allows it, where nobody else is on the way"),
+            Err(_) => failure.hint("give a URL such as https://10.0.0.5:6443"),
+        }
+    })?;
+    if address.insecure && !args.insecure {
+        return Err(Failure::input(
+            "the context of the member does not check the certificate of its API server",
+        )
+        .hint("give the context its certificate-authority; --insecure allows it as it is"));
+    }
+    Ok(())
+}
+
+/// Namespaces of the system hold the credentials of the cluster itself.
+fn check_namespaces(args: &PeerArgs) -> Result<(), Failure> {
+    let is_system = |name: &&String| name.starts_with("kube-") || name.as_str() == "portolan";
+    match args.namespaces.iter().find(is_system) {
+        Some(name) if !args.allow_system_namespaces => Err(Failure::input(format!(
+            "--namespace {name}: the hub could read every Secret of the system there"
+        ))
+        .hint("--allow-system-namespaces opens it nevertheless")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text can be the name of a namespace or a member.
+fn is_name(name: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
+    name.len() <= 63 && name.bytes().all(fine) && edge(name.bytes().next()) && edge(name.bytes().last())
+}
+
+/// Whether Kubernetes takes a label.
+fn check_label(key: &str, value: &str) -> Result<(), Failure> {
+    let word = |text: &str| {
+        let end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        text.len() <= 63
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && end(text.bytes().next())
+            && end(text.bytes().last())
+    };
+    let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let prefix_fine = prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_name));
+    if prefix_fine && word(name) && (value.is_empty() || word(value)) {
+        return Ok(());
+    }
+    let flag = if key == "topology.kubernetes.io/region" { "--region" } else { "--label" };
+    Err(Failure::input(format!("{flag}: {key}={value} cannot be a label in Kubernetes")).hint(
+        "give letters, digits, dashes, dots and underscores, at most 63, with a letter or digit at both ends",
+    ))
 }
 
 /// The Prometheus that is asked for traffic, if one is named.
@@ -162,18 +240,14 @@ async fn dry_run(args: &PeerArgs, sides: &Sides, peer: &Peer) -> Result<(), Fail
         let now = Timestamp::now();
         let facts =
             TokenFacts { account: names.account, expires: now, renew: now, lifetime: peer.token_lifetime };
-        objects.extend(in_hub(&peer.name, &kubeconfig, &facts));
+        objects.extend(in_hub(&peer.name, &kubeconfig, &facts, &sides.address));
     }
     objects.push(foreign_cluster(peer, &member));
     print(Some(args.output.unwrap_or(PeerFormat::Yaml)), &objects)
 }
 
 /// Tries the credential from here, so that one that does not work is told now and not by a controller later.
-async fn try_credential(args: &PeerArgs, kubeconfig: &Value, name: &str) -> Result<(), Failure> {
-    // The hub may reach the member by an address that we do not reach.
-    if args.remote_server.is_some() {
-        return Ok(());
-    }
+async fn try_credential(kubeconfig: &Value, name: &str) -> Result<(), Failure> {
     let parsed = serde_json::from_value(kubeconfig.clone()).map_err(Failure::other)?;
     let config = kube::Config::from_custom_kubeconfig(parsed, &Default::default()).await;
     let config =
@@ -196,10 +270,14 @@ async fn wait(
     let api: Api<ForeignCluster> = Api::all(hub.clone());
     let deadline = Instant::now() + args.timeout.0;
     let mut cluster = joined.cluster.clone();
+    let mut credential = credential_version(hub, &cluster).await?;
     loop {
         let status = cluster.status.clone().unwrap_or_default();
         let ready = conditions::find(&status.conditions, ConditionType::Ready);
         let current = ready.filter(|ready| ready.observed_generation == cluster.metadata.generation);
+        // That it was Ready with the credential of before says nothing about this one.
+        let current = current
+            .filter(|ready| ready.status != "True" || status.credentials_resource_version == credential);
         if args.timeout.0.is_zero() || current.is_some_and(|ready| ready.status == "True") {
             return Ok(cluster);
         }
@@ -222,7 +300,20 @@ async fn wait(
         cluster = portolan_runtime::call(format!("read ForeignCluster {name}"), api.get(&name))
             .await
             .map_err(|error| Failure::other(portolan_runtime::chain(&error)))?;
+        credential = credential_version(hub, &cluster).await?;
     }
+}
+
+/// The version of the Secret that the ForeignCluster names, if it names one.
+async fn credential_version(hub: &Client, cluster: &ForeignCluster) -> Result<Option<String>, Failure> {
+    let Some(credentials) = &cluster.spec.credentials else {
+        return Ok(cluster.status.as_ref().and_then(|status| status.credentials_resource_version.clone()));
+    };
+    let secret = &credentials.secret_ref;
+    let api: Api<Secret> = Api::namespaced(hub.clone(), &secret.namespace);
+    let what = format!("read Secret {}/{}", secret.namespace, secret.name);
+    let found = portolan_runtime::call(what, api.get_metadata(&secret.name)).await;
+    Ok(found.map_err(|error| Failure::other(portolan_runtime::chain(&error)))?.metadata.resource_version)
 }
 
 fn print(format: Option<PeerFormat>, objects: &[Value]) -> Result<(), Failure> {

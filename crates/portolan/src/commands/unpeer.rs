@@ -12,7 +12,7 @@ use portolan_api::foreigncluster::ClusterType;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use portolan_control::names::{FIELD_MANAGER, LEAVING_TAINT};
 use portolan_control::peering::{
-    Departure, Holding, PeerError, holdings, identity, leave_hub, leave_local, leave_member,
+    Departure, Holding, PeerError, has_credential, holdings, identity, leave_hub, leave_local, leave_member,
 };
 use portolan_runtime::{call, chain};
 use serde_json::json;
@@ -40,6 +40,10 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
         if known != found {
             return Err(told(PeerError::OtherCluster { name: name.clone(), known, found }));
         }
+    }
+    if cluster.is_none() && member.is_none() && !has_credential(&hub, name).await.map_err(told)? {
+        return Err(Failure::input(format!("no member is called {name}"))
+            .hint("`portolan get clusters` lists the members"));
     }
     let progress = Progress::start();
     let held = holdings(&hub, name).await.map_err(told)?;
@@ -171,7 +175,7 @@ fn dry_run(
 
 fn listed(held: &[Holding]) -> String {
     let each = |holding: &Holding| {
-        let Holding { kind, namespace, name, replicas } = holding;
+        let Holding { kind, namespace, name, replicas, .. } = holding;
         format!("{kind}/{name} in {namespace} ({replicas})")
     };
     held.iter().map(each).collect::<Vec<_>>().join(", ")

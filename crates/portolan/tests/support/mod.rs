@@ -143,6 +143,31 @@ impl World {
         });
     }
 
+    /// Runs a command with the kubeconfig of all clusters, and nothing more.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.args(arguments).arg("--kubeconfig").arg(&self.file).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// What `get clusters` says to somebody who has this token.
+    pub(crate) fn with_token(&self, context: &str, token: &str) -> String {
+        let mut config: Value = serde_json::from_slice(&std::fs::read(&self.file).unwrap()).unwrap();
+        for user in config["users"].as_array_mut().unwrap() {
+            user["user"] = json!({ "token": token });
+        }
+        let file = self.write_text("other-token.yaml", &config.to_string());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        let output = command.args(["get", "clusters", "--context", context, "--kubeconfig", &file]).output();
+        text(&output.unwrap().stderr)
+    }
+
+    /// Writes a text for a command to read.
+    pub(crate) fn write_text(&self, name: &str, text: &str) -> String {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
     /// Writes a file for a command to read.
     pub(crate) fn write(&self, name: &str, object: &Value) -> String {
         let path = self.folder.join(name);

@@ -1,0 +1,173 @@
+//! A ForeignCluster that is deleted waits until nothing of the fleet's workloads is left in its member.
+//!
+//! Without that, `kubectl delete foreigncluster` would leave copies running that nobody knows of. What moves them away, or
+//! leaves them behind on purpose, is `portolan unpeer`.
+
+use super::leave::{Holding, forget_credential, holdings};
+use crate::names::{FIELD_MANAGER, MEMBERSHIP_FINALIZER, ON_DELETE_ANNOTATION, ORPHAN};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::{ForeignCluster, ForeignClusterStatus};
+use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, feed, work};
+use serde_json::json;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// How soon to look again whether something is still there.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// How many workloads are named.
+const NAMED: usize = 10;
+
+/// Keeps ForeignClusters that are deleted until nothing is left in their members, for ever.
+pub async fn depart(hub: Client, clock: Clock, seed: Seed) {
+    let queue = Queue::<String>::new(seed.child("departures"));
+    let clusters = Index::<ForeignCluster>::default();
+    let mut tasks = JoinSet::new();
+    let changed = queue.clone();
+    tasks.spawn(feed(
+        Api::<ForeignCluster>::all(hub.clone()),
+        watcher::Config::default(),
+        |cluster| cluster,
+        clusters.clone(),
+        move |key| changed.add(key.name.clone()),
+        seed.child("watch"),
+    ));
+    let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/peering");
+    let departures = Departures { hub, clusters, clock: clock.clone(), recorder };
+    work(&queue, 2, &clock, |name| departures.reconcile(name)).await;
+}
+
+struct Departures {
+    hub: Client,
+    clusters: Index<ForeignCluster>,
+    clock: Clock,
+    recorder: Recorder,
+}
+
+impl Departures {
+    async fn reconcile(&self, name: String) -> Result<Next, super::PeerError> {
+        let Some(cluster) = self.clusters.get(&Key::cluster(&name)) else { return Ok(Next::Done) };
+        match (cluster.metadata.deletion_timestamp.is_some(), is_kept(&cluster)) {
+            (false, true) | (true, false) => Ok(Next::Done),
+            (false, false) => {
+                let mut finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();
+                finalizers.push(MEMBERSHIP_FINALIZER.to_owned());
+                set_finalizers(&self.hub, &cluster, &finalizers).await?;
+                Ok(Next::Done)
+            }
+            (true, true) => self.leave(&name, &cluster).await,
+        }
+    }
+
+    async fn leave(&self, name: &str, cluster: &ForeignCluster) -> Result<Next, super::PeerError> {
+        let held: Vec<Holding> = match leaves_copies(cluster) {
+            true => Vec::new(),
+            false => {
+                let reachable = is_reachable(cluster);
+                let all = holdings(&self.hub, name).await?;
+                // A workload that is deleted waits for this member in turn: one that is away is not waited for.
+                all.into_iter().filter(|each| reachable || !each.deleting).collect()
+            }
+        };
+        if held.is_empty() {
+            forget_credential(&self.hub, name).await?;
+            let kept = without_ours(cluster);
+            set_finalizers(&self.hub, cluster, &kept).await?;
+            return Ok(Next::Done);
+        }
+        let message = waits(name, &held);
+        self.tell(cluster, &message).await?;
+        self.recorder.record(cluster, Weight::Warning, "DeletionWaits", &message).await;
+        Ok(Next::After(AGAIN))
+    }
+
+    async fn tell(&self, cluster: &ForeignCluster, message: &str) -> Result<(), CallError> {
+        let mut status: ForeignClusterStatus = cluster.status.clone().unwrap_or_default();
+        let finding = Finding::new(ConditionType::Leaving, true, "WorkloadsRemain", message);
+        let now = self.clock.time().0;
+        if !conditions::set(&mut status.conditions, finding, cluster.metadata.generation, now) {
+            return Ok(());
+        }
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let api: Api<ForeignCluster> = Api::all(self.hub.clone());
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let update = ForeignCluster { status: Some(status), ..cluster.clone() };
+        let what = format!("write status of ForeignCluster {name}");
+        match call(what, api.replace_status(&name, &params, &update)).await {
+            // Somebody else has changed it meanwhile: the next look finds that.
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+/// What holds a deletion up, and what helps.
+fn waits(name: &str, held: &[Holding]) -> String {
+    let one = |each: &Holding| format!("{}/{} in {}", each.kind, each.name, each.namespace);
+    let mut named: Vec<String> = held.iter().take(NAMED).map(one).collect();
+    if held.len() > NAMED {
+        named.push(format!("{} more", held.len() - NAMED));
+    }
+    format!(
+        "deletion waits for {} workloads in {name}: {}; `portolan unpeer {name} --drain` moves them to other members, \
+         `portolan unpeer {name} --force` or annotation {ON_DELETE_ANNOTATION}: {ORPHAN} leaves them running there",
+        held.len(),
+        named.join(", "),
+    )
+}
+
+/// Whether the user said that copies stay behind.
+fn leaves_copies(cluster: &ForeignCluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(ON_DELETE_ANNOTATION)).is_some_and(|value| value == ORPHAN)
+}
+
+fn is_reachable(cluster: &ForeignCluster) -> bool {
+    let status = cluster.status.as_ref();
+    status.is_some_and(|status| conditions::is_true(&status.conditions, ConditionType::Reachable))
+}
+
+fn is_kept(cluster: &ForeignCluster) -> bool {
+    cluster.metadata.finalizers.iter().flatten().any(|each| each == MEMBERSHIP_FINALIZER)
+}
+
+fn without_ours(cluster: &ForeignCluster) -> Vec<String> {
+    let all = cluster.metadata.finalizers.iter().flatten();
+    all.filter(|each| *each != MEMBERSHIP_FINALIZER).cloned().collect()
+}
+
+/// Lets a ForeignCluster that was deleted go at once, whatever is in its member.
+pub(super) async fn release(hub: &Client, name: &str) -> Result<(), CallError> {
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    loop {
+        let found = call(format!("read ForeignCluster {name}"), api.get_opt(name)).await?;
+        let Some(cluster) = found.filter(is_kept) else { return Ok(()) };
+        if cluster.metadata.deletion_timestamp.is_none() {
+            return Ok(());
+        }
+        match set_finalizers(hub, &cluster, &without_ours(&cluster)).await {
+            Err(error) if error.is_conflict() => {}
+            other => return other,
+        }
+    }
+}
+
+async fn set_finalizers(
+    hub: &Client,
+    cluster: &ForeignCluster,
+    finalizers: &[String],
+) -> Result<(), CallError> {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let api: Api<ForeignCluster> = Api::all(hub.clone());
+    let version = &cluster.metadata.resource_version;
+    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let what = format!("set finalizers of ForeignCluster {name}");
+    match call(what, api.patch(&name, &params, &Patch::Merge(patch))).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
