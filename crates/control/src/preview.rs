@@ -3,7 +3,7 @@
 use crate::capacity::{Book, Owner};
 use crate::claims::Claims;
 use crate::dependencies::Sources;
-use crate::fleet::{Connect, Fleet, Hub, Member, look};
+use crate::fleet::{Connect, Fleet, Hub, Needs, look};
 use crate::jobs::{self, JobOutlook, Jobs};
 use crate::placement::{Outlook, Placement};
 use crate::services::{ServiceOutlook, Services};
@@ -33,11 +33,11 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Watches the fleet of a hub until it is known, but no longer than `limit`. Clusters that do not answer by then are
-    /// named; about the others nothing can be decided without them.
+    /// Watches the fleet of a hub until it is known, but no longer than `limit`. Clusters that are not known by then keep
+    /// what they hold and take nothing new, as those that do not answer.
     ///
     /// # Errors
-    /// The names of the clusters that are not known.
+    /// The hub is not known by then.
     pub async fn open(
         hub: Client,
         connect: Arc<dyn Connect>,
@@ -66,7 +66,8 @@ impl Preview {
         loop {
             match preview.unknown() {
                 Some(names) if names.is_empty() => return Ok(preview),
-                Some(names) if Instant::now() >= deadline => return Err(names),
+                // They are told as not known; about the others it is decided without them.
+                Some(_) if Instant::now() >= deadline => preview.fleet.hurry(),
                 None if Instant::now() >= deadline => return Err(vec!["the hub".to_owned()]),
                 _ => tokio::time::sleep(OFTEN).await,
             }
@@ -117,9 +118,7 @@ impl Preview {
         if !self.fleet.clusters.synced() || !declared || !complete {
             return None;
         }
-        let listed =
-            |member: &Member| member.jobs.synced() && member.services.synced() && member.slices.synced();
-        let unknown = |name: &String| self.fleet.reached(name, listed).is_none();
+        let unknown = |name: &String| self.fleet.reached(name, None, Needs::All).joining;
         Some(self.fleet.clusters.all().into_iter().map(|(key, _)| key.name).filter(unknown).collect())
     }
 }

@@ -7,9 +7,10 @@ use tracing_subscriber::EnvFilter;
 /// Turns on the log, on standard error. `quiet` is for commands that tell the user themselves what goes on.
 pub(crate) fn log(verbose: u8, quiet: bool) {
     let level = match verbose {
-        0 if quiet => "error",
-        0 => "warn",
-        1 => "info",
+        0 if quiet => "error,kube_client=off,kube_runtime=off",
+        // What kube prints of an answer that it cannot read is the answer, which is a member's to choose.
+        0 => "warn,kube_client=off,kube_runtime=error",
+        1 => "info,kube_client=off,kube_runtime=error",
         _ => "debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));

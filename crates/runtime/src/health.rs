@@ -1,7 +1,7 @@
 //! How a watch stands: listed, fresh or failing, and what it could not read.
 
 use crate::{Key, foreign_text};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -87,6 +87,12 @@ impl WatchHealth {
     #[must_use]
     pub fn all_unreadable(&self) -> Vec<(Key, Unreadable)> {
         self.lock().unreadable.iter().map(|(key, each)| (key.clone(), each.clone())).collect()
+    }
+
+    /// The uids of the objects that cannot be read, as far as they are named.
+    #[must_use]
+    pub fn unreadable_uids(&self) -> BTreeSet<String> {
+        self.lock().unreadable.values().filter_map(|each| each.uid.clone()).collect()
     }
 
     /// How many objects cannot be read.

@@ -3,7 +3,7 @@
 use crate::{CallError, call};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// The term of a leader, handed to everything that works in its name.
@@ -21,6 +21,7 @@ struct State {
     ends: Option<Mutex<Instant>>,
     outranked_by: AtomicI64,
     outranked: Notify,
+    over: watch::Sender<bool>,
 }
 
 impl Term {
@@ -42,6 +43,7 @@ impl Term {
             ends,
             outranked_by: AtomicI64::new(0),
             outranked: Notify::new(),
+            over: watch::Sender::new(false),
         }))
     }
 
@@ -61,7 +63,7 @@ impl Term {
     #[must_use]
     pub fn holds(&self) -> bool {
         let within = |ends: &Mutex<Instant>| Instant::now() < *lock(ends);
-        self.0.ends.as_ref().is_none_or(within) && self.outranked_by().is_none()
+        self.0.ends.as_ref().is_none_or(within) && self.outranked_by().is_none() && !*self.0.over.borrow()
     }
 
     /// Says that an object carries a greater epoch than this term's: the term ends at once.
@@ -87,6 +89,18 @@ impl Term {
             return Err(CallError::NotLeading { what, holder: self.0.holder.clone(), epoch: self.0.epoch });
         }
         call(what, request).await
+    }
+
+    /// Ends the term: nothing is sent in its name from now on.
+    pub(crate) fn end(&self) {
+        self.0.over.send_replace(true);
+    }
+
+    /// Waits until the term was ended by those who keep it; then all work in its name is to stop.
+    pub async fn until_over(&self) {
+        let mut over = self.0.over.subscribe();
+        // The sender lives as long as this does.
+        let _ = over.wait_for(|over| *over).await;
     }
 
     pub(crate) fn ends(&self) -> Option<Instant> {

@@ -39,7 +39,7 @@ const MOST_OBJECTS: usize = 500_000;
 pub async fn follow_with<K, T>(
     api: Api<K>,
     config: Config,
-    project: impl Fn(K) -> T,
+    mut project: impl FnMut(K) -> T,
     mut tell: impl FnMut(Change<T>),
     seed: Seed,
     health: WatchHealth,
@@ -52,7 +52,7 @@ pub async fn follow_with<K, T>(
     let mut version: Option<String> = None;
     loop {
         let done = match &version {
-            None => source.list(&config, &project, &health).await.map(|(listed, at)| {
+            None => source.list(&config, &mut project, &health).await.map(|(listed, at)| {
                 version = Some(at);
                 tell(Change::Listed(listed));
                 health.listed();
@@ -60,7 +60,7 @@ pub async fn follow_with<K, T>(
             }),
             Some(at) => {
                 let mut at = at.clone();
-                let watched = source.watch(&config, &mut at, &project, &mut tell, &health).await;
+                let watched = source.watch(&config, &mut at, &mut project, &mut tell, &health).await;
                 version = Some(at);
                 watched
             }
@@ -159,7 +159,7 @@ impl Source {
     async fn list<K: DeserializeOwned + Resource, T>(
         &self,
         config: &Config,
-        project: &impl Fn(K) -> T,
+        project: &mut impl FnMut(K) -> T,
         health: &WatchHealth,
     ) -> Result<(BTreeMap<Key, T>, String), WatchError> {
         let mut listed: Listed<T> = (BTreeMap::new(), BTreeMap::new(), 0);
@@ -202,7 +202,7 @@ impl Source {
     fn take_page<K: DeserializeOwned + Resource, T>(
         &self,
         text: &str,
-        project: &impl Fn(K) -> T,
+        project: &mut impl FnMut(K) -> T,
         (objects, unreadable, unnamed): &mut Listed<T>,
     ) -> Result<(Option<String>, Option<String>), WatchError> {
         let malformed = |_| self.error("list", "the answer is no list".to_owned());
@@ -232,7 +232,7 @@ impl Source {
         &self,
         config: &Config,
         version: &mut String,
-        project: &impl Fn(K) -> T,
+        project: &mut impl FnMut(K) -> T,
         tell: &mut impl FnMut(Change<T>),
         health: &WatchHealth,
     ) -> Result<Ended, WatchError> {
@@ -266,7 +266,7 @@ impl Source {
         &self,
         line: &str,
         version: &mut String,
-        project: &impl Fn(K) -> T,
+        project: &mut impl FnMut(K) -> T,
         tell: &mut impl FnMut(Change<T>),
         health: &WatchHealth,
     ) -> Result<(), WatchError> {

@@ -6,6 +6,7 @@ mod calls;
 mod dependencies;
 mod determinism;
 mod drift;
+mod health;
 mod jobs;
 mod leaders;
 mod mistakes;

@@ -13,6 +13,8 @@ pub struct Book {
     claims: BTreeMap<String, Entry>,
     uids: BTreeMap<Owner, String>,
     awaited: BTreeSet<&'static str>,
+    /// By kind, the uids of workloads that are there and cannot be read.
+    unreadable: BTreeMap<&'static str, BTreeSet<String>>,
     pub(super) waiting: Waiting,
     pub(super) epoch: u64,
 }
@@ -109,6 +111,17 @@ impl Book {
 
     pub(super) fn expect(&mut self, kind: &'static str) {
         self.awaited.insert(kind);
+    }
+
+    /// These workloads of a kind are there and cannot be read: what they hold is not known.
+    pub fn cannot_read(&mut self, kind: &'static str, uids: BTreeSet<String>) {
+        self.unreadable.insert(kind, uids);
+    }
+
+    /// Whether there is a workload with this uid, be it one that cannot be read.
+    #[must_use]
+    pub fn is_there(&self, uid: &str) -> bool {
+        self.claims.contains_key(uid) || self.unreadable.values().any(|uids| uids.contains(uid))
     }
 
     /// The workload with this uid, if it is there and its kind holds room.

@@ -59,7 +59,7 @@ impl Leftovers {
         if !self.fleet.ledger.transact(|book| book.is_complete()) {
             return Ok(Next::After(SOON));
         }
-        let is_there = |uid: &str| self.fleet.ledger.transact(|book| book.owner(uid).is_some());
+        let is_there = |uid: &str| self.fleet.ledger.transact(|book| book.is_there(uid));
         let mut any = false;
         for (cluster, _) in self.fleet.clusters.all() {
             let Some(member) = self.fleet.member(&cluster.name) else { continue };

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::sites::{hub_name, news, sites};
-use super::{Connect, Hub, Member, Touched};
+use super::{Connect, Hub, KNOWN_WITHIN, Member, Needs, Readable, Touched};
 use crate::capacity::Ledger;
 use crate::names::FIELD_MANAGER;
 use kube::api::PostParams;
@@ -11,10 +11,12 @@ use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_core::placement::Site;
-use portolan_runtime::{CallError, Change, Clock, Index, Key, Next, Queue, Seed, call, follow, work};
+use portolan_runtime::{
+    CallError, Change, Clock, Index, Key, Next, Queue, Seed, call, follow_with, supervise, work,
+};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -57,6 +59,10 @@ pub struct Fleet {
     sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
+    /// When it was first known which clusters there are.
+    started: Arc<OnceLock<Instant>>,
+    /// Whether those who are not known yet are waited for no longer.
+    hurries: Arc<AtomicBool>,
 }
 
 struct Connected {
@@ -85,7 +91,24 @@ impl Fleet {
         seen.or_else(|| sites(std::iter::once(cluster)).remove(name)).unwrap_or_default()
     }
 
+    /// Whether the process began so lately that all members may still become known: until then nobody decides without
+    /// those who are.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        !self.hurries() && self.started.get().is_none_or(|started| started.elapsed() < KNOWN_WITHIN)
+    }
+
+    /// Decides from now on without those members that are not known yet.
+    pub fn hurry(&self) {
+        self.hurries.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn hurries(&self) -> bool {
+        self.hurries.load(Ordering::SeqCst)
+    }
+
     fn look(&self) {
+        self.started.get_or_init(Instant::now);
         let all = self.clusters.all();
         let seen = sites(all.iter().map(|(_, cluster)| cluster.as_ref()));
         *self.sites.write().unwrap_or_else(PoisonError::into_inner) = seen;
@@ -106,6 +129,11 @@ impl Fleet {
         self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(&member.name);
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         members.insert(member.name.clone(), Connected { member, generation });
+    }
+
+    #[cfg(test)]
+    pub(super) fn add_for_tests(&self, member: &Arc<Member>) {
+        self.join(Arc::clone(member), None);
     }
 
     fn cannot_join(&self, name: &str) {
@@ -148,7 +176,7 @@ async fn follow_clusters(
     let (queue, pace) = (Queue::<String>::new(seed.child("clusters")), Pace::default());
     let mut tasks = JoinSet::new();
     let (changed, told, known, paced) = (queue.clone(), touched.clone(), fleet.clone(), pace.clone());
-    tasks.spawn(follow(
+    tasks.spawn(follow_with(
         Api::<ForeignCluster>::all(hub.client.clone()),
         watcher::Config::default(),
         |cluster| cluster,
@@ -175,6 +203,7 @@ async fn follow_clusters(
             }
         },
         seed.child("foreignclusters"),
+        fleet.clusters.health().clone(),
     ));
     let context = Context {
         hub,
@@ -187,7 +216,7 @@ async fn follow_clusters(
         reports,
         pace,
     };
-    work(&queue, 4, &clock, |name| context.reconcile(name)).await;
+    supervise(tasks, work(&queue, 4, &clock, |name| context.reconcile(name))).await;
 }
 
 struct Context<F> {
@@ -305,19 +334,35 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
 }
 
 fn findings(member: &Member) -> Vec<Finding> {
-    let (status, reason, message) = match (member.reach.silence(), member.reach.version()) {
+    let finding =
+        |type_, status: ConditionStatus, reason, message: &str| Finding::new(type_, status, reason, message);
+    let both = |status: ConditionStatus, reason, message: &str| {
+        vec![
+            finding(ConditionType::Ready, status, reason, message),
+            finding(ConditionType::Reachable, status, reason, message),
+        ]
+    };
+    match (member.reach.silence(), member.reach.version()) {
         (Some(problem), _) => {
-            (ConditionStatus::Unknown, "Silent", format!("its API server does not answer: {problem}"))
+            let message = format!("its API server does not answer: {problem}");
+            both(ConditionStatus::Unknown, "Silent", &message)
         }
         (None, Some(version)) => {
-            (ConditionStatus::True, "Answers", format!("its API server answers: {version}"))
+            let message = format!("its API server answers: {version}");
+            match member.readable(Needs::All) {
+                Readable::Known => both(ConditionStatus::True, "Answers", &message),
+                // What is on record stands until it is known or known not to be.
+                Readable::Joining => {
+                    vec![finding(ConditionType::Reachable, ConditionStatus::True, "Answers", &message)]
+                }
+                Readable::Not(problem) => vec![
+                    finding(ConditionType::Ready, ConditionStatus::False, "CannotList", &problem),
+                    finding(ConditionType::Reachable, ConditionStatus::True, "Answers", &message),
+                ],
+            }
         }
-        (None, None) => (ConditionStatus::Unknown, "NotHeardYet", "it has not answered yet".to_owned()),
-    };
-    [ConditionType::Ready, ConditionType::Reachable]
-        .into_iter()
-        .map(|type_| Finding::new(type_, status, reason, message.clone()))
-        .collect()
+        (None, None) => both(ConditionStatus::Unknown, "NotHeardYet", "it has not answered yet"),
+    }
 }
 
 fn refused(message: String) -> Finding {

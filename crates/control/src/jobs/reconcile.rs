@@ -65,6 +65,9 @@ impl Controller {
             _ => {}
         }
         let Some(job) = job else {
+            if declared::is_unreadable::<MultiClusterJob, _>(&self.jobs, &key, &self.recorder).await {
+                return Ok(Next::Done);
+            }
             self.memory.sweep::<Job>(&self.term, &self.fleet, &key, None).await?;
             return Ok(Next::Done);
         };

@@ -37,6 +37,9 @@ impl Controller {
             _ => {}
         }
         let Some(service) = service else {
+            if declared::is_unreadable::<MultiClusterService, _>(&self.services, &key, &self.recorder).await {
+                return Ok(Next::Done);
+            }
             self.memory.sweep::<Service>(&self.term, &self.fleet, &key, None).await?;
             return Ok(Next::Done);
         };
