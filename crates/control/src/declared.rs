@@ -2,11 +2,14 @@
 
 use crate::copy::{Kind, set_finalizers};
 use crate::names::FINALIZER;
+use kube::api::ObjectMeta;
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{ConditionType, Finding};
-use portolan_runtime::{CallError, Change, Index, Key, Queue, Seed, Term, follow};
+use portolan_runtime::{CallError, Change, Index, Key, Queue, Recorder, Seed, Term, Weight, follow_with};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 /// Without waiting.
@@ -27,15 +30,34 @@ where
     K: Kind + Send + Sync + 'static,
     T: Send + Sync + 'static,
 {
-    let (index, queue) = (index.clone(), queue.clone());
+    let (index, queue, health) = (index.clone(), queue.clone(), index.health().clone());
     let take = move |change| {
         let (wait, at_last) = first(&change);
+        if matches!(change, Change::Listed(_)) {
+            index.health().all_unreadable().into_iter().for_each(|(key, _)| queue.add(key));
+        }
         for key in index.take(change) {
             changed(&key);
             queue.add_within(key, wait, at_last);
         }
     };
-    follow(Api::<K>::all(hub.clone()), watcher::Config::default(), project, take, seed)
+    follow_with(Api::<K>::all(hub.clone()), watcher::Config::default(), project, take, seed, health)
+}
+
+/// Whether an object is there and cannot be read: then its user is told, and its copies stay as they are.
+pub(crate) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recorder: &Recorder) -> bool {
+    let Some(unreadable) = index.health().unreadable(key) else { return false };
+    let metadata = ObjectMeta {
+        name: Some(key.name.clone()),
+        namespace: Some(key.namespace.clone()),
+        uid: unreadable.uid,
+        ..ObjectMeta::default()
+    };
+    let object = PartialObjectMeta::<K> { types: None, metadata, _phantom: PhantomData };
+    let note =
+        format!("it cannot be read, and nothing is done about it until it is mended: {}", unreadable.problem);
+    recorder.record(&object, Weight::Warning, "Unreadable", &note).await;
+    true
 }
 
 /// What is told of a deletion that members hold up.

@@ -18,14 +18,13 @@ pub(crate) enum Log {
     Quiet,
 }
 
-/// Turns on the log, on standard error. What the client library logs about single requests is for -v: every failure of
-/// a command is reported with its object anyway.
+/// Turns on the log, on standard error. What kube prints of an answer that it cannot read is the answer, which is a
+/// member's to choose: it is for -vv only. Every failure of a command is reported with its object anyway.
 pub(crate) fn log(verbose: u8, log: Log) {
     let level = match (verbose, log) {
-        (0, Log::Daemon) => "info,kube_client=off",
-        (0, Log::Command) => "warn,kube_client=off",
-        (0, Log::Quiet) => "error,kube_client=off",
-        (1, _) => "info",
+        (0, Log::Daemon) | (1, _) => "info,kube_client=off,kube_runtime=error",
+        (0, Log::Command) => "warn,kube_client=off,kube_runtime=error",
+        (0, Log::Quiet) => "error,kube_client=off,kube_runtime=off",
         _ => "debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));

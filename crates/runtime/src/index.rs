@@ -1,13 +1,12 @@
 //! What is known of one kind in one cluster: an ordered index, fed by a watch.
 
-use crate::{Backoff, Key, Seed, queue::chain};
-use futures::StreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use crate::watch::follow_with;
+use crate::{Key, Seed, WatchHealth};
+use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Objects of one kind by key, each projected to what its users need.
@@ -16,6 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Debug)]
 pub struct Index<T> {
     state: Arc<RwLock<State<T>>>,
+    health: WatchHealth,
 }
 
 #[derive(Debug)]
@@ -26,17 +26,30 @@ struct State<T> {
 
 impl<T> Clone for Index<T> {
     fn clone(&self) -> Self {
-        Self { state: Arc::clone(&self.state) }
+        Self { state: Arc::clone(&self.state), health: self.health.clone() }
     }
 }
 
 impl<T> Default for Index<T> {
     fn default() -> Self {
-        Self { state: Arc::new(RwLock::new(State { objects: BTreeMap::new(), synced: false })) }
+        Self::fed_by(WatchHealth::default())
     }
 }
 
 impl<T> Index<T> {
+    /// An empty index that a watch of this health will feed.
+    #[must_use]
+    pub fn fed_by(health: WatchHealth) -> Self {
+        let state = State { objects: BTreeMap::new(), synced: false };
+        Self { state: Arc::new(RwLock::new(state)), health }
+    }
+
+    /// How the watch stands that feeds it.
+    #[must_use]
+    pub fn health(&self) -> &WatchHealth {
+        &self.health
+    }
+
     /// The object, if it is known.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Arc<T>> {
@@ -138,41 +151,20 @@ pub async fn feed<K, T>(
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    follow(api, config, project, |change| index.take(change).iter().for_each(&touched), seed).await;
+    let health = index.health.clone();
+    let take = |change| index.take(change).iter().for_each(&touched);
+    follow_with(api, config, project, take, seed, health).await;
 }
 
-/// Tells all changes of a kind in a cluster, for ever: a whole list first and whenever the watch had to begin anew.
-///
-/// `project` keeps of each object what is needed and lets the rest go. A watch that fails is opened again with backoff.
+/// Tells all changes of a kind in a cluster, for ever; as [`follow_with`], for those who do not ask how the watch stands.
 pub async fn follow<K, T>(
     api: Api<K>,
     config: watcher::Config,
     project: impl Fn(K) -> T,
-    mut tell: impl FnMut(Change<T>),
+    tell: impl FnMut(Change<T>),
     seed: Seed,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut backoff = Backoff::new(seed);
-    let mut listed = BTreeMap::new();
-    let mut events = pin!(watcher(api.clone(), config));
-    while let Some(event) = events.next().await {
-        if event.is_ok() {
-            backoff.succeeded();
-        }
-        match event {
-            Ok(Event::Apply(object)) => tell(Change::Set(Key::of(&object), project(object))),
-            Ok(Event::Delete(object)) => tell(Change::Gone(Key::of(&object))),
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(object)) => {
-                listed.insert(Key::of(&object), project(object));
-            }
-            Ok(Event::InitDone) => tell(Change::Listed(std::mem::take(&mut listed))),
-            Err(error) => {
-                let wait = backoff.failed();
-                tracing::debug!(resource = api.resource_url(), error = %chain(&error), ?wait, "watch failed");
-                tokio::time::sleep(wait).await;
-            }
-        }
-    }
+    follow_with(api, config, project, tell, seed, WatchHealth::default()).await;
 }

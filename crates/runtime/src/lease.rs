@@ -36,6 +36,9 @@ const CONFIRM_INTERVAL: Duration = Duration::from_millis(200);
 /// How long one request for the lease may take.
 const LEASE_REQUEST_LIMIT: Duration = Duration::from_secs(4);
 
+/// How long the work of a term may take to stop when the term is over.
+const WIND_DOWN: Duration = Duration::from_secs(1);
+
 /// An election and one candidate in it.
 #[derive(Clone)]
 pub struct Election {
@@ -56,7 +59,8 @@ pub struct Election {
 impl Election {
     /// Leads whenever elected, until `stop`: then the lease is given up, so that the next leader need not wait.
     ///
-    /// `work` is started with each term and dropped, wherever it stands, when the term ends.
+    /// `work` is started with each term. When the term ends, [`Term::until_over`] tells it so, and it is dropped, wherever
+    /// it stands. Work that ends by itself has failed: the lease is given up, and there is no further term here.
     pub async fn lead<Work: Future<Output = ()>>(
         &self,
         work: impl Fn(Term) -> Work,
@@ -73,13 +77,20 @@ impl Election {
             let term = held.term.clone();
             tracing::info!(holder = term.holder(), epoch = term.epoch(), now = %self.clock.now(), "leads");
             let mut held = held;
-            let stopped = tokio::select! {
+            let mut working = Box::pin(work(term.clone()));
+            let (stopped, failed) = tokio::select! {
                 biased;
-                () = &mut stop => true,
-                () = self.keep(&mut held) => false,
-                () = work(term.clone()) => true,
+                () = &mut stop => (true, false),
+                () = self.keep(&mut held) => (false, false),
+                () = &mut working => (true, true),
             };
-            // Here the work is dropped already: nothing acts any more.
+            // The term ends before the lease is given up, and the work has a moment to stop by itself: dropped tasks may
+            // be running on another thread.
+            term.end();
+            if !failed && tokio::time::timeout(WIND_DOWN, &mut working).await.is_err() {
+                tracing::debug!("the work of the term did not stop by itself");
+            }
+            drop(working);
             if stopped {
                 self.release(&held).await;
                 return;

@@ -4,25 +4,34 @@
 //! order. Nothing here reads the wall clock, draws from the system's randomness or depends on the order of a hash map.
 
 mod backoff;
+mod body;
 mod call;
 mod clock;
 mod events;
+mod health;
 mod index;
+mod json;
 mod key;
 mod lease;
 mod queue;
 mod seed;
+mod supervise;
 mod term;
 mod text;
+mod watch;
 
 pub use backoff::Backoff;
+pub use body::{BODY_LIMIT, LINE_LIMIT};
 pub use call::{CallError, REQUEST_LIMIT, call};
 pub use clock::Clock;
 pub use events::{Recorder, Weight};
+pub use health::{Unreadable, WatchFailure, WatchHealth};
 pub use index::{Change, Index, feed, follow};
 pub use key::Key;
 pub use lease::{Election, LEASE_DURATION};
 pub use queue::{Next, Queue, chain, work, work_in_tasks};
 pub use seed::Seed;
+pub use supervise::supervise;
 pub use term::Term;
 pub use text::{FOREIGN_TEXT_LIMIT, bounded_text, foreign_text};
+pub use watch::follow_with;

@@ -95,7 +95,9 @@ impl<K: Ord + Clone + Debug> Queue<K> {
     /// The next key that is due; waits until there is one. Say [`Queue::done`] or [`Queue::failed`] of it.
     pub async fn next(&self) -> K {
         loop {
-            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // From here on, each change wakes a worker of its own: two that come at once are not heard as one.
+            changed.as_mut().enable();
             let wait = {
                 let (mut state, now) = (self.lock(), Instant::now());
                 if let Some(key) = state.take(now) {
@@ -110,7 +112,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
             };
             match wait {
                 Some(at) => {
-                    tokio::select! { biased; () = changed => {}, () = tokio::time::sleep_until(at) => {} }
+                    tokio::select! { biased; () = &mut changed => {}, () = tokio::time::sleep_until(at) => {} }
                 }
                 None => changed.await,
             }

@@ -25,6 +25,7 @@ struct State {
     /// The last of them that found the lease in the name of this term.
     confirmed: watch::Sender<u64>,
     doubted: Notify,
+    over: watch::Sender<bool>,
 }
 
 impl Term {
@@ -47,6 +48,7 @@ impl Term {
             begun: AtomicU64::new(0),
             confirmed: watch::Sender::new(0),
             doubted: Notify::new(),
+            over: watch::Sender::new(false),
         }))
     }
 
@@ -66,7 +68,7 @@ impl Term {
     #[must_use]
     pub fn holds(&self) -> bool {
         let within = |ends: &Mutex<Instant>| Instant::now() < *lock(ends);
-        self.0.ends.as_ref().is_none_or(within)
+        self.0.ends.as_ref().is_none_or(within) && !*self.0.over.borrow()
     }
 
     /// Asks the lease whether it still names this term: yes only if a request that began after this call says so.
@@ -99,6 +101,18 @@ impl Term {
             return Err(CallError::NotLeading { what, holder: self.0.holder.clone(), epoch: self.0.epoch });
         }
         call(what, request).await
+    }
+
+    /// Ends the term: nothing is sent in its name from now on.
+    pub(crate) fn end(&self) {
+        self.0.over.send_replace(true);
+    }
+
+    /// Waits until the term was ended by those who keep it; then all work in its name is to stop.
+    pub async fn until_over(&self) {
+        let mut over = self.0.over.subscribe();
+        // The sender lives as long as this does.
+        let _ = over.wait_for(|over| *over).await;
     }
 
     pub(crate) fn ends(&self) -> Option<Instant> {

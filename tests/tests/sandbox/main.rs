@@ -10,6 +10,7 @@ mod dependencies;
 mod determinism;
 mod drift;
 mod edits;
+mod health;
 mod jobs;
 mod leaders;
 mod limits;

@@ -16,6 +16,8 @@ pub struct Book {
     /// How clusters may grow that were told to.
     growths: BTreeMap<String, Growth>,
     awaited: BTreeSet<&'static str>,
+    /// By kind, the uids of workloads that are there and cannot be read.
+    unreadable: BTreeMap<&'static str, BTreeSet<String>>,
     pub(super) waiting: Waiting,
     pub(super) epoch: u64,
 }
@@ -77,6 +79,7 @@ impl Book {
             uids: Arc::clone(&self.uids),
             growths: self.growths.clone(),
             awaited: self.awaited.clone(),
+            unreadable: self.unreadable.clone(),
             waiting: Waiting::default(),
             epoch: self.epoch,
         }
@@ -189,6 +192,17 @@ impl Book {
 
     pub(super) fn expect(&mut self, kind: &'static str) {
         self.awaited.insert(kind);
+    }
+
+    /// These workloads of a kind are there and cannot be read: what they hold is not known.
+    pub fn cannot_read(&mut self, kind: &'static str, uids: BTreeSet<String>) {
+        self.unreadable.insert(kind, uids);
+    }
+
+    /// Whether there is a workload with this uid, be it one that cannot be read.
+    #[must_use]
+    pub fn is_there(&self, uid: &str) -> bool {
+        self.claims.contains_key(uid) || self.unreadable.values().any(|uids| uids.contains(uid))
     }
 
     /// The workload with this uid, if it is there and its kind holds room.

@@ -56,6 +56,12 @@ impl ClusterFeed {
         self.listed.clone()
     }
 
+    /// Whether the ledger still takes what this tells, and so answers for it.
+    #[must_use]
+    pub fn is_current(&self, book: &Book) -> bool {
+        book.clusters.get(&self.cluster).is_some_and(|cluster| cluster.epoch == self.epoch)
+    }
+
     /// Takes a change of nodes.
     pub fn nodes(&self, change: Change<NodeFacts>) {
         let listed = matches!(change, Change::Listed(_));

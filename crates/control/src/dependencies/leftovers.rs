@@ -74,7 +74,7 @@ impl Leftovers {
         if !self.fleet.ledger.transact(|book| book.is_complete()) {
             return Ok(Next::After(SOON));
         }
-        let is_there = |uid: &str| self.fleet.ledger.transact(|book| book.owner(uid).is_some());
+        let is_there = |uid: &str| self.fleet.ledger.transact(|book| book.is_there(uid));
         let reference = Reference { kind, name: key.name.clone() };
         let (mut any, mut next) = (false, NOW_AND_THEN);
         for (cluster, _) in self.fleet.clusters.all() {

@@ -1,7 +1,7 @@
 //! What is told of a member in the conditions and events of its ForeignCluster.
 
-use super::Member;
 use super::identity::Identity;
+use super::{Member, Needs, Readable};
 use portolan_api::ForeignClusterStatus;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_runtime::Weight;
@@ -26,7 +26,19 @@ pub(super) fn connected(
             Some(both(ConditionStatus::Unknown, "Silent", message))
         }
         (None, Some(version)) => {
-            Some(both(ConditionStatus::True, "Answers", format!("its API server answers: {version}")))
+            let message = format!("its API server answers: {version}");
+            let reachable =
+                Finding::new(ConditionType::Reachable, ConditionStatus::True, "Answers", message.clone());
+            Some(match member.readable(Needs::All) {
+                Readable::Known => both(ConditionStatus::True, "Answers", message),
+                // What is on record stands until the member is known, or known not to be.
+                Readable::Joining => vec![reachable],
+                Readable::Not(problem) => {
+                    let ready =
+                        Finding::new(ConditionType::Ready, ConditionStatus::False, "CannotList", problem);
+                    vec![ready, reachable]
+                }
+            })
         }
         (None, None) => None,
     }

@@ -3,9 +3,10 @@
 use super::facts::is_open;
 use super::prometheus::ask;
 use super::reach::probe;
+use super::readable::{Needs, Readable, Watches, supervise};
 use super::traffic::Told;
 use super::{DeploymentFacts, JobFacts, Mark, Reach, ServiceFacts, SliceFacts, Traffic};
-use crate::capacity::{ClusterFeed, Ledger, Listed};
+use crate::capacity::{Book, ClusterFeed, Ledger};
 use crate::dependencies::{Carriage, Reference};
 use crate::names::{HUB_LABEL, TRAFFIC_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -16,7 +17,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::foreigncluster::TrafficSource;
 use portolan_core::capacity::{NodeFacts, PodFacts};
-use portolan_runtime::{Clock, Index, Key, Seed, feed, follow};
+use portolan_runtime::{Clock, Index, Key, Seed, feed, follow, follow_with};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
@@ -71,8 +72,8 @@ pub struct Member {
     pub reach: Reach,
     /// Since when it is watched through this client: a change of its ForeignCluster makes another one.
     pub since: Instant,
-    listed: Listed,
-    _room: Arc<ClusterFeed>,
+    watches: Watches,
+    room: Arc<ClusterFeed>,
     _tasks: JoinSet<()>,
 }
 
@@ -90,9 +91,11 @@ impl Member {
         seed: Seed,
         touched: impl Fn(Touched) + Clone + Send + Sync + 'static,
     ) -> Self {
-        let (deployments, namespaces) = (Index::<DeploymentFacts>::default(), Index::default());
-        let room = ledger.open(name);
         let (reach, traffic, asked_traffic) = (Reach::default(), Traffic::default(), Traffic::default());
+        let watches = Watches::new(&reach);
+        let deployments = Index::<DeploymentFacts>::fed_by(watches.deployments.clone());
+        let namespaces = Index::fed_by(watches.namespaces.clone());
+        let room = ledger.open(name);
         let mut tasks = JoinSet::new();
         let opened = {
             let touched = touched.clone();
@@ -101,7 +104,7 @@ impl Member {
         let all = watcher::Config::default;
         let (nodes, pods) = (Arc::clone(&room), Arc::clone(&room));
         let (of_nodes, of_pods) = (touched.clone(), touched.clone());
-        tasks.spawn(follow(
+        tasks.spawn(follow_with(
             Api::<Node>::all(client.clone()),
             all(),
             |node| NodeFacts::of(&node),
@@ -110,8 +113,9 @@ impl Member {
                 of_nodes(Touched::Numbers);
             },
             seed.child("nodes"),
+            watches.nodes.clone(),
         ));
-        tasks.spawn(follow(
+        tasks.spawn(follow_with(
             Api::<Pod>::all(client.clone()),
             all(),
             |pod| PodFacts::of(&pod, WORKLOAD_LABEL),
@@ -120,6 +124,7 @@ impl Member {
                 of_pods(Touched::Numbers);
             },
             seed.child("pods"),
+            watches.pods.clone(),
         ));
         tasks.spawn(feed(
             Api::<Namespace>::all(client.clone()),
@@ -149,8 +154,9 @@ impl Member {
             seed.child("deployments"),
         ));
         let ours = || all().labels(&format!("{HUB_LABEL}={hub}"));
-        let (services, slices, jobs) =
-            (Index::<ServiceFacts>::default(), Index::<SliceFacts>::default(), Index::<JobFacts>::default());
+        let services = Index::<ServiceFacts>::fed_by(watches.services.clone());
+        let slices = Index::<SliceFacts>::fed_by(watches.slices.clone());
+        let jobs = Index::<JobFacts>::fed_by(watches.jobs.clone());
         let (index, told) = (services.clone(), touched.clone());
         tasks.spawn(feed(
             Api::<Service>::all(client.clone()),
@@ -184,8 +190,14 @@ impl Member {
             let (query, told) = (source.prometheus.clone(), touched.clone());
             tasks.spawn(ask(client.clone(), query, asked_traffic.clone(), told, clock.clone()));
         }
-        tasks.spawn(probe(client.clone(), reach.clone(), touched, clock.clone()));
-        let listed = room.listed();
+        let (told, changed) = (touched.clone(), watches.clone());
+        let heard = move |what: Touched| {
+            changed.look_again();
+            told(what);
+        };
+        tasks.spawn(probe(client.clone(), reach.clone(), heard, clock.clone()));
+        let mut supervisor = JoinSet::new();
+        supervisor.spawn(supervise(name.to_owned(), tasks, watches.clone(), touched));
         Self {
             name: name.to_owned(),
             client,
@@ -199,16 +211,27 @@ impl Member {
             asked_traffic,
             reach,
             since: Instant::now(),
-            listed,
-            _room: room,
-            _tasks: tasks,
+            watches,
+            room,
+            _tasks: supervisor,
         }
     }
 
-    /// Whether everything that a decision needs has been listed once.
+    /// Whether all that placing a workload needs is known, and fresh.
     #[must_use]
     pub fn known(&self) -> bool {
-        self.listed.all() && self.namespaces.synced() && self.deployments.synced()
+        self.readable(Needs::Placement) == Readable::Known
+    }
+
+    /// Whether what a decision needs is known, and if not, why.
+    #[must_use]
+    pub fn readable(&self, needs: Needs) -> Readable {
+        self.watches.readable(needs)
+    }
+
+    /// Whether the room of its cluster in the ledger is what its watches tell: another connection may have taken over.
+    pub(crate) fn is_in(&self, book: &Book) -> bool {
+        self.room.is_current(book)
     }
 }
 

@@ -6,7 +6,7 @@ use super::identity::Identity;
 use super::observed::Observed;
 use super::secrets::Secrets;
 use super::sites::{hub_name, news, sites};
-use super::{Connect, ConnectError, Hub, Member, Touched};
+use super::{Connect, ConnectError, Hub, KNOWN_WITHIN, Member, Touched};
 use crate::capacity::{Ledger, growth};
 use crate::names::FIELD_MANAGER;
 use kube::Api;
@@ -17,11 +17,11 @@ use portolan_api::foreigncluster::{ClusterCredentials, ClusterType, TrafficSourc
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_core::placement::Site;
 use portolan_runtime::{
-    CallError, Change, Clock, Index, Key, Next, Queue, Recorder, Seed, call, follow, work,
+    CallError, Change, Clock, Index, Key, Next, Queue, Recorder, Seed, call, follow_with, supervise, work,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -71,6 +71,8 @@ pub struct Fleet {
     sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
+    /// When it was first known which clusters there are.
+    started: Arc<OnceLock<Instant>>,
 }
 
 #[derive(Clone)]
@@ -126,7 +128,15 @@ impl Fleet {
         seen.or_else(|| sites(std::iter::once(cluster)).remove(name)).unwrap_or_default()
     }
 
+    /// Whether the process began so lately that all members may still become known: until then nobody decides without
+    /// those who are.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        self.started.get().is_none_or(|started| started.elapsed() < KNOWN_WITHIN)
+    }
+
     fn look(&self) {
+        self.started.get_or_init(Instant::now);
         let all = self.clusters.all();
         let seen = sites(all.iter().map(|(_, cluster)| cluster.as_ref()));
         *self.sites.write().unwrap_or_else(PoisonError::into_inner) = seen;
@@ -158,6 +168,18 @@ impl Fleet {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn add_for_tests(&self, member: &Arc<Member>) {
+        let made_of = MadeOf {
+            uid: None,
+            type_: ClusterType::Local,
+            id: member.name.clone(),
+            credentials: None,
+            traffic: None,
+        };
+        self.join(Connected { member: Arc::clone(member), made_of, identity: None, proven: None });
+    }
+
     fn cannot_join(&self, name: &str) {
         let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         drop(before);
@@ -180,27 +202,10 @@ pub async fn keep(
     seed: Seed,
     touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
 ) {
-    follow_clusters(hub, fleet, connect, clock, seed, touched, true).await;
-}
-
-/// Keeps the fleet connected, for ever, and writes nothing.
-pub async fn look(hub: Hub, fleet: Fleet, connect: Arc<dyn Connect>, clock: Clock, seed: Seed) {
-    follow_clusters(hub, fleet, connect, clock, seed, |_, _| (), false).await;
-}
-
-async fn follow_clusters(
-    hub: Hub,
-    fleet: Fleet,
-    connect: Arc<dyn Connect>,
-    clock: Clock,
-    seed: Seed,
-    touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
-    reports: bool,
-) {
     let (queue, pace) = (Queue::<String>::new(seed.child("clusters")), Pace::default());
     let mut tasks = JoinSet::new();
     let (changed, told, known, paced) = (queue.clone(), touched.clone(), fleet.clone(), pace.clone());
-    tasks.spawn(follow(
+    tasks.spawn(follow_with(
         Api::<ForeignCluster>::all(hub.client.clone()),
         watcher::Config::default(),
         |cluster| cluster,
@@ -231,6 +236,7 @@ async fn follow_clusters(
             }
         },
         seed.child("foreignclusters"),
+        fleet.clusters.health().clone(),
     ));
     let stale = Stale::default();
     let (known, changed, marked) = (fleet.clusters.clone(), queue.clone(), stale.clone());
@@ -255,10 +261,9 @@ async fn follow_clusters(
         seed,
         queue: queue.clone(),
         touched,
-        reports,
         pace,
     };
-    work(&queue, 4, &clock, |name| context.reconcile(name)).await;
+    supervise(tasks, work(&queue, 4, &clock, |name| context.reconcile(name))).await;
 }
 
 /// The clusters whose Secret has changed since their connection last looked at it.
@@ -283,8 +288,6 @@ struct Context<F> {
     seed: Seed,
     queue: Queue<String>,
     touched: F,
-    /// Whether what is found goes into the status of ForeignClusters.
-    reports: bool,
     pace: Pace,
     secrets: Secrets,
     stale: Stale,
@@ -302,7 +305,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         };
         let secret = reference(&cluster).ok().flatten();
         // Who only looks is gone before a credential changes.
-        if let Some(secret) = secret.filter(|_| self.reports) {
+        if let Some(secret) = secret {
             self.secrets.watch(secret);
         }
         let made_of = MadeOf::of(&cluster);
@@ -370,7 +373,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
     /// The version of the Secret whose credential the member has accepted: a new one is tried once.
     async fn prove(&self, open: &Connected) -> Option<String> {
         let (member, version) = (&open.member, self.connect.credential_version(&open.member.name));
-        if version == open.proven || version.is_none() || !member.reach.answers() || !self.reports {
+        if version == open.proven || version.is_none() || !member.reach.answers() {
             return open.proven.clone();
         }
         let what = format!("use the credential of {}", member.name);
@@ -430,9 +433,6 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         findings: &[Finding],
         observed: &Observed,
     ) -> Result<Next, CallError> {
-        if !self.reports {
-            return Ok(Next::After(NUMBERS_EVERY));
-        }
         let before = cluster.status.clone().unwrap_or_default();
         let mut status =
             ForeignClusterStatus { observed_generation: cluster.metadata.generation, ..before.clone() };

@@ -23,6 +23,7 @@ struct State {
     version: Option<String>,
     silent: Option<String>,
     round_trip: RoundTrip,
+    back: Option<Instant>,
 }
 
 impl Reach {
@@ -45,6 +46,12 @@ impl Reach {
         self.read().silent
     }
 
+    /// When it last answered again after a silence.
+    #[must_use]
+    pub(super) fn back(&self) -> Option<Instant> {
+        self.read().back
+    }
+
     /// How long a request takes to the member and back, once that was measured.
     #[must_use]
     pub fn round_trip(&self) -> RoundTrip {
@@ -64,6 +71,9 @@ impl Reach {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let news =
             state.silent.is_some() != silent.is_some() || (state.version.is_none() && version.is_some());
+        if state.silent.is_some() && silent.is_none() {
+            state.back = Some(Instant::now());
+        }
         state.version = version.or(state.version.take());
         state.silent = silent;
         news

@@ -1,29 +1,62 @@
 //! How a cluster of the fleet is reached at one moment.
 
+use super::readable::{KNOWN_WITHIN, Needs, Readable};
 use super::{Fleet, Member};
+use crate::capacity::Book;
 use std::sync::Arc;
 
-/// A cluster that is known well enough to decide about, or known not to answer.
+/// A cluster, and whether it can be decided about.
 pub(crate) struct Reached {
     /// The member, once it is connected.
     pub(crate) member: Option<Arc<Member>>,
-    /// Why it does not answer, if it is connected and does not.
-    pub(crate) silence: Option<String>,
-    /// Whether it answers now.
+    /// Why nothing is known of what it holds now, in a word and a sentence: it does not answer, or cannot be listed.
+    pub(crate) unknown: Option<(&'static str, String)>,
+    /// Whether it answers, and what it holds is known.
     pub(crate) answers: bool,
+    /// Whether it was connected a moment ago and will be known soon.
+    pub(crate) joining: bool,
 }
 
 impl Fleet {
-    /// How the cluster of this name is reached; nothing while it is still being got to know. What a decision needs of a
-    /// member that answers, beside its room and its Deployments, is asked by `listed`.
-    pub(crate) fn reached(&self, name: &str, listed: impl Fn(&Member) -> bool) -> Option<Reached> {
-        let member = self.member(name);
-        let silence = member.as_ref().and_then(|member| member.reach.silence());
-        let answers = member.as_ref().is_some_and(|member| member.reach.answers());
-        let known = match &member {
-            Some(member) => silence.is_some() || (answers && member.known() && listed(member)),
-            None => self.is_unconnected(name),
+    /// How the cluster of this name is reached. Whoever decides about room asks within the book that the decision rests
+    /// on, so that both are of the same connection.
+    ///
+    /// A cluster that is not known keeps what it holds on record and takes nothing new; the others do not wait for it.
+    pub(crate) fn reached(&self, name: &str, book: Option<&Book>, needs: Needs) -> Reached {
+        let Some(member) = self.member(name) else {
+            let joining = !self.is_unconnected(name);
+            let unknown = joining.then(|| ("NotListedYet", "it is being connected".to_owned()));
+            return Reached { member: None, unknown, answers: false, joining };
         };
-        known.then_some(Reached { member, silence, answers })
+        let is_new = member.since.elapsed() < KNOWN_WITHIN;
+        let listing =
+            || Err(("NotListedYet", "it was connected a moment ago, and is being listed".to_owned(), true));
+        let known = match member.reach.silence() {
+            Some(silence) => {
+                Err(("Unreachable", format!("its API server does not answer: {silence}"), false))
+            }
+            None if !member.reach.answers() && is_new => listing(),
+            None if !member.reach.answers() => {
+                Err(("Unreachable", "its API server has not answered yet".to_owned(), false))
+            }
+            None if book.is_some_and(|book| !member.is_in(book)) => listing(),
+            None => match member.readable(needs) {
+                Readable::Known => Ok(()),
+                Readable::Joining => listing(),
+                Readable::Not(problem) => {
+                    Err(("CannotList", format!("it cannot be listed: {problem}"), false))
+                }
+            },
+        };
+        match known {
+            Ok(()) => Reached { member: Some(member), unknown: None, answers: true, joining: false },
+            Err((reason, message, joining)) => {
+                Reached { member: Some(member), unknown: Some((reason, message)), answers: false, joining }
+            }
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "reached_tests.rs"]
+mod tests;

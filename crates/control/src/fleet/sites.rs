@@ -2,6 +2,7 @@
 
 use super::Touched;
 use portolan_api::ForeignCluster;
+use portolan_api::conditions::{self, ConditionType};
 use portolan_core::placement::Site;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +21,18 @@ pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> O
     let differs = before.spec != after.spec
         || before.metadata.labels != after.metadata.labels
         || before.metadata.uid != after.metadata.uid
-        || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp;
+        || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
+        || reachable(before) != reachable(after);
     match differs {
         true => Some(Touched::Reach),
         false => (latencies(before) != latencies(after)).then_some(Touched::Distance),
     }
+}
+
+/// What is on record of its reach. The time until its replicas are replaced counts from there.
+fn reachable(cluster: &ForeignCluster) -> Option<String> {
+    let conditions = &cluster.status.as_ref()?.conditions;
+    conditions::find(conditions, ConditionType::Reachable).map(|found| found.status.clone())
 }
 
 /// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what
@@ -70,4 +78,30 @@ pub(super) fn hub_name<'a>(mut clusters: impl Iterator<Item = &'a ForeignCluster
     let local =
         clusters.find(|cluster| cluster.spec.type_ == portolan_api::foreigncluster::ClusterType::Local);
     local.and_then(|cluster| cluster.metadata.name.clone()).unwrap_or_else(|| HUB.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cluster(reachable: &str, latency: &str) -> ForeignCluster {
+        let condition = json!({"type": "Reachable", "status": reachable, "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let latency = json!({"to": "hub", "rtt": latency, "source": "Measured"});
+        serde_json::from_value(json!({
+            "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "a"},
+            "spec": {"clusterIdentity": {"clusterID": "a", "clusterName": "a"}},
+            "status": {"conditions": [condition], "latencies": [latency]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_recorded_silence_is_news_to_those_whose_patience_counts_from_it() {
+        let answers = cluster("True", "1ms");
+        assert_eq!(news(Some(&answers), &cluster("Unknown", "1ms")), Some(Touched::Reach));
+        assert_eq!(news(Some(&answers), &cluster("True", "9ms")), Some(Touched::Distance));
+        assert_eq!(news(Some(&answers), &answers), None);
+    }
 }

@@ -25,7 +25,9 @@ use portolan_api::MultiClusterJob;
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
 use portolan_core::capacity::{PodShape, Shape};
-use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
+use portolan_runtime::{
+    Change, Clock, Index, Key, Queue, Recorder, Seed, Term, WatchHealth, supervise, work,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -172,19 +174,29 @@ impl Jobs {
         Wake { jobs: self.controller.jobs.clone(), queue: self.queue.clone() }
     }
 
+    /// How the watch of the kind stands.
+    pub(crate) fn health(&self) -> &WatchHealth {
+        self.controller.jobs.health()
+    }
+
     /// Runs jobs for ever.
     pub(crate) async fn run(self) {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.watch());
-        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+        let work = work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key));
+        supervise(tasks, work).await;
     }
 
     /// Keeps the jobs and what they hold known, for ever.
     pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
+        let health = self.controller.jobs.health().clone();
         let first = move |change: &Change<Declared>| {
             // The ledger first: whoever sees a job sees what it holds.
-            ledger.transact(|book| book.take(KIND, change, Declared::claim));
+            ledger.transact(|book| {
+                book.cannot_read(KIND, health.unreadable_uids());
+                book.take(KIND, change, Declared::claim);
+            });
             claims.take(KIND, change, Declared::claimant);
             AT_ONCE
         };

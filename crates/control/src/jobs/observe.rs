@@ -3,7 +3,7 @@
 use super::record::seen;
 use super::{Controller, Declared};
 use crate::capacity::Book;
-use crate::fleet::{JobFacts, Member, Reached};
+use crate::fleet::{JobFacts, Member, Needs, Reached};
 use crate::placement::candidate;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
@@ -59,7 +59,13 @@ impl Controller {
         name: &str,
         cluster: &ForeignCluster,
     ) -> Option<Seen> {
-        let Reached { member, silence, answers } = self.fleet.reached(name, |member| member.jobs.synced())?;
+        let reached = self.fleet.reached(name, Some(book), Needs::Jobs);
+        let recorded = job.object.status.iter().flat_map(|status| &status.placements);
+        let is_there = || recorded.into_iter().any(|placed| placed.cluster == name);
+        if reached.joining && (self.fleet.is_starting() || is_there()) {
+            return None;
+        }
+        let Reached { member, unknown, answers, .. } = reached;
         let facts = member.as_ref().and_then(|member| member.jobs.get(key));
         let facts = facts.filter(|facts| facts.mark.is_of(job.uid()));
         let view = match &job.shape {
@@ -76,7 +82,7 @@ impl Controller {
             (None, true) => Sight::Nothing,
             (Some(facts), true) => Sight::Job(seen(facts, &job.object)),
         };
-        let candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
+        let candidate = candidate(&self.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
         Some(Seen { candidate, member, job: facts, answers, awaited, sight, patience })
     }
 

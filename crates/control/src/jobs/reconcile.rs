@@ -66,6 +66,9 @@ impl Controller {
             _ => {}
         }
         let Some(job) = job else {
+            if declared::is_unreadable::<MultiClusterJob, _>(&self.jobs, &key, &self.recorder).await {
+                return Ok(Next::Done);
+            }
             return self.memory.sweep::<Job>(&self.term, &self.fleet, &key, None).await;
         };
         if job.object.metadata.deletion_timestamp.is_some() {

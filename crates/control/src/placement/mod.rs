@@ -61,7 +61,7 @@ use portolan_api::placement::{
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentSpec};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_core::placement::is_shared_out;
-use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work_in_tasks};
+use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, supervise, work_in_tasks};
 pub(crate) use preview::{Outlook, Previews, Trial};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -145,12 +145,13 @@ impl Placement {
     pub(crate) async fn run(self, told: impl Fn(&Key) + Send + 'static) {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.watch(told));
+        let queue = self.queue.clone();
         let (clock, controller) = (self.controller.clock.clone(), self.controller);
         let reconcile = move |key| {
             let controller = Arc::clone(&controller);
             async move { controller.reconcile(key).await }
         };
-        work_in_tasks(&self.queue, WORKERS, &clock, reconcile).await;
+        supervise(tasks, work_in_tasks(&queue, WORKERS, &clock, reconcile)).await;
     }
 
     /// Keeps the workloads and what they hold known, for ever, and tells which of them change.
@@ -162,7 +163,10 @@ impl Placement {
         let (known, queue) = (self.controller.workloads.clone(), self.queue.clone());
         let first = move |change: &Change<Workload>| {
             // The ledger first: whoever sees a workload sees what it holds.
-            ledger.transact(|book| book.take(KIND, change, Workload::claim));
+            ledger.transact(|book| {
+                book.cannot_read(KIND, known.health().unreadable_uids());
+                book.take(KIND, change, Workload::claim);
+            });
             claims.take(KIND, change, Workload::claimant);
             match change {
                 // Only leaders write its status, and whoever wrote it goes on from there.

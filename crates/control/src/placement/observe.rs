@@ -2,7 +2,7 @@
 
 use super::{Controller, Workload, weights};
 use crate::capacity::Book;
-use crate::fleet::{DeploymentFacts, Fleet, Member, Reached};
+use crate::fleet::{DeploymentFacts, Fleet, Member, Needs, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
 use portolan_api::placement::PlacementPolicy;
@@ -46,14 +46,19 @@ impl Controller {
 
     fn see(&self, book: &mut Book, key: &Key, workload: &Workload, cluster: &ForeignCluster) -> Option<Seen> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let Reached { member, silence, answers } = self.fleet.reached(&name, |_| true)?;
+        let reached = self.fleet.reached(&name, Some(book), Needs::Placement);
+        // Who has nothing there need not wait until it is known.
+        if reached.joining && (self.fleet.is_starting() || book.held(&name, workload.uid()) > 0) {
+            return None;
+        }
+        let Reached { member, unknown, answers, .. } = reached;
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
         let copy = copy.filter(|copy| is_ours(copy, key, workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
         };
-        let mut candidate = candidate(&self.fleet, cluster, member.as_deref(), silence, &key.namespace, view);
+        let mut candidate = candidate(&self.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
         candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
         candidate.running = match &copy {
             Some(copy) => u32::try_from(copy.replicas).unwrap_or(0),
@@ -86,14 +91,14 @@ pub(crate) fn candidate(
     fleet: &Fleet,
     cluster: &ForeignCluster,
     member: Option<&Member>,
-    silence: Option<String>,
+    unknown: Option<(&'static str, String)>,
     namespace: &str,
     view: View,
 ) -> Candidate {
     Candidate {
         site: fleet.site(cluster),
-        silent: silence.is_some() || member.is_none(),
-        closed: closed(cluster, member, silence, namespace),
+        silent: unknown.is_some() || member.is_none(),
+        closed: closed(cluster, member, unknown, namespace),
         leaving: cluster.metadata.deletion_timestamp.is_some(),
         // Replicas that find no node yet wait for the nodes that the cluster may still get.
         room: Room { fits: view.fits_if_grown.min(MOST_REPLICAS), ..view.room },
@@ -107,7 +112,7 @@ pub(crate) fn candidate(
 fn closed(
     cluster: &ForeignCluster,
     member: Option<&Member>,
-    silence: Option<String>,
+    unknown: Option<(&'static str, String)>,
     namespace: &str,
 ) -> Option<Refusal> {
     let refusal = |reason, message| Some(Refusal { reason, message });
@@ -117,8 +122,8 @@ fn closed(
             "it is not connected yet: see the Ready condition of its ForeignCluster".into(),
         );
     };
-    if let Some(silence) = silence {
-        return refusal("Unreachable", format!("its API server does not answer: {silence}"));
+    if let Some((reason, message)) = unknown {
+        return refusal(reason, message);
     }
     if cluster.metadata.deletion_timestamp.is_some() {
         return refusal("Leaving", "its ForeignCluster is being deleted".into());

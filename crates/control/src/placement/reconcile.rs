@@ -68,6 +68,11 @@ impl Controller {
             return Ok(next);
         }
         let Some(workload) = self.workloads.get(&key) else {
+            if declared::is_unreadable::<MultiClusterDeployment, _>(&self.workloads, &key, &self.recorder)
+                .await
+            {
+                return Ok(Next::Done);
+            }
             return Ok(self.sweep(&key, None).await);
         };
         if workload.object.metadata.deletion_timestamp.is_some() {

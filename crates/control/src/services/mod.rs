@@ -19,7 +19,9 @@ use crate::declared::{self, AT_ONCE};
 use crate::fleet::{Fleet, Hub, Touched};
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
-use portolan_runtime::{Change, Clock, Index, Key, Queue, Recorder, Seed, Term, work};
+use portolan_runtime::{
+    Change, Clock, Index, Key, Queue, Recorder, Seed, Term, WatchHealth, supervise, work,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -87,11 +89,17 @@ impl Services {
         }
     }
 
+    /// How the watch of the kind stands.
+    pub(crate) fn health(&self) -> &WatchHealth {
+        self.controller.services.health()
+    }
+
     /// Keeps services for ever.
     pub(crate) async fn run(self) {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.watch());
-        work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key)).await;
+        let work = work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key));
+        supervise(tasks, work).await;
     }
 
     /// Keeps the services of the hub known, for ever.

@@ -1,7 +1,7 @@
 //! A service in every cluster of the fleet, as the indexes know it. No requests.
 
 use super::Controller;
-use crate::fleet::{Member, Reached, ServiceFacts};
+use crate::fleet::{Member, Needs, Reached, ServiceFacts};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
@@ -27,6 +27,15 @@ impl Controller {
         if !self.fleet.clusters.synced() || !self.workloads.synced() {
             return None;
         }
+        // What follows a workload that cannot be read stays as it is.
+        let service = self.services.get(key);
+        let mut follows =
+            service.iter().flat_map(|service| &service.status).flat_map(|status| &status.follows);
+        let unread =
+            |name: &String| self.workloads.health().unreadable(&Key::new(&key.namespace, name)).is_some();
+        if follows.any(unread) {
+            return None;
+        }
         let clusters = self.fleet.clusters.all();
         clusters
             .into_iter()
@@ -35,8 +44,16 @@ impl Controller {
     }
 
     fn see(&self, key: &Key, uid: &str, name: &str) -> Option<Seen> {
-        let listed = |member: &Member| member.services.synced() && member.slices.synced();
-        let Reached { member, answers, .. } = self.fleet.reached(name, listed)?;
+        let reached = self.fleet.reached(name, None, Needs::Services);
+        let is_there = || {
+            let service = self.services.get(key);
+            let status = service.as_ref().and_then(|service| service.status.as_ref());
+            status.is_some_and(|status| status.clusters.iter().any(|each| each.cluster == name))
+        };
+        if reached.joining && (self.fleet.is_starting() || is_there()) {
+            return None;
+        }
+        let Reached { member, answers, .. } = reached;
         let Some(member) = member else {
             return Some(Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None });
         };

@@ -39,6 +39,9 @@ impl Controller {
             _ => {}
         }
         let Some(service) = service else {
+            if declared::is_unreadable::<MultiClusterService, _>(&self.services, &key, &self.recorder).await {
+                return Ok(Next::Done);
+            }
             return self.memory.sweep::<Service>(&self.term, &self.fleet, &key, None).await;
         };
         if service.metadata.deletion_timestamp.is_some() {

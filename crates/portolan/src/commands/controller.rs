@@ -58,8 +58,10 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         clock: clock.clone(),
         seed: seed.child("election"),
     };
-    let mut stopped = Ok(());
-    election.lead(controllers, async { stopped = crate::signals::stopped().await }).await;
+    let mut stopped = None;
+    election.lead(controllers, async { stopped = Some(crate::signals::stopped().await) }).await;
+    // Whoever starts it anew starts it whole; meanwhile another one may lead.
+    let stopped = stopped.unwrap_or_else(|| Err(Failure::other("the controllers ended by themselves")));
     stopped.inspect(|()| say_goodbye())
 }
 

@@ -1,0 +1,170 @@
+//! Whether what a member holds is known: listed, and not outdated.
+
+use super::{Reach, Touched};
+use portolan_runtime::WatchHealth;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// A member that is not known after this long is not waited for any longer.
+pub const KNOWN_WITHIN: Duration = Duration::from_secs(15);
+
+/// What was last confirmed longer ago than this is of the past: API servers send bookmarks about every minute.
+const STALE_AFTER: Duration = Duration::from_secs(180);
+
+/// How often to look whether what is known has grown old.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// What is to be known of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// What placing a workload needs: its nodes, pods, namespaces and Deployments.
+    Placement,
+    /// The same, and its Jobs.
+    Jobs,
+    /// The same as for placement, and its Services and their endpoints.
+    Services,
+    /// All of these.
+    All,
+}
+
+/// Whether what a member holds is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// It is.
+    Known,
+    /// It is being listed, and has time for that.
+    Joining,
+    /// It cannot be listed or watched, for this reason.
+    Not(String),
+}
+
+/// The watches of a member, and how they stand.
+#[derive(Clone)]
+pub(super) struct Watches {
+    since: Instant,
+    reach: Reach,
+    changed: Arc<Notify>,
+    /// What made a task of the member end, if one did.
+    ended: Arc<Mutex<Option<String>>>,
+    pub(super) nodes: WatchHealth,
+    pub(super) pods: WatchHealth,
+    pub(super) namespaces: WatchHealth,
+    pub(super) deployments: WatchHealth,
+    pub(super) services: WatchHealth,
+    pub(super) slices: WatchHealth,
+    pub(super) jobs: WatchHealth,
+}
+
+impl Watches {
+    pub(super) fn new(reach: &Reach) -> Self {
+        let changed = Arc::new(Notify::new());
+        let health = || WatchHealth::telling(Arc::clone(&changed));
+        Self {
+            since: Instant::now(),
+            reach: reach.clone(),
+            ended: Arc::default(),
+            nodes: health(),
+            pods: health(),
+            namespaces: health(),
+            deployments: health(),
+            services: health(),
+            slices: health(),
+            jobs: health(),
+            changed,
+        }
+    }
+
+    /// Has those look again who tell of changes.
+    pub(super) fn look_again(&self) {
+        self.changed.notify_one();
+    }
+
+    fn all(&self) -> [(&'static str, &WatchHealth); 7] {
+        [
+            ("nodes", &self.nodes),
+            ("pods", &self.pods),
+            ("namespaces", &self.namespaces),
+            ("deployments", &self.deployments),
+            ("services", &self.services),
+            ("endpointslices", &self.slices),
+            ("jobs", &self.jobs),
+        ]
+    }
+
+    pub(super) fn readable(&self, needs: Needs) -> Readable {
+        if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Readable::Not(ended);
+        }
+        // What was known before it fell silent has to be confirmed when it answers again.
+        let since = self.reach.back().map_or(self.since, |back| back.max(self.since));
+        let needed = |name: &str| match name {
+            "jobs" => matches!(needs, Needs::Jobs | Needs::All),
+            "services" | "endpointslices" => matches!(needs, Needs::Services | Needs::All),
+            _ => true,
+        };
+        let mut readable = Readable::Known;
+        for (name, health) in self.all().into_iter().filter(|(name, _)| needed(name)) {
+            let is_current = health.is_listed() && health.is_confirmed_since(since);
+            let is_old = health.age().is_none_or(|age| age > STALE_AFTER);
+            if is_current && !is_old {
+                continue;
+            }
+            if !is_current && since.elapsed() < KNOWN_WITHIN {
+                readable = Readable::Joining;
+                continue;
+            }
+            let failure = health.failure().map(|failure| failure.error);
+            let unheard = || match health.age() {
+                Some(age) => format!("nothing was heard of its {name} for {} s", age.as_secs()),
+                None => format!("its {name} are not listed after {} s", since.elapsed().as_secs()),
+            };
+            return Readable::Not(failure.unwrap_or_else(unheard));
+        }
+        readable
+    }
+}
+
+/// Keeps the tasks of a member, and tells when it becomes known or stops being so, for ever.
+///
+/// A task that ends makes the member fail, and nobody else.
+pub(super) async fn supervise(
+    name: String,
+    mut tasks: JoinSet<()>,
+    watches: Watches,
+    touched: impl Fn(Touched),
+) {
+    let mut told = watches.readable(Needs::All);
+    let mut back = watches.reach.back();
+    loop {
+        tokio::select! {
+            biased;
+            Some(ended) = tasks.join_next() => {
+                let why = match ended {
+                    Ok(()) => "ended".to_owned(),
+                    Err(error) => error.to_string(),
+                };
+                tracing::error!(member = name, why, "a task of a member ended: nothing new is placed there");
+                let problem = format!("a task that watches it has failed ({why}): edit its ForeignCluster or restart the controller");
+                *watches.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
+            }
+            _ = tokio::time::timeout(LOOK_EVERY, watches.changed.notified()) => {}
+        }
+        let now_back = watches.reach.back();
+        if now_back != back {
+            back = now_back;
+            watches.all().into_iter().for_each(|(_, health)| health.refresh());
+        }
+        let readable = watches.readable(Needs::All);
+        if readable != told {
+            match &readable {
+                Readable::Not(problem) => tracing::warn!(member = name, problem, "a member cannot be listed"),
+                Readable::Known | Readable::Joining => {}
+            }
+            told = readable;
+            touched(Touched::Reach);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! How a watch stands: listed, fresh or failing, and what it could not read.
+
+use crate::{Key, foreign_text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// So many objects that cannot be read are named; of more, only the number is known.
+const NAMED: usize = 1000;
+
+/// The health of one watch; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct WatchHealth {
+    state: Arc<Mutex<State>>,
+    /// Told when the watch is listed for the first time, begins to fail, or recovers.
+    changed: Arc<Notify>,
+    refresh: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    listed: bool,
+    confirmed: Option<Instant>,
+    failure: Option<WatchFailure>,
+    unreadable: BTreeMap<Key, Unreadable>,
+    unnamed: usize,
+}
+
+/// A watch that fails.
+#[derive(Clone, Debug)]
+pub struct WatchFailure {
+    /// Since when nothing else has come of it.
+    pub since: Instant,
+    /// What came of it last, in one line.
+    pub error: String,
+}
+
+/// An object that is there and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its uid, if that can be read.
+    pub uid: Option<String>,
+    /// Why it cannot be read, in one line.
+    pub problem: String,
+}
+
+impl WatchHealth {
+    /// The health of a watch that has not begun. `changed` is told of its ups and downs.
+    #[must_use]
+    pub fn telling(changed: Arc<Notify>) -> Self {
+        Self { changed, ..Self::default() }
+    }
+
+    /// Whether a whole list has been taken.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.lock().listed
+    }
+
+    /// How long ago the API server was last heard on this watch: a list, an event, a bookmark.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        self.lock().confirmed.map(|at| at.elapsed())
+    }
+
+    /// Whether the API server was heard on this watch since then.
+    #[must_use]
+    pub fn is_confirmed_since(&self, then: Instant) -> bool {
+        self.lock().confirmed.is_some_and(|at| at >= then)
+    }
+
+    /// How it fails, if it does.
+    #[must_use]
+    pub fn failure(&self) -> Option<WatchFailure> {
+        self.lock().failure.clone()
+    }
+
+    /// Why the object of this key cannot be read, if it is there and cannot.
+    #[must_use]
+    pub fn unreadable(&self, key: &Key) -> Option<Unreadable> {
+        self.lock().unreadable.get(key).cloned()
+    }
+
+    /// The objects that cannot be read, as far as they are named.
+    #[must_use]
+    pub fn all_unreadable(&self) -> Vec<(Key, Unreadable)> {
+        self.lock().unreadable.iter().map(|(key, each)| (key.clone(), each.clone())).collect()
+    }
+
+    /// The uids of the objects that cannot be read, as far as they are named.
+    #[must_use]
+    pub fn unreadable_uids(&self) -> BTreeSet<String> {
+        self.lock().unreadable.values().filter_map(|each| each.uid.clone()).collect()
+    }
+
+    /// How many objects cannot be read.
+    #[must_use]
+    pub fn count_unreadable(&self) -> usize {
+        let state = self.lock();
+        state.unreadable.len() + state.unnamed
+    }
+
+    /// Has the watch opened anew: what is known through the connection that it uses may be outdated.
+    pub fn refresh(&self) {
+        self.refresh.notify_one();
+    }
+
+    pub(crate) async fn until_refresh(&self) {
+        self.refresh.notified().await;
+    }
+
+    pub(crate) fn confirm(&self) {
+        let mut state = self.lock();
+        state.confirmed = Some(Instant::now());
+        if state.failure.take().is_some() {
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// The whole list has been taken.
+    pub(crate) fn listed(&self) {
+        self.confirm();
+        if !std::mem::replace(&mut self.lock().listed, true) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// It failed once more; answers whether that is news.
+    pub(crate) fn fail(&self, error: &str) -> bool {
+        let mut state = self.lock();
+        let before = state.failure.as_ref();
+        let news = before.is_none_or(|before| before.error != error);
+        let since = before.map_or_else(Instant::now, |before| before.since);
+        state.failure = Some(WatchFailure { since, error: error.to_owned() });
+        drop(state);
+        if news {
+            self.changed.notify_one();
+        }
+        news
+    }
+
+    /// These are all objects of a list that cannot be read.
+    pub(crate) fn set_unreadable(&self, all: BTreeMap<Key, Unreadable>, unnamed: usize) {
+        let mut state = self.lock();
+        (state.unreadable, state.unnamed) = (all, unnamed);
+    }
+
+    /// An object cannot be read; answers whether that is news.
+    pub(crate) fn add_unreadable(&self, key: Key, unreadable: Unreadable) -> bool {
+        let mut state = self.lock();
+        if state.unreadable.len() >= NAMED && !state.unreadable.contains_key(&key) {
+            return false;
+        }
+        state.unreadable.insert(key, unreadable.clone()).is_none_or(|before| before != unreadable)
+    }
+
+    pub(crate) fn forget_unreadable(&self, key: &Key) {
+        self.lock().unreadable.remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Unreadable {
+    pub(crate) fn new(uid: Option<String>, error: &serde_json::Error) -> Self {
+        Self { uid, problem: foreign_text(&error.to_string()) }
+    }
+
+    /// Whether one more of so many is named.
+    pub(crate) fn is_named(count: usize) -> bool {
+        count < NAMED
+    }
+}

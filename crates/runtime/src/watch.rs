@@ -1,0 +1,428 @@
+//! Lists a kind and watches it from there, for ever.
+//!
+//! Each object is read by itself: one that cannot be read is left out and named, and the others are there. Every answer
+//! is bounded in size and time, so that an API server that stops in the middle costs a wait and no more.
+
+use crate::body::{self, BodyError, Lines};
+use crate::json::{elements, members};
+use crate::{Backoff, Change, Key, Seed, Unreadable, WatchHealth, chain, foreign_text};
+use http::{Response, StatusCode};
+use kube::api::{ListParams, Request, VersionMatch, WatchParams};
+use kube::client::Body;
+use kube::runtime::watcher::{Config, ListSemantic};
+use kube::{Api, Client, Resource};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an API server may take to begin an answer, and to go on with one that is no watch.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// How long one page of a list may take in all.
+const PAGE_LIMIT: Duration = Duration::from_secs(300);
+/// How long a watch is left open by the API server.
+const WATCH_TIMEOUT_SECONDS: u32 = 290;
+/// API servers send a bookmark about every minute: a watch that tells nothing for longer hangs on a dead connection.
+const WATCH_IDLE: Duration = Duration::from_secs(100);
+/// A watch that ends before this without a word is as good as a failed one.
+const WATCH_AT_LEAST: Duration = Duration::from_secs(5);
+/// More objects of one kind than any cluster is made for: whoever lists more has no end.
+const MOST_OBJECTS: usize = 500_000;
+
+/// Tells all changes of a kind in a cluster, for ever, and keeps `health` true: a whole list first and whenever the watch
+/// had to begin anew.
+///
+/// `project` keeps of each object what is needed and lets the rest go. What fails is tried again with backoff, which
+/// ends only when a watch works. An object that cannot be read is no change: what was known of it stands until a list.
+pub async fn follow_with<K, T>(
+    api: Api<K>,
+    config: Config,
+    mut project: impl FnMut(K) -> T,
+    mut tell: impl FnMut(Change<T>),
+    seed: Seed,
+    health: WatchHealth,
+) where
+    K: Resource + DeserializeOwned + Debug + Send + 'static,
+{
+    let path = api.resource_url().to_owned();
+    let source = Source { resource: resource(&path), request: Request::new(path), client: api.into_client() };
+    let mut backoff = Backoff::new(seed);
+    let mut version: Option<String> = None;
+    loop {
+        let done = match &version {
+            None => source.list(&config, &mut project, &health).await.map(|(listed, at)| {
+                version = Some(at);
+                tell(Change::Listed(listed));
+                health.listed();
+                Ended::Well
+            }),
+            Some(at) => {
+                let mut at = at.clone();
+                let watched = source.watch(&config, &mut at, &mut project, &mut tell, &health).await;
+                version = Some(at);
+                watched
+            }
+        };
+        let wait = match done {
+            // A list alone proves little: the watch that follows it may fail each time.
+            Ok(Ended::Well) => continue,
+            Ok(Ended::Proven) => {
+                backoff.succeeded();
+                continue;
+            }
+            Ok(Ended::AtOnce) => backoff.failed(),
+            Err(error) => {
+                // What was to be watched is too long ago: it is listed anew.
+                if error.code == Some(410) {
+                    version = None;
+                }
+                let wait = backoff.failed();
+                let told = error.to_string();
+                let news = health.fail(&told);
+                if news && error.is_refusal() {
+                    tracing::warn!(error = told, "a watch is refused; it is tried again");
+                } else {
+                    tracing::debug!(error = told, ?wait, "a watch failed");
+                }
+                wait
+            }
+        };
+        // Asked to begin anew, it does not wait any longer.
+        let _ = tokio::time::timeout(wait, health.until_refresh()).await;
+    }
+}
+
+/// How a list or watch ended.
+enum Ended {
+    /// As it should; that says nothing of the next one.
+    Well,
+    /// After it had told something, or had held for long enough.
+    Proven,
+    /// Before it told anything.
+    AtOnce,
+}
+
+/// A list or watch that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {verb} {resource}: {problem}")]
+struct WatchError {
+    verb: &'static str,
+    resource: String,
+    problem: String,
+    code: Option<u16>,
+}
+
+impl WatchError {
+    /// Whether the API server understood, and somebody has to do something about it.
+    fn is_refusal(&self) -> bool {
+        matches!(self.code, Some(400..=409 | 411..=428 | 430..=499))
+    }
+}
+
+/// What is told of an object, whatever else it holds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl Meta {
+    fn of(object: &str) -> Self {
+        let parts = members(object).unwrap_or_default();
+        let metadata = parts.iter().find(|(name, _)| *name == "metadata");
+        metadata.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    fn key(&self) -> Option<Key> {
+        let name = self.name.as_deref().filter(|name| !name.is_empty())?;
+        Some(Key::new(self.namespace.as_deref().unwrap_or_default(), name))
+    }
+}
+
+/// Where a kind is listed and watched.
+struct Source {
+    client: Client,
+    request: Request,
+    resource: String,
+}
+
+/// The objects of a list, the names of those that cannot be read, and how many more of them there are.
+type Listed<T> = (BTreeMap<Key, T>, BTreeMap<Key, Unreadable>, usize);
+
+impl Source {
+    /// All objects, and the version of the list.
+    async fn list<K: DeserializeOwned + Resource, T>(
+        &self,
+        config: &Config,
+        project: &mut impl FnMut(K) -> T,
+        health: &WatchHealth,
+    ) -> Result<(BTreeMap<Key, T>, String), WatchError> {
+        let mut listed: Listed<T> = (BTreeMap::new(), BTreeMap::new(), 0);
+        let mut token: Option<String> = None;
+        let mut pages = 0;
+        loop {
+            let params = list_params(config, token.take());
+            let page = tokio::time::timeout(PAGE_LIMIT, self.page(&params)).await;
+            let silent = |_| self.error("list", format!("no whole answer within {} s", PAGE_LIMIT.as_secs()));
+            let text = page.map_err(silent)??;
+            let (version, next) = self.take_page(&text, project, &mut listed)?;
+            pages += 1;
+            if listed.0.len() + listed.1.len() + listed.2 > MOST_OBJECTS || pages > MOST_OBJECTS {
+                return Err(self.error("list", format!("there are more than {MOST_OBJECTS}")));
+            }
+            match (next, version) {
+                (Some(next), _) => token = Some(next),
+                (None, Some(version)) => {
+                    let (objects, unreadable, unnamed) = listed;
+                    for (key, each) in &unreadable {
+                        if health.unreadable(key).as_ref() != Some(each) {
+                            self.say_unreadable(key, each);
+                        }
+                    }
+                    health.set_unreadable(unreadable, unnamed);
+                    return Ok((objects, version));
+                }
+                (None, None) => return Err(self.error("list", "the list has no version".to_owned())),
+            }
+        }
+    }
+
+    async fn page(&self, params: &ListParams) -> Result<String, WatchError> {
+        let request = self.request.list(params).map_err(|error| self.error("list", error.to_string()))?;
+        let response = self.send("list", request).await?;
+        body::text(response, ANSWER_LIMIT).await.map_err(|error| self.error("list", error.to_string()))
+    }
+
+    /// Takes the objects of a page; answers the version of the list, and the token of the next page.
+    fn take_page<K: DeserializeOwned + Resource, T>(
+        &self,
+        text: &str,
+        project: &mut impl FnMut(K) -> T,
+        (objects, unreadable, unnamed): &mut Listed<T>,
+    ) -> Result<(Option<String>, Option<String>), WatchError> {
+        let malformed = |_| self.error("list", "the answer is no list".to_owned());
+        let parts: BTreeMap<&str, &str> = members(text).map_err(malformed)?.into_iter().collect();
+        let items = parts.get("items").copied().filter(|items| *items != "null").unwrap_or("[]");
+        for item in elements(items).map_err(malformed)? {
+            let item = item.map_err(malformed)?;
+            match serde_json::from_str::<K>(item) {
+                Ok(object) => _ = objects.insert(Key::of(&object), project(object)),
+                Err(error) => {
+                    let meta = Meta::of(item);
+                    match meta.key().filter(|_| Unreadable::is_named(unreadable.len())) {
+                        Some(key) => _ = unreadable.insert(key, Unreadable::new(meta.uid, &error)),
+                        None => *unnamed += 1,
+                    }
+                }
+            }
+        }
+        let meta = parts.get("metadata").copied().unwrap_or("{}");
+        let meta: ListMeta = serde_json::from_str(meta).map_err(|_| malformed(crate::json::Malformed))?;
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        Ok((filled(meta.resource_version), filled(meta.continue_)))
+    }
+
+    /// Watches from a version on, which goes along with what is told.
+    async fn watch<K: DeserializeOwned + Resource, T>(
+        &self,
+        config: &Config,
+        version: &mut String,
+        project: &mut impl FnMut(K) -> T,
+        tell: &mut impl FnMut(Change<T>),
+        health: &WatchHealth,
+    ) -> Result<Ended, WatchError> {
+        let began = Instant::now();
+        let request = self.request.watch(&watch_params(config), version);
+        let request = request.map_err(|error| self.error("watch", error.to_string()))?;
+        let mut lines = Lines::of(self.send("watch", request).await?);
+        health.confirm();
+        let mut proven = false;
+        loop {
+            let line = tokio::select! {
+                biased;
+                () = health.until_refresh() => return Ok(Ended::Well),
+                line = lines.next(WATCH_IDLE) => line,
+            };
+            let line = match line {
+                Ok(Some(line)) => line,
+                Ok(None) if proven || began.elapsed() >= WATCH_AT_LEAST => return Ok(Ended::Proven),
+                Ok(None) => return Ok(Ended::AtOnce),
+                // The connection may be dead, the API server is not known to be.
+                Err(BodyError::Silent(_)) => return Ok(Ended::Proven),
+                Err(error) => return Err(self.error("watch", error.to_string())),
+            };
+            self.take_event(&line, version, project, tell, health)?;
+            health.confirm();
+            proven = true;
+        }
+    }
+
+    fn take_event<K: DeserializeOwned + Resource, T>(
+        &self,
+        line: &str,
+        version: &mut String,
+        project: &mut impl FnMut(K) -> T,
+        tell: &mut impl FnMut(Change<T>),
+        health: &WatchHealth,
+    ) -> Result<(), WatchError> {
+        let malformed = || self.error("watch", "the answer is no event of a watch".to_owned());
+        let parts: BTreeMap<&str, &str> = members(line).map_err(|_| malformed())?.into_iter().collect();
+        let (Some(type_), Some(object)) = (parts.get("type"), parts.get("object")) else {
+            return Err(malformed());
+        };
+        if *type_ == "\"ERROR\"" {
+            let status = Status::of(object);
+            return Err(WatchError { code: status.code, ..self.error("watch", status.told()) });
+        }
+        let deleted = match *type_ {
+            "\"ADDED\"" | "\"MODIFIED\"" => false,
+            "\"DELETED\"" => true,
+            "\"BOOKMARK\"" => {
+                let at = Meta::of(object).resource_version.filter(|at| !at.is_empty());
+                *version = at.ok_or_else(malformed)?;
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if deleted {
+            let meta = Meta::of(object);
+            let key = meta.key().ok_or_else(malformed)?;
+            health.forget_unreadable(&key);
+            tell(Change::Gone(key));
+            return self.advance(version, meta.resource_version);
+        }
+        match serde_json::from_str::<K>(object) {
+            Ok(object) => {
+                let (key, at) = (Key::of(&object), object.meta().resource_version.clone());
+                health.forget_unreadable(&key);
+                tell(Change::Set(key, project(object)));
+                self.advance(version, at)
+            }
+            Err(error) => {
+                let meta = Meta::of(object);
+                if let Some(key) = meta.key() {
+                    let unreadable = Unreadable::new(meta.uid, &error);
+                    if health.add_unreadable(key.clone(), unreadable.clone()) {
+                        self.say_unreadable(&key, &unreadable);
+                    }
+                }
+                // Without a version of its own it leaves the watch where it was.
+                self.advance(version, meta.resource_version.or_else(|| Some(version.clone())))
+            }
+        }
+    }
+
+    fn advance(&self, version: &mut String, to: Option<String>) -> Result<(), WatchError> {
+        *version = to
+            .filter(|to| !to.is_empty())
+            .ok_or_else(|| self.error("watch", "an object has no version".to_owned()))?;
+        Ok(())
+    }
+
+    fn say_unreadable(&self, key: &Key, unreadable: &Unreadable) {
+        let (object, problem) = (foreign_text(&key.to_string()), &unreadable.problem);
+        tracing::warn!(resource = self.resource, object, problem, "an object cannot be read: it is left out");
+    }
+
+    /// Sends a request; answers when the API server does, if it does not refuse.
+    async fn send(
+        &self,
+        verb: &'static str,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<Response<Body>, WatchError> {
+        let sent = self.client.send(request.map(Body::from));
+        let response = match tokio::time::timeout(ANSWER_LIMIT, sent).await {
+            Ok(response) => response.map_err(|error| self.error(verb, chain(&error)))?,
+            Err(_) => {
+                return Err(self.error(verb, format!("no answer within {} s", ANSWER_LIMIT.as_secs())));
+            }
+        };
+        let code = response.status();
+        if code == StatusCode::OK {
+            return Ok(response);
+        }
+        let mut status = Status::of(&body::refusal(response, ANSWER_LIMIT).await);
+        status.code = Some(code.as_u16());
+        Err(WatchError { code: status.code, ..self.error(verb, status.told()) })
+    }
+
+    fn error(&self, verb: &'static str, problem: String) -> WatchError {
+        WatchError { verb, resource: self.resource.clone(), problem: foreign_text(&problem), code: None }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: Option<String>,
+    #[serde(rename = "continue")]
+    continue_: Option<String>,
+}
+
+/// What an API server says of a failure.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    code: Option<u16>,
+    message: Option<String>,
+    reason: Option<String>,
+}
+
+impl Status {
+    fn of(text: &str) -> Self {
+        serde_json::from_str(text)
+            .unwrap_or_else(|_| Self { message: Some(text.trim().to_owned()), ..Self::default() })
+    }
+
+    fn told(&self) -> String {
+        let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let said =
+            filled(&self.message).or_else(|| filled(&self.reason)).unwrap_or_else(|| "refused".to_owned());
+        match self.code {
+            Some(code) => format!("{said} ({code})"),
+            None => said,
+        }
+    }
+}
+
+fn list_params(config: &Config, token: Option<String>) -> ListParams {
+    let any = config.list_semantic == ListSemantic::Any;
+    ListParams {
+        label_selector: config.label_selector.clone(),
+        field_selector: config.field_selector.clone(),
+        limit: config.page_size,
+        // A token says by itself which version it goes on with.
+        version_match: (any && token.is_none()).then_some(VersionMatch::NotOlderThan),
+        resource_version: (any && token.is_none()).then(|| "0".to_owned()),
+        continue_token: token,
+        ..ListParams::default()
+    }
+}
+
+fn watch_params(config: &Config) -> WatchParams {
+    WatchParams {
+        label_selector: config.label_selector.clone(),
+        field_selector: config.field_selector.clone(),
+        timeout: Some(config.timeout.unwrap_or(WATCH_TIMEOUT_SECONDS)),
+        bookmarks: config.bookmarks,
+        send_initial_events: false,
+    }
+}
+
+/// What a path lists, as people say it.
+fn resource(path: &str) -> String {
+    let (before, resource) = path.rsplit_once('/').unwrap_or_default();
+    match before.rsplit_once("/namespaces/") {
+        Some((_, namespace)) => format!("{resource} in namespace {namespace}"),
+        None => resource.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+//! A member that answers and is not well costs only itself.
+
+use crate::stage::{deployments, fleet, pass, patch, replicas, status, workloads};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::client::Body;
+use kube::{Api, Client};
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::{ForeignCluster, MultiClusterDeployment};
+use portolan_control::fleet::{Connect, ConnectError};
+use portolan_runtime::{Seed, Term};
+use portolan_sandbox::FaultPlan;
+use portolan_tests::simulation::{Fleet, apply};
+use portolan_tests::workload;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::task::JoinHandle;
+
+/// What a member does with requests whose path ends so.
+#[derive(Clone, Copy, PartialEq)]
+enum Does {
+    Refuses,
+    Hangs,
+}
+
+/// Connects to sandbox clusters; one of them does not answer as it should.
+struct Sick {
+    world: portolan_sandbox::World,
+    member: &'static str,
+    path: &'static str,
+    does: Does,
+    now: Arc<AtomicBool>,
+}
+
+impl Connect for Sick {
+    fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let client = self.world.cluster(&name).map(|cluster| cluster.client("controller"));
+        let (path, does) = (self.path, self.does);
+        let now = Arc::clone(&self.now);
+        let is_sick = name == self.member;
+        Box::pin(async move {
+            let beyond = client.ok_or(ConnectError::NoCredentials)?;
+            let service = tower::service_fn(move |request: Request<Body>| {
+                let (beyond, now) = (beyond.clone(), Arc::clone(&now));
+                async move {
+                    let concerned =
+                        is_sick && now.load(Ordering::SeqCst) && request.uri().path().ends_with(path);
+                    match does {
+                        Does::Refuses if concerned => {
+                            let text =
+                                json!({"kind": "Status", "code": 403, "message": "forbidden\nby evil"});
+                            let body = Body::from(text.to_string().into_bytes());
+                            Ok(Response::builder().status(403).body(body).unwrap())
+                        }
+                        Does::Hangs if concerned => std::future::pending().await,
+                        _ => beyond.send(request).await,
+                    }
+                }
+            });
+            Ok(Client::new(service, "default"))
+        })
+    }
+}
+
+/// The fleet with a controller at work; c3 is sick.
+fn start(fleet: &Fleet, path: &'static str, does: Does) -> (JoinHandle<()>, Arc<AtomicBool>) {
+    let now = Arc::new(AtomicBool::new(true));
+    let connect =
+        Arc::new(Sick { world: fleet.world.clone(), member: "c3", path, does, now: Arc::clone(&now) });
+    let (hub, clock) = (fleet.hub.client("controller"), fleet.world.clock().clone());
+    let controller = portolan_control::run(hub, connect, clock, Seed::new(1), Term::alone("controller"));
+    (tokio::spawn(controller), now)
+}
+
+async fn ready_of(fleet: &Fleet, cluster: &str) -> (String, String, String) {
+    let api: Api<ForeignCluster> = Api::all(fleet.hub.client("user"));
+    let status = api.get(cluster).await.unwrap().status.unwrap_or_default();
+    let found = conditions::find(&status.conditions, ConditionType::Ready).cloned().unwrap();
+    (found.status, found.reason, found.message)
+}
+
+async fn places_elsewhere(path: &'static str, does: Does, told: &str) {
+    let fleet = fleet(FaultPlan::none()).await;
+    let (_controller, now) = start(&fleet, path, does);
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(30).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("1/1"), "{path}");
+    pass(10).await;
+    let (ready, reason, message) = ready_of(&fleet, "c3").await;
+    assert_eq!((ready.as_str(), reason.as_str()), ("False", "CannotList"), "{message}");
+    assert!(message.contains(told), "{message}");
+    now.store(false, Ordering::SeqCst);
+    pass(90).await;
+    assert_eq!(ready_of(&fleet, "c3").await.0, "True", "mended");
+    apply(&fleet.hub.client("user"), &workload("late", 1, json!({"locations": ["c3"]}))).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "late").await.ready_summary.as_deref(), Some("1/1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_refuses_to_list_pods_stops_nobody_else() {
+    places_elsewhere("/api/v1/pods", Does::Refuses, "cannot list pods: forbidden by evil (403)").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_never_answers_a_list_stops_nobody_else() {
+    places_elsewhere("/api/v1/nodes", Does::Hangs, "nodes").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_cannot_be_listed_after_a_restart_keeps_what_it_holds() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let (first, now) = start(&fleet, "/api/v1/pods", Does::Refuses);
+    now.store(false, Ordering::SeqCst);
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c3", "c2"]}))).await;
+    pass(30).await;
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), (Some(2), Some(2)));
+    let uid = deployments(&fleet, 1).get("web").await.unwrap().metadata.uid;
+    first.abort();
+    let (_second, _now) = start(&fleet, "/api/v1/pods", Does::Refuses);
+    pass(30).await;
+    patch(&fleet, "web", json!({"replicas": 1})).await;
+    pass(30).await;
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(1), "c2 goes on");
+    assert_eq!(deployments(&fleet, 1).get("web").await.unwrap().metadata.uid, uid, "c3 is left as it is");
+}
+
+fn deep(levels: usize) -> Value {
+    (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_object_that_cannot_be_read_is_one_bad_object() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let (first, now) = start(&fleet, "/none", Does::Refuses);
+    now.store(false, Ordering::SeqCst);
+    apply(&fleet.hub.client("user"), &workload("bad", 1, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    assert_eq!(replicas(&fleet, 0, "bad").await, Some(1));
+    // It is taken; the answer is too deep to be read.
+    let mut object = workload("bad", 1, json!({"locations": ["c2"]}));
+    object["spec"]["template"]["spec"]["x"] = deep(121);
+    let params = kube::api::PatchParams::default();
+    let _ = workloads(&fleet).patch("bad", &params, &kube::api::Patch::Merge(&object)).await;
+    first.abort();
+    let (_second, _now) = start(&fleet, "/none", Does::Refuses);
+    apply(&fleet.hub.client("user"), &workload("good", 1, json!({"locations": ["c2"]}))).await;
+    pass(30).await;
+    assert_eq!(status(&fleet, "good").await.ready_summary.as_deref(), Some("1/1"));
+    assert_eq!(replicas(&fleet, 0, "bad").await, Some(1), "its copy stays as it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_panics_ends_the_controllers() {
+    struct Panics;
+    impl Connect for Panics {
+        fn connect<'a>(&'a self, _: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+            Box::pin(async { unreachable!("broken") })
+        }
+    }
+    let fleet = fleet(FaultPlan::none()).await;
+    let (hub, clock) = (fleet.hub.client("controller"), fleet.world.clock().clone());
+    let run = portolan_control::run(hub, Arc::new(Panics), clock, Seed::new(1), Term::alone("controller"));
+    tokio::time::timeout(std::time::Duration::from_secs(60), run).await.expect("it ends");
+    let _: Api<MultiClusterDeployment> = workloads(&fleet);
+}
