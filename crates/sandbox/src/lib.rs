@@ -32,6 +32,6 @@ pub use serve::{ServeError, Served, kubeconfig, kubeconfig_with};
 pub use server::Called;
 pub use usage::{Flow, Histogram, PodUsage, ServedTraffic, Source};
 pub use world::{
-    Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,
-    WorldConfig,
+    Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultAnswer, FaultPlan, FaultRates, HostileAnswer,
+    HostileRule, NodeConfig, ObjectEdit, PartialFault, RequestFilter, Violation, World, WorldConfig,
 };

@@ -27,7 +27,8 @@ use crate::usage::Traffic;
 use crate::verbs::WatchBody;
 
 pub use calls::Called;
-pub(crate) use calls::Calls;
+pub(crate) use calls::{Calls, key as resource_and_verb};
+pub(crate) use path::place;
 pub(crate) use form::Form;
 
 /// A request, received whole.

@@ -3,8 +3,11 @@
 mod check;
 mod config;
 mod fault;
+mod hostile;
 mod link;
 mod log;
+mod partial;
+mod requests;
 mod service;
 
 use std::collections::BTreeMap;
@@ -26,7 +29,10 @@ use crate::usage::{self, Flow, PodUsage, ServedTraffic, Source, Traffic};
 pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
 pub use fault::{Crash, CrashPoint, FaultPlan, FaultRates};
+pub use hostile::{HostileAnswer, HostileRule, ObjectEdit};
 pub use log::EventLog;
+pub use partial::{FaultAnswer, PartialFault};
+pub use requests::RequestFilter;
 pub(crate) use service::ApiService;
 
 use link::Links;
@@ -221,7 +227,28 @@ impl World {
         self.0.traffic.flows()
     }
 
-    /// Ends all injected request faults; partitions stay.
+    /// Lets some requests fail in one way from now on; a fault of the same name ends.
+    pub fn add_fault(&self, fault: PartialFault) {
+        self.0.links.add_fault(fault);
+    }
+
+    /// Ends a partial fault.
+    pub fn end_fault(&self, name: &str) {
+        self.0.links.end_fault(name);
+    }
+
+    /// Puts rules between a cluster and all who ask it: the first that matches a request answers it. Without rules the
+    /// cluster is honest again.
+    pub fn hostile(&self, cluster: &str, rules: Vec<HostileRule>) {
+        self.0.links.set_hostile(cluster, rules);
+    }
+
+    /// Ends the watches that a party has open in a cluster, as an API server does that is started anew.
+    pub fn end_watches(&self, party: &str, cluster: &str) {
+        self.0.links.end_watches(party, cluster);
+    }
+
+    /// Ends all injected request faults; partitions and hostile clusters stay.
     pub fn stop_faults(&self) {
         self.0.links.stop_faults();
     }
