@@ -17,6 +17,7 @@ use std::time::Duration;
 use portolan_runtime::{Clock, Seed};
 use tokio::task::JoinHandle;
 
+use crate::admission::{DenyingPolicy, MutatingHook};
 use crate::api::Api;
 use crate::auth::User;
 use crate::cluster;
@@ -30,7 +31,7 @@ pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
 pub use fault::{Crash, CrashPoint, FaultPlan, FaultRates};
 pub use hostile::{HostileAnswer, HostileRule, ObjectEdit};
-pub use log::EventLog;
+pub use log::{Change, EventLog, Listener, LogEntry};
 pub use partial::{FaultAnswer, PartialFault};
 pub use requests::RequestFilter;
 pub(crate) use service::ApiService;
@@ -365,6 +366,30 @@ impl Cluster {
         let api = self.server.api();
         let found = api.store.get("/pods", &key)?.value();
         usage::pod_usage(&api, &found, load).map(PodUsage::from)
+    }
+
+    /// Installs a hook; one of the same name goes.
+    pub fn add_hook(&self, hook: MutatingHook) {
+        self.note(&format!("hook {} is installed", hook.name()));
+        self.server.api().admission.hooks.insert(hook.name().to_owned(), hook);
+    }
+
+    /// Installs a policy; one of the same name goes.
+    pub fn add_policy(&self, policy: DenyingPolicy) {
+        self.note(&format!("policy {} is installed", policy.name()));
+        self.server.api().admission.policies.insert(policy.name().to_owned(), policy);
+    }
+
+    /// Removes the hook and the policy of this name.
+    pub fn remove_admission(&self, name: &str) {
+        self.note(&format!("{name} is removed from admission"));
+        let mut api = self.server.api();
+        api.admission.hooks.remove(name);
+        api.admission.policies.remove(name);
+    }
+
+    fn note(&self, text: &str) {
+        self.world.log.record(self.world.clock.now(), &self.name, text, &[]);
     }
 
     /// Forgets past events: watches from earlier revisions are told 410 and must list again.

@@ -18,6 +18,7 @@ use rustls::pki_types::CertificateDer;
 use super::Inner;
 use super::fault::{CrashPoint, Fault};
 use super::hostile::{self, HostileAnswer};
+use super::log::LogEntry;
 use super::link::{CONNECTION_TIMEOUT, Links};
 use super::partial::{self, FaultAnswer};
 use super::requests::Asked;
@@ -216,7 +217,12 @@ impl ApiService {
         };
         let reply = match &refused {
             Some(error) => Reply::error(error),
-            None => self.server.handle(request),
+            None => {
+                self.world.log.tell(&LogEntry::Begins { cluster: &self.cluster, party: &self.party });
+                let reply = self.server.handle(request);
+                self.world.log.tell(&LogEntry::Ends { cluster: &self.cluster });
+                reply
+            }
         };
         let outcome = match course {
             Course::Fault(fault) => format!("{line} -> {} ({fault:?})", reply.code),
