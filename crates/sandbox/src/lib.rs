@@ -35,5 +35,6 @@ pub use server::Called;
 pub use usage::{Flow, Histogram, PodUsage, ServedTraffic, Source};
 pub use world::{
     Change, Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultAnswer, FaultPlan, FaultRates,
-    HostileAnswer, HostileRule, Listener, LogEntry, NodeConfig, ObjectEdit, PartialFault, RequestFilter, Violation, World, WorldConfig,
+    HostileAnswer, HostileRule, Listener, LogEntry, NodeConfig, ObjectEdit, PartialFault, RequestFilter,
+    Violation, World, WorldConfig,
 };

@@ -32,8 +32,11 @@ async fn limit(client: &Client, limit: Value) {
 async fn a_limit_range_gives_defaults_and_bounds() {
     let (_world, cluster) = cluster();
     let client = cluster.client("user");
-    limit(&client, json!({"type": "Container", "default": {"cpu": "300m"}, "min": {"cpu": "50m"}, "max": {"cpu": "1"}}))
-        .await;
+    limit(
+        &client,
+        json!({"type": "Container", "default": {"cpu": "300m"}, "min": {"cpu": "50m"}, "max": {"cpu": "1"}}),
+    )
+    .await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     let made = pods.create(&PostParams::default(), &pod("silent", json!({}))).await.unwrap();
     let note = made.metadata.annotations.as_ref().unwrap()["kubernetes.io/limit-ranger"].clone();
@@ -78,8 +81,8 @@ async fn a_quota_bounds_what_runs_and_says_what_is_used() {
         status.ready_replicas == Some(2)
             && failure.is_some_and(|failure| {
                 failure.message.as_deref().unwrap_or_default().contains(
-                    "exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2",
-                )
+                "exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2",
+            )
             })
     })
     .await;
@@ -132,9 +135,10 @@ async fn hooks_change_and_policies_deny() {
     let meshed = pods.create(&PostParams::default(), &pod("meshed", json!({}))).await.unwrap().spec.unwrap();
     assert_eq!(meshed.containers[1].name, "proxy");
     assert_eq!(meshed.containers[1].termination_message_path.as_deref(), Some("/dev/termination-log"));
-    cluster.add_policy(DenyingPolicy::new("few", &["Deployment"], "at most two").when(|object| {
-        object["spec"]["replicas"].as_i64().unwrap_or(0) > 2
-    }));
+    cluster.add_policy(
+        DenyingPolicy::new("few", &["Deployment"], "at most two")
+            .when(|object| object["spec"]["replicas"].as_i64().unwrap_or(0) > 2),
+    );
     let deployments: Api<Deployment> = Api::namespaced(client, "default");
     let refused = deployments.create(&PostParams::default(), &deployment("web", 3)).await.unwrap_err();
     assert_eq!(code(&refused), 422);

@@ -67,17 +67,21 @@ async fn a_hostile_cluster_answers_what_its_rules_say() {
     let (world, cluster) = cluster();
     let nodes: Api<Node> = Api::all(cluster.client("a"));
     let asked = || RequestFilter::any().party("a").resource("nodes");
-    let invented =
-        HostileAnswer::edit(|node| node["status"]["allocatable"]["cpu"] = json!("1e30"));
+    let invented = HostileAnswer::edit(|node| node["status"]["allocatable"]["cpu"] = json!("1e30"));
     world.hostile("c1", vec![HostileRule::new(asked(), invented)]);
     let listed = nodes.list(&Default::default()).await.unwrap();
-    assert!(listed.iter().all(|node| node.status.as_ref().unwrap().allocatable.as_ref().unwrap()["cpu"].0 == "1e30"));
+    assert!(
+        listed
+            .iter()
+            .all(|node| node.status.as_ref().unwrap().allocatable.as_ref().unwrap()["cpu"].0 == "1e30")
+    );
     let mut watch = nodes.watch(&WatchParams::default(), "0").await.unwrap().boxed();
     let event = watch.try_next().await.unwrap().unwrap();
     assert!(format!("{event:?}").contains("1e30"));
     world.hostile("c1", vec![HostileRule::new(asked(), HostileAnswer::refusal(403, "no \u{1b}[2J"))]);
     assert_eq!(common::message(&nodes.list(&Default::default()).await.unwrap_err()), "no \u{1b}[2J");
-    let endless = HostileAnswer::Endless { head: "{\"items\":[".into(), chunk: " ".repeat(1024), limit: 10_240 };
+    let endless =
+        HostileAnswer::Endless { head: "{\"items\":[".into(), chunk: " ".repeat(1024), limit: 10_240 };
     world.hostile("c1", vec![HostileRule::new(asked(), endless)]);
     let answer = tokio::time::timeout(Duration::from_secs(3600), nodes.list(&Default::default())).await;
     assert!(answer.is_err(), "the body never ends");

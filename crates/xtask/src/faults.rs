@@ -108,7 +108,8 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
 
 /// Prints how often each thing was drawn, and in how many seeds; answers what never was.
 fn table(program: &str, drawn: &BTreeMap<String, Counts>) -> Result<Vec<String>> {
-    let listed = Command::new(program).arg("--drawn").output().with_context(|| format!("cannot run {program}"))?;
+    let listed =
+        Command::new(program).arg("--drawn").output().with_context(|| format!("cannot run {program}"))?;
     let names = String::from_utf8(listed.stdout).context("names are text")?;
     println!("{:>8} {:>6}  drawn", "times", "seeds");
     let mut never = Vec::new();
@@ -206,7 +207,9 @@ impl Shared {
             let seed: u64 = seed.parse().with_context(|| format!("not a seed: {line}"))?;
             if let Some(problem) = text.strip_prefix("PROBLEM: ") {
                 self.found(seed, problem);
-            } else if let Some((times, name)) = text.strip_prefix("DRAWN: ").and_then(|rest| rest.split_once(' ')) {
+            } else if let Some((times, name)) =
+                text.strip_prefix("DRAWN: ").and_then(|rest| rest.split_once(' '))
+            {
                 let times: u64 = times.parse().with_context(|| format!("not a number: {line}"))?;
                 let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
                 let counts = drawn.entry(name.to_owned()).or_default();

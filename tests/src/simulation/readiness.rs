@@ -253,7 +253,11 @@ mod tests {
         let world = World::new(WorldConfig::default());
         let readiness = Readiness::default();
         readiness.follow(&world);
-        let fleet = Fleet::new(world, &[("m1", 1, NodeConfig::new("4", "8Gi")), ("m2", 1, NodeConfig::new("4", "8Gi"))]).await;
+        let fleet = Fleet::new(
+            world,
+            &[("m1", 1, NodeConfig::new("4", "8Gi")), ("m2", 1, NodeConfig::new("4", "8Gi"))],
+        )
+        .await;
         apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["m1"]}))).await;
         let uid = fleet.workloads().await[0].metadata.uid.clone().unwrap_or_default();
         (fleet, readiness, uid)

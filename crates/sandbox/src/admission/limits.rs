@@ -114,7 +114,9 @@ fn bounds(limit: &Value, of: &str, resources: &Value, wrong: &mut Vec<String>) {
         let most_text = most.as_str().unwrap_or_default();
         match at(resources, &format!("/limits/{resource}")) {
             None => {
-                wrong.push(format!("maximum {resource} usage per {of} is {most_text}.  No limit is specified"));
+                wrong.push(format!(
+                    "maximum {resource} usage per {of} is {most_text}.  No limit is specified"
+                ));
             }
             Some(asked) if read(asked) > read(most) => wrong.push(format!(
                 "maximum {resource} usage per {of} is {most_text}, but limit is {}",

@@ -22,10 +22,7 @@ pub(super) fn set(api: &Api, row: &Resource, pod: &mut Value) -> Result<(), ApiE
     match (overhead, at(pod, "/spec/overhead")) {
         (Some(fixed), None) => pod["spec"]["overhead"] = fixed,
         (Some(fixed), Some(said)) if fixed != *said => {
-            return refuse(
-                pod,
-                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
-            );
+            return refuse(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
         }
         (None, Some(_)) => {
             return refuse(

@@ -49,7 +49,8 @@ fn usage(api: &Api, namespace: &str, quota: &Value) -> BTreeMap<String, i128> {
         }
     }
     for (word, sum) in used.iter_mut().filter(|(word, _)| !about_pods(word)) {
-        let (plural, group) = word.strip_prefix("count/").unwrap_or(word).split_once('.').unwrap_or((word, ""));
+        let (plural, group) =
+            word.strip_prefix("count/").unwrap_or(word).split_once('.').unwrap_or((word, ""));
         let plural = plural.strip_prefix("count/").unwrap_or(plural);
         let there = api.store.scan(&format!("{group}/{plural}"), Some(namespace), None).count();
         *sum = 1000 * i128::try_from(there).unwrap_or(i128::MAX / 1000);
@@ -65,8 +66,10 @@ pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), Api
         let name = at(&quota, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let Some(hard) = quota["spec"]["hard"].as_object() else { continue };
         let is_pod = row.is("", "pods");
-        let concerned: Vec<_> =
-            hard.iter().filter(|(word, _)| if is_pod { about_pods(word) } else { counts(word, row) }).collect();
+        let concerned: Vec<_> = hard
+            .iter()
+            .filter(|(word, _)| if is_pod { about_pods(word) } else { counts(word, row) })
+            .collect();
         if concerned.is_empty() {
             continue;
         }
@@ -108,6 +111,7 @@ pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), Api
 /// The status of a quota.
 pub(crate) fn status(api: &Api, namespace: &str, quota: &Value) -> Value {
     let used = usage(api, namespace, quota);
-    let used: Value = used.iter().map(|(word, sum)| (word.clone(), json!(quantity::show(word, *sum)))).collect();
+    let used: Value =
+        used.iter().map(|(word, sum)| (word.clone(), json!(quantity::show(word, *sum)))).collect();
     json!({"hard": quota["spec"]["hard"], "used": used})
 }

@@ -28,8 +28,8 @@ use crate::verbs::WatchBody;
 
 pub use calls::Called;
 pub(crate) use calls::{Calls, key as resource_and_verb};
-pub(crate) use path::place;
 pub(crate) use form::Form;
+pub(crate) use path::place;
 
 /// A request, received whole.
 pub(crate) struct Request {

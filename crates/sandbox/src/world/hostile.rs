@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::requests::RequestFilter;
 
-/// How often a body without end goes on.
-const PACE: Duration = Duration::from_millis(1);
+/// How long a hostile cluster takes for an answer, and for each piece of one without end: so that others get on.
+pub(super) const PACE: Duration = Duration::from_millis(1);
 
 /// Changes one object of an answer.
 pub type ObjectEdit = Arc<dyn Fn(&mut Value) + Send + Sync>;

@@ -205,7 +205,11 @@ impl Links {
     }
 
     /// Waits until the watches that are open now are ended.
-    pub(super) fn watches_end(self: &Arc<Self>, party: &str, cluster: &str) -> impl Future<Output = ()> + use<> {
+    pub(super) fn watches_end(
+        self: &Arc<Self>,
+        party: &str,
+        cluster: &str,
+    ) -> impl Future<Output = ()> + use<> {
         let (links, link) = (self.clone(), (party.to_owned(), cluster.to_owned()));
         let before = links.state().watches_ended.get(&link).copied();
         async move { links.wait(|state| state.watches_ended.get(&link).copied() != before).await }

@@ -62,8 +62,10 @@ impl RequestFilter {
     }
 
     pub(super) fn matches(&self, asked: &Asked<'_>) -> bool {
-        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
-        let among = |wanted: &[String], found: &str| wanted.is_empty() || wanted.iter().any(|each| each == found);
+        let is =
+            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let among =
+            |wanted: &[String], found: &str| wanted.is_empty() || wanted.iter().any(|each| each == found);
         is(&self.party, asked.party)
             && is(&self.cluster, asked.cluster)
             && among(&self.verbs, asked.verb)

@@ -18,8 +18,8 @@ use rustls::pki_types::CertificateDer;
 use super::Inner;
 use super::fault::{CrashPoint, Fault};
 use super::hostile::{self, HostileAnswer};
-use super::log::LogEntry;
 use super::link::{CONNECTION_TIMEOUT, Links};
+use super::log::LogEntry;
 use super::partial::{self, FaultAnswer};
 use super::requests::Asked;
 use crate::auth::User;
@@ -153,13 +153,12 @@ impl ApiService {
     async fn mislead(&self, answer: HostileAnswer, honest: Reply) -> io::Result<Response<AnswerBody>> {
         let stream = |chunks| {
             let mut response = Response::new(AnswerBody::Stream(chunks));
-            response
-                .headers_mut()
-                .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             response
         };
         match answer {
             HostileAnswer::Reply { status, headers, body } => {
+                tokio::time::sleep(hostile::PACE).await;
                 let mut response = Response::new(AnswerBody::Full(Some(body)));
                 *response.status_mut() = http::StatusCode::from_u16(status).map_err(io::Error::other)?;
                 response
@@ -171,9 +170,7 @@ impl ApiService {
                 }
                 Ok(response)
             }
-            HostileAnswer::Endless { head, chunk, limit } => {
-                Ok(stream(hostile::endless(head, chunk, limit)))
-            }
+            HostileAnswer::Endless { head, chunk, limit } => Ok(stream(hostile::endless(head, chunk, limit))),
             HostileAnswer::Lines(lines) => Ok(stream(hostile::lines(lines))),
             HostileAnswer::Hang => std::future::pending().await,
             HostileAnswer::Late(time) => {

@@ -15,7 +15,10 @@ impl Story {
         let name = self.fleet.members[member].name().to_owned();
         let taint = |effect: &str| json!({"spec": {"taints": [{"key": "drawn", "effect": effect}]}});
         let (drawn, patch) = match self.rng.random_range(0..8) {
-            0 => (Drawn::ClusterTainted, taint(["NoSchedule", "PreferNoSchedule"][self.rng.random_range(0..2)])),
+            0 => (
+                Drawn::ClusterTainted,
+                taint(["NoSchedule", "PreferNoSchedule"][self.rng.random_range(0..2)]),
+            ),
             1 => (Drawn::ClusterEvicted, taint("NoExecute")),
             2 => (Drawn::ClusterCordoned, json!({"spec": {"unschedulable": self.rng.random_bool(0.6)}})),
             3 => (Drawn::ClusterTainted, json!({"spec": {"taints": null}})),
@@ -62,7 +65,8 @@ impl Story {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         // What was patched beside what is declared goes.
-        self.patch_cluster(name, json!({"spec": {"taints": null, "unschedulable": null, "latencies": null}})).await;
+        self.patch_cluster(name, json!({"spec": {"taints": null, "unschedulable": null, "latencies": null}}))
+            .await;
         let _ = try_apply(&self.fleet.hub.client("user"), declared).await;
     }
 

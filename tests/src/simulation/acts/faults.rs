@@ -2,8 +2,8 @@
 
 use super::Story;
 use crate::NAMESPACE;
-use crate::simulation::tally::Drawn;
 use crate::simulation::PARTIES;
+use crate::simulation::tally::Drawn;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::DeleteParams;
@@ -146,5 +146,4 @@ impl Story {
         }
         self.fleet.members[member].restore_node(node);
     }
-
 }

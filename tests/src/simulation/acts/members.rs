@@ -104,20 +104,27 @@ impl Story {
                 self.count(Drawn::LimitRange);
                 self.admitting.insert(member);
                 let limit = json!({"type": "Container", "defaultRequest": {"memory": "64Mi"}, "max": {"cpu": "700m"}});
-                apply(&client, &json!({
-                    "apiVersion": "v1", "kind": "LimitRange", "metadata": in_namespace,
-                    "spec": {"limits": [limit]},
-                }))
+                apply(
+                    &client,
+                    &json!({
+                        "apiVersion": "v1", "kind": "LimitRange", "metadata": in_namespace,
+                        "spec": {"limits": [limit]},
+                    }),
+                )
                 .await;
             }
             4 => {
                 self.count(Drawn::Quota);
                 self.admitting.insert(member);
-                let hard = json!({"requests.cpu": format!("{}00m", self.rng.random_range(3..=20)), "pods": "6"});
-                apply(&client, &json!({
-                    "apiVersion": "v1", "kind": "ResourceQuota", "metadata": in_namespace,
-                    "spec": {"hard": hard},
-                }))
+                let hard =
+                    json!({"requests.cpu": format!("{}00m", self.rng.random_range(3..=20)), "pods": "6"});
+                apply(
+                    &client,
+                    &json!({
+                        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": in_namespace,
+                        "spec": {"hard": hard},
+                    }),
+                )
                 .await;
             }
             5 => {
@@ -150,7 +157,8 @@ impl Story {
         let pods: Api<Pod> = Api::namespaced(client, NAMESPACE);
         for pod in pods.list(&Default::default()).await.map(|list| list.items).unwrap_or_default() {
             let injected = pod.spec.iter().flat_map(|spec| &spec.containers).any(|each| each.name == "proxy");
-            let set = pod.metadata.annotations.is_some_and(|all| all.contains_key("kubernetes.io/limit-ranger"));
+            let set =
+                pod.metadata.annotations.is_some_and(|all| all.contains_key("kubernetes.io/limit-ranger"));
             if injected || set {
                 let _ = pods.delete(&pod.metadata.name.unwrap_or_default(), &Default::default()).await;
             }

@@ -49,7 +49,8 @@ impl Story {
             8 => {
                 let image = format!("app:{}", self.rng.random_range(1..=3));
                 let requests = json!({"cpu": "200m"});
-                let containers = json!([{"name": "main", "image": image, "resources": {"requests": requests}}]);
+                let containers =
+                    json!([{"name": "main", "image": image, "resources": {"requests": requests}}]);
                 let template = json!({"spec": {"containers": containers}});
                 self.change(name, Drawn::ImageChanged, json!({"template": template})).await;
             }
