@@ -93,15 +93,19 @@ pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), Api
             return Err(ApiError::forbidden(about, &why));
         }
         if !beyond.is_empty() {
-            let join = |of: &dyn Fn(&(&String, String, String, String)) -> String| {
-                beyond.iter().map(|each| format!("{}={}", each.0, of(each))).collect::<Vec<_>>().join(",")
-            };
-            let why = format!(
-                "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
-                join(&|each| each.1.clone()),
-                join(&|each| each.2.clone()),
-                join(&|each| each.3.clone()),
-            );
+            let join =
+                |values: [String; 3], (word, asked, used, limit): &(&String, String, String, String)| {
+                    let comma = if values[0].is_empty() { "" } else { "," };
+                    let [requested, taken, limited] = values;
+                    [
+                        format!("{requested}{comma}{word}={asked}"),
+                        format!("{taken}{comma}{word}={used}"),
+                        format!("{limited}{comma}{word}={limit}"),
+                    ]
+                };
+            let [requested, taken, limited] = beyond.iter().fold(Default::default(), join);
+            let why =
+                format!("exceeded quota: {name}, requested: {requested}, used: {taken}, limited: {limited}");
             return Err(ApiError::forbidden(about, &why));
         }
     }
