@@ -9,6 +9,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use crate::admission::Installed;
 use crate::auth::User;
 use crate::crd::Validator;
 use crate::error::ApiError;
@@ -36,6 +37,8 @@ pub(crate) struct Api {
     /// How pods behave on simulated nodes.
     pub(crate) profile: Arc<Profile>,
     pub(crate) rules: Validator,
+    /// Hooks and policies.
+    pub(crate) admission: Installed,
     /// What the present request is warned of.
     pub(crate) warnings: Vec<String>,
     /// What was called, and how often.
@@ -119,6 +122,7 @@ impl Api {
             silent_nodes: BTreeMap::new(),
             profile: Arc::default(),
             rules: Validator::new(),
+            admission: Installed::default(),
             warnings: Vec::new(),
             calls: Calls::default(),
             token_key,
@@ -176,6 +180,11 @@ impl Api {
     pub(crate) fn live(&self, row: &Resource, namespace: &str, name: &str) -> Result<Arc<Stored>, ApiError> {
         let key = ObjectKey::new(namespace, name);
         self.store.get(&row.table, &key).ok_or_else(|| ApiError::not_found(row.about(name)))
+    }
+
+    /// Whether a namespace goes away.
+    pub(crate) fn is_terminating(&self, namespace: &str) -> bool {
+        self.store.get("/namespaces", &ObjectKey::new("", namespace)).is_none_or(|found| found.deleting)
     }
 
     /// What follows every change: the log, and the rows of custom resources.

@@ -255,6 +255,11 @@ impl ApiError {
         Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
     }
 
+    pub(crate) fn unavailable() -> Self {
+        Self::new(503, "ServiceUnavailable", "the server is currently unable to handle the request")
+            .with_empty_details()
+    }
+
     pub(crate) fn too_many_requests(message: impl Into<String>, retry_after: u64) -> Self {
         let mut out = Self::new(429, "TooManyRequests", message);
         out.details = Some(json!({ "retryAfterSeconds": retry_after }));

@@ -4,6 +4,7 @@
 //! an ordinary `kube::Client` (no sockets), the controllers that a small cluster needs, and simulated nodes. Faults
 //! are injected by a seeded [`FaultPlan`]; everything that happens is in the world's [`EventLog`].
 
+mod admission;
 mod api;
 mod auth;
 mod cluster;
@@ -25,6 +26,7 @@ mod usage;
 mod verbs;
 mod world;
 
+pub use admission::{DenyingPolicy, MutatingHook};
 pub use auth::User;
 pub use pki::{CertificateError, ClientCertificate};
 pub use profile::{Behaviour, Curve, CurveError, Pattern, Profile, Rule};
@@ -32,6 +34,7 @@ pub use serve::{ServeError, Served, kubeconfig, kubeconfig_with};
 pub use server::Called;
 pub use usage::{Flow, Histogram, PodUsage, ServedTraffic, Source};
 pub use world::{
-    Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultPlan, FaultRates, NodeConfig, Violation, World,
-    WorldConfig,
+    Change, Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultAnswer, FaultPlan, FaultRates,
+    HostileAnswer, HostileRule, Listener, LogEntry, NodeConfig, ObjectEdit, PartialFault, RequestFilter,
+    Violation, World, WorldConfig,
 };

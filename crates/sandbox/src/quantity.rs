@@ -45,9 +45,27 @@ pub(crate) fn parse(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
+/// An amount in thousandths, as a quantity of a resource is written.
+pub(crate) fn show(resource: &str, thousandths: i128) -> String {
+    if thousandths % 1000 != 0 {
+        return format!("{thousandths}m");
+    }
+    let mut amount = thousandths / 1000;
+    let mut suffix = "";
+    if resource.ends_with("memory") || resource.ends_with("storage") {
+        for unit in ["Ki", "Mi", "Gi", "Ti", "Pi"] {
+            if amount == 0 || amount % 1024 != 0 {
+                break;
+            }
+            (amount, suffix) = (amount / 1024, unit);
+        }
+    }
+    format!("{amount}{suffix}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, show};
 
     #[test]
     fn quantities_are_read() {
@@ -57,6 +75,8 @@ mod tests {
         assert_eq!(parse("16Gi"), Some((16 << 30) * 1000));
         assert_eq!(parse("1e3"), Some(1_000_000));
         assert_eq!(parse("100n"), Some(1));
+        assert_eq!(show("cpu", 1500), "1500m");
+        assert_eq!(show("limits.memory", (16 << 30) * 1000), "16Gi");
         for bad in ["", "x", "1.2.3", "1Zi", "-", "1e", "9999999999999999999999"] {
             assert_eq!(parse(bad), None, "{bad}");
         }

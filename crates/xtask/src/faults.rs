@@ -61,6 +61,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
         stopped: AtomicBool::new(false),
         count: AtomicU64::new(0),
         problems: Mutex::new(BTreeMap::new()),
+        drawn: Mutex::new(BTreeMap::new()),
     };
     println!("seeds from {} on {workers} cores", args.first);
     let results: Vec<Result<()>> = thread::scope(|scope| {
@@ -74,6 +75,8 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     results.into_iter().collect::<Result<()>>()?;
     let count = shared.count.load(Ordering::SeqCst);
     let problems = shared.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let drawn = shared.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let never = table(&program, &drawn)?;
     let seconds = start.elapsed().as_secs_f64();
     println!("{count} seeds in {seconds:.0} s, {} failed", problems.len());
     let known = known()?;
@@ -96,7 +99,35 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     if count == 0 {
         bail!("not one seed was run");
     }
+    // Few seeds do not draw everything.
+    if count >= IN_CI && !never.is_empty() {
+        bail!("never drawn in {count} seeds: {}", never.join("; "));
+    }
     Ok(())
+}
+
+/// Prints how often each thing was drawn, and in how many seeds; answers what never was.
+fn table(program: &str, drawn: &BTreeMap<String, Counts>) -> Result<Vec<String>> {
+    let listed =
+        Command::new(program).arg("--drawn").output().with_context(|| format!("cannot run {program}"))?;
+    let names = String::from_utf8(listed.stdout).context("names are text")?;
+    println!("{:>8} {:>6}  drawn", "times", "seeds");
+    let mut never = Vec::new();
+    for name in names.lines() {
+        let counts = drawn.get(name).copied().unwrap_or_default();
+        println!("{:>8} {:>6}  {name}", counts.times, counts.seeds);
+        if counts.times == 0 {
+            never.push(name.to_owned());
+        }
+    }
+    Ok(never)
+}
+
+/// How often something was drawn.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    times: u64,
+    seeds: u64,
 }
 
 /// The seeds that are known to fail.
@@ -130,6 +161,8 @@ struct Shared {
     count: AtomicU64,
     /// By seed: what it printed of its problems.
     problems: Mutex<BTreeMap<u64, Vec<String>>>,
+    /// By what was drawn.
+    drawn: Mutex<BTreeMap<String, Counts>>,
 }
 
 impl Shared {
@@ -174,6 +207,13 @@ impl Shared {
             let seed: u64 = seed.parse().with_context(|| format!("not a seed: {line}"))?;
             if let Some(problem) = text.strip_prefix("PROBLEM: ") {
                 self.found(seed, problem);
+            } else if let Some((times, name)) =
+                text.strip_prefix("DRAWN: ").and_then(|rest| rest.split_once(' '))
+            {
+                let times: u64 = times.parse().with_context(|| format!("not a number: {line}"))?;
+                let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+                let counts = drawn.entry(name.to_owned()).or_default();
+                *counts = Counts { times: counts.times + times, seeds: counts.seeds + 1 };
             } else if text.contains(" events") {
                 // The last that is printed of a seed.
                 next = seed + 1;

@@ -1,6 +1,7 @@
-//! Runs simulations by seed, and prints what came of each: `simulate FIRST [COUNT] [--log]`.
+//! Runs simulations by seed, and prints what came of each: `simulate FIRST [COUNT] [--log]`. `simulate --drawn` prints
+//! what can be drawn.
 
-use portolan_tests::simulation::simulate;
+use portolan_tests::simulation::{Drawn, simulate};
 use std::process::ExitCode;
 
 /// As in the binary that is simulated.
@@ -10,6 +11,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--drawn") {
+        Drawn::ALL.iter().for_each(|drawn| println!("{}", drawn.name()));
+        return ExitCode::SUCCESS;
+    }
     let log = arguments.iter().any(|argument| argument == "--log");
     let mut numbers =
         arguments.iter().filter(|argument| *argument != "--log").map(|argument| argument.parse::<u64>());
@@ -26,6 +31,9 @@ fn main() -> ExitCode {
         let outcome = simulate(seed);
         if log {
             outcome.log.iter().for_each(|line| println!("{line}"));
+        }
+        for (drawn, count) in outcome.drawn.iter() {
+            println!("seed {seed}: DRAWN: {count} {}", drawn.name());
         }
         for problem in &outcome.problems {
             println!("seed {seed}: PROBLEM: {}", problem.replace('\n', " "));

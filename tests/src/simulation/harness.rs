@@ -8,8 +8,9 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use portolan_api::MultiClusterDeployment;
 use portolan_runtime::Seed;
-use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, World};
+use portolan_sandbox::{Behaviour, Cluster, ClusterConfig, NodeConfig, Pattern, Profile, Rule, World};
 use serde_json::Value;
+use std::time::Duration;
 
 /// A hub and members in one world.
 pub struct Fleet {
@@ -35,7 +36,7 @@ impl Fleet {
         apply(&user, &open_namespace()).await;
         let mut fleet = Self { world, hub, members: Vec::new() };
         for (name, nodes, node) in members {
-            let config = ClusterConfig::named(*name).nodes(*nodes, node.clone());
+            let config = ClusterConfig::named(*name).nodes(*nodes, node.clone()).profile(profile());
             let member = fleet.world.add_cluster(config);
             apply(&member.client("user"), &open_namespace()).await;
             apply(&user, &foreign_cluster(name)).await;
@@ -59,11 +60,27 @@ impl Fleet {
     }
 }
 
+/// Pods of images that are called broken never become ready.
+fn profile() -> Profile {
+    let never = Behaviour { readiness: Some(Duration::from_secs(1_000_000)), ..Behaviour::default() };
+    let rule = Rule { image: Some(Pattern("broken:*".to_owned())), behaviour: never, ..Rule::default() };
+    Profile { rules: vec![rule] }
+}
+
 /// Applies an object as a user does.
 ///
 /// # Panics
 /// The sandbox refuses it.
 pub async fn apply(client: &Client, object: &Value) {
+    let applied = try_apply(client, object).await;
+    assert!(applied.is_ok(), "{} {} is refused: {applied:?}", object["kind"], object["metadata"]["name"]);
+}
+
+/// Applies an object as a user does, if it is taken.
+///
+/// # Errors
+/// The cluster refuses it.
+pub async fn try_apply(client: &Client, object: &Value) -> kube::Result<DynamicObject> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
@@ -73,6 +90,5 @@ pub async fn apply(client: &Client, object: &Value) {
         None => Api::all_with(client.clone(), &resource),
     };
     let params = PatchParams::apply("user").force();
-    let applied = api.patch(name, &params, &Patch::Apply(object)).await;
-    assert!(applied.is_ok(), "{} {name} is refused: {applied:?}", text("kind"));
+    api.patch(name, &params, &Patch::Apply(object)).await
 }

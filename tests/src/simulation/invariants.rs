@@ -17,11 +17,24 @@ pub(super) struct Observer {
     /// Copies that were there at the last look and that their workload wanted there: cluster and workload.
     wanted_copies: BTreeSet<(String, String)>,
     jobs: JobsSeen,
+    /// Copies that somebody else took or may have taken: cluster, and workload or all.
+    excused: BTreeSet<(String, Option<String>)>,
     /// The greatest epoch that each workload, by uid, was decided in.
     epochs: BTreeMap<String, i64>,
 }
 
 impl Observer {
+    /// Somebody else takes a copy, or what makes it one.
+    pub(super) fn excuse(&mut self, cluster: &str, workload: &str) {
+        self.excused.insert((cluster.to_owned(), Some(workload.to_owned())));
+    }
+
+    /// Somebody else takes all that is in a cluster, or the cluster from the fleet.
+    pub(super) fn excuse_all(&mut self, cluster: &str) {
+        self.excused.insert((cluster.to_owned(), None));
+        self.jobs.lost();
+    }
+
     /// Looks at the whole fleet; answers what must not be.
     pub(super) async fn look(&mut self, fleet: &Fleet) -> Vec<String> {
         let mut problems: Vec<String> = fleet.world.check().iter().map(|each| format!("{each:?}")).collect();
@@ -44,6 +57,10 @@ impl Observer {
         }
         for (cluster, workload) in &self.wanted_copies {
             let place = (cluster.clone(), workload.clone());
+            let excuses = [(cluster.clone(), Some(workload.clone())), (cluster.clone(), None)];
+            if excuses.iter().any(|excuse| self.excused.contains(excuse)) {
+                continue;
+            }
             if wanted.contains(&place) && !copies.contains(&place) {
                 problems
                     .push(format!("the copy of {workload} in {cluster} vanished while it was wanted there"));

@@ -3,16 +3,21 @@
 //! A seed decides the fleet, what users do, which requests fail and where the controller crashes. The same seed gives
 //! the same history, event by event.
 
+mod acts;
 mod contender;
 mod gate;
 mod harness;
 mod invariants;
 mod jobs;
+mod readiness;
 mod scenario;
 mod services;
+mod tally;
 mod wishes;
 
 pub use contender::{CONTROLLER, Contender, LEASE, STANDBY};
 pub use gate::Gate;
-pub use harness::{Fleet, apply};
+pub use harness::{Fleet, apply, try_apply};
+use scenario::PARTIES;
 pub use scenario::{Outcome, simulate};
+pub use tally::{Drawn, Tally};

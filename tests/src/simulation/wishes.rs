@@ -1,5 +1,6 @@
 //! What users of a simulation ask for.
 
+use super::tally::{Drawn, Tally};
 use crate::{NAMESPACE, workload};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -8,9 +9,11 @@ use serde_json::{Value, json};
 /// Draws workloads that a fleet of these members can be asked for.
 pub(super) struct Wishes<'a> {
     /// The names of the members.
-    pub(super) members: &'a [&'a str],
+    pub(super) members: &'a [String],
     /// What is drawn from.
     pub(super) rng: &'a mut ChaCha8Rng,
+    /// Counts what is drawn.
+    pub(super) tally: &'a mut Tally,
 }
 
 impl Wishes<'_> {
@@ -25,7 +28,7 @@ impl Wishes<'_> {
             wish["replaceAfter"] = json!(format!("{}s", self.rng.random_range(10..=60)));
         }
         if self.rng.random_bool(0.2) {
-            let from = self.members[self.rng.random_range(0..self.members.len())];
+            let from = &self.members[self.rng.random_range(0..self.members.len())];
             wish["maxLatency"] =
                 json!({"from": from, "rtt": format!("{}ms", self.rng.random_range(10..=60))});
         }
@@ -54,14 +57,45 @@ impl Wishes<'_> {
         }
     }
 
+    /// A pod template: one container, or more of every sort.
     fn template(&mut self) -> Value {
         let request = format!("{}m", self.rng.random_range(1..=8) * 100);
-        let mut container =
-            json!({"name": "main", "image": "app:1", "resources": {"requests": {"cpu": request}}});
-        if let Some(reference) = reference(self.rng) {
-            container["envFrom"] = reference;
+        let mut main = json!({"name": "main", "image": "app:1", "resources": {"requests": {"cpu": request}}});
+        if self.rng.random_bool(0.1) {
+            self.tally.add(Drawn::LimitsOnly);
+            main["resources"] = json!({"limits": {"cpu": request}});
         }
-        json!({"metadata": {"labels": {"app": "any"}}, "spec": {"containers": [container]}})
+        if let Some(reference) = reference(self.rng) {
+            self.tally.add(Drawn::Reference);
+            main["envFrom"] = reference;
+        }
+        let small = |name: &str, image: &str| json!({"name": name, "image": image, "resources": {"requests": {"cpu": "50m"}}});
+        let (mut containers, mut first) = (vec![main], Vec::new());
+        if self.rng.random_bool(0.15) {
+            self.tally.add(Drawn::SeveralContainers);
+            containers.push(small("helper", "helper:1"));
+        }
+        if self.rng.random_bool(0.1) {
+            self.tally.add(Drawn::SameImages);
+            containers.push(small("worker", "app:1"));
+        }
+        if self.rng.random_bool(0.1) {
+            self.tally.add(Drawn::InitContainer);
+            let mut init = small("init", "init:1");
+            init["resources"]["requests"]["cpu"] = json!("600m");
+            first.push(init);
+        }
+        if self.rng.random_bool(0.1) {
+            self.tally.add(Drawn::Sidecar);
+            let mut sidecar = small("sidecar", "sidecar:1");
+            sidecar["restartPolicy"] = json!("Always");
+            first.push(sidecar);
+        }
+        let mut spec = json!({ "containers": containers });
+        if !first.is_empty() {
+            spec["initContainers"] = json!(first);
+        }
+        json!({"metadata": {"labels": {"app": "any"}}, "spec": spec})
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::events::{Happening, fnv, record};
 use super::progress;
 use super::queue::{Item, Queue};
+use super::replicaset::FAILURE;
 use super::rollout::{self, Limits, Size};
 use super::view::View;
 use super::{Controller, Seen, control_reference, controller_of, deleting, number, set_condition, text};
@@ -348,6 +349,7 @@ impl Deployments {
                 false => ("MinimumReplicasUnavailable", "Deployment does not have minimum availability."),
             };
             set_condition(status, condition("Available", enough, availability.0, availability.1.to_owned()), &time);
+            copy_failure(status, current, &time);
             if let Some(current) = current {
                 let progress = progress::Progress { set: &current.key.name, done, settled: total == updated, deadline };
                 progress.write(&before, status, now, &time);
@@ -366,6 +368,19 @@ impl Deployments {
                 component: "deployment-controller",
             },
         )
+    }
+}
+
+/// Tells of a deployment what its replica set tells: that pods cannot be made.
+fn copy_failure(status: &mut Value, current: Option<&Set>, time: &Value) {
+    let conditions = current.and_then(|set| at(&set.object, "/status/conditions")).and_then(Value::as_array);
+    let told = conditions.into_iter().flatten().find(|each| text(each, "/type") == FAILURE);
+    if let Some(told) = told {
+        let mut told = told.clone();
+        told["lastUpdateTime"] = told["lastTransitionTime"].clone();
+        set_condition(status, told, time);
+    } else if let Some(own) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        own.retain(|each| text(each, "/type") != FAILURE);
     }
 }
 

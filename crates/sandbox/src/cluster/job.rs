@@ -215,7 +215,7 @@ impl Jobs {
                         ObjectKey::new(text(&made, "/metadata/namespace"), text(&made, "/metadata/name"));
                     pods.active.push((key, made));
                 }
-                Err(error) if error.code == 403 => return Ok(()),
+                Err(_) if api.is_terminating(text(job, "/metadata/namespace")) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }

@@ -14,6 +14,7 @@ mod namespaces;
 mod nodes;
 mod progress;
 mod queue;
+mod quota;
 mod replicaset;
 mod rollout;
 mod scheduler;
@@ -32,6 +33,7 @@ use crate::store::{EventKind, ObjectKey, at};
 use crate::world::ClusterConfig;
 
 pub(crate) use bootstrap::bootstrap;
+pub(crate) use view::pod_amounts;
 
 use queue::{Item, Queue};
 use view::View;
@@ -128,6 +130,7 @@ impl Manager {
             Box::new(endpoints::Endpoints::default()),
             Box::new(disruption::Disruption::default()),
             Box::new(signing::Signing),
+            Box::new(quota::Quotas::default()),
         ];
         Self { queue: Queue::new(controllers.len()), controllers, view: View::default() }
     }

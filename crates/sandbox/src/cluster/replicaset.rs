@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::events::{Happening, record};
 use super::queue::{Item, Queue};
 use super::view::{PodView, View};
-use super::{Controller, Seen, control_reference, controller_of, deleting, number, text};
+use super::{Controller, Seen, control_reference, controller_of, deleting, number, set_condition, text};
 use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::registry::Resource;
@@ -17,6 +17,10 @@ use crate::store::{EventKind, ObjectKey};
 use crate::verbs::DeleteOptions;
 
 const TABLE: &str = "apps/replicasets";
+/// The condition that says that pods cannot be made.
+pub(super) const FAILURE: &str = "ReplicaFailure";
+/// How long a set waits that admission refuses pods.
+const REFUSED: Duration = Duration::from_secs(5);
 
 pub(super) struct ReplicaSets;
 
@@ -68,8 +72,10 @@ impl Controller for ReplicaSets {
         let available = waits.iter().filter(|wait| **wait <= SignedDuration::ZERO).count();
         let terminating =
             view.pods_of(text(&set, "/metadata/uid")).filter(|(_, pod)| !pod.over && pod.deleting).count();
-        self.write_status(api, &row, &item.key, &pods, available, terminating)?;
+        self.write_status(api, &row, &item.key, &pods, (available, terminating), failure.as_ref())?;
         match failure {
+            // Admission refuses it, and may do so for long.
+            Some(error) if matches!(error.code, 403 | 422) => Ok(Some(REFUSED)),
             Some(error) => Err(error),
             // A ready pod becomes available by the mere passing of time.
             None => Ok(waits
@@ -98,7 +104,7 @@ impl ReplicaSets {
                     self.tell(api, set, false, "SuccessfulCreate", &message)?;
                 }
                 // The namespace goes away; there is nothing to be done.
-                Err(error) if error.code == 403 => return Ok(()),
+                Err(_) if api.is_terminating(namespace) => return Ok(()),
                 Err(error) => {
                     self.tell(api, set, true, "FailedCreate", &format!("Error creating: {error}"))?;
                     return Err(error);
@@ -139,16 +145,28 @@ impl ReplicaSets {
         row: &Arc<Resource>,
         key: &ObjectKey,
         pods: &[(ObjectKey, PodView)],
-        available: usize,
-        terminating: usize,
+        (available, terminating): (usize, usize),
+        failure: Option<&ApiError>,
     ) -> Result<(), ApiError> {
+        let time = api.time();
         let total = pods.len();
         let ready = pods.iter().filter(|(_, pod)| pod.ready).count();
         api.modify_status(row, key, self.name(), |object, status| {
             let (observed, conditions) = (&object["metadata"]["generation"], status.get("conditions").cloned());
             *status = json!({"replicas": total, "observedGeneration": observed, "terminatingReplicas": terminating});
-            if let Some(conditions) = conditions {
-                status["conditions"] = conditions;
+            // Told once: the next message differs by the name of the pod alone.
+            let told = |all: &Value| all.as_array().into_iter().flatten().any(|each| text(each, "/type") == FAILURE);
+            let others = conditions.as_ref().and_then(Value::as_array).into_iter().flatten();
+            let others: Vec<_> = others.filter(|each| text(each, "/type") != FAILURE).cloned().collect();
+            if let Some(failure) = failure {
+                let before = conditions.as_ref().is_some_and(told);
+                status["conditions"] = conditions.unwrap_or_else(|| json!([]));
+                if !before {
+                    let told = json!({"type": FAILURE, "status": "True", "reason": "FailedCreate", "message": failure.message});
+                    set_condition(status, told, &time);
+                }
+            } else if !others.is_empty() {
+                status["conditions"] = json!(others);
             }
             let counted =
                 [("fullyLabeledReplicas", total), ("readyReplicas", ready), ("availableReplicas", available)];

@@ -12,7 +12,7 @@ use crate::quantity;
 use crate::store::{EventKind, ObjectKey, at};
 
 /// Amounts by resource name, in thousandths.
-pub(super) type Amounts = BTreeMap<Arc<str>, i128>;
+pub(crate) type Amounts = BTreeMap<Arc<str>, i128>;
 
 /// A pod in brief.
 #[derive(Clone, Debug)]
@@ -165,15 +165,20 @@ fn pod_view(object: &Value) -> PodView {
 /// What a pod asks for: the sum of its containers and side-cars, or the greatest of its other init containers on
 /// top of the side-cars started before, whichever is more; overhead; and one of `pods`.
 pub(super) fn pod_requests(pod: &Value) -> Amounts {
+    pod_amounts(pod, "requests")
+}
+
+/// The same for its `requests` or its `limits`.
+pub(crate) fn pod_amounts(pod: &Value, part: &str) -> Amounts {
     let list = |name: &str| at(pod, &format!("/spec/{name}")).and_then(Value::as_array).into_iter().flatten();
     let mut running = Amounts::new();
     for container in list("containers") {
-        add(&mut running, &amounts(at(container, "/resources/requests")));
+        add(&mut running, &amounts(at(container, &format!("/resources/{part}"))));
     }
     let mut sidecars = Amounts::new();
     let mut initial = Amounts::new();
     for container in list("initContainers") {
-        let own = amounts(at(container, "/resources/requests"));
+        let own = amounts(at(container, &format!("/resources/{part}")));
         let mut together = sidecars.clone();
         add(&mut together, &own);
         if text(container, "/restartPolicy") == "Always" {

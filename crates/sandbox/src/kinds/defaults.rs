@@ -25,6 +25,7 @@ pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
         }
         ("", "Service") => service(object),
         ("", "Secret") => secret(object),
+        ("", "LimitRange") => limit_range(object),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => {
             if let Some(spec) = object.get_mut("spec") {
@@ -53,6 +54,19 @@ pub(super) fn ensure(object: &mut Value, key: &str, value: Value) {
 
 fn each<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// What containers get if they say nothing: the most there is, and as a request what they get as a limit.
+fn limit_range(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    for limit in each(spec, "limits").filter(|limit| limit["type"] == "Container") {
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            for (resource, amount) in limit[from].as_object().cloned().unwrap_or_default() {
+                ensure(limit, to, json!({}));
+                ensure(&mut limit[to], &resource, amount);
+            }
+        }
+    }
 }
 
 fn deployment(object: &mut Value) {

@@ -65,6 +65,7 @@ const TABLE: &[Row] = &[
     Row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", &[], &[Gen]),
     Row("storage.k8s.io", "v1", "StorageClass", "storageclasses", &["sc"], &[]),
     Row("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", &["pc"], &[Gen]),
+    Row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", &[], &[]),
     Row("rbac.authorization.k8s.io", "v1", "Role", "roles", &[], &[Ns]),
     Row("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", &[], &[Ns]),
     Row("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", &[], &[]),

@@ -52,7 +52,8 @@ impl Calls {
     }
 }
 
-fn key(request: &Request) -> (String, &'static str) {
+/// The resource and the verb of a request.
+pub(crate) fn key(request: &Request) -> (String, &'static str) {
     let Ok(Path::Resource(target)) = path::parse(request.uri.path()) else {
         return (outline(request.uri.path()), plain(request));
     };

@@ -27,8 +27,9 @@ use crate::usage::Traffic;
 use crate::verbs::WatchBody;
 
 pub use calls::Called;
-pub(crate) use calls::Calls;
+pub(crate) use calls::{Calls, key as resource_and_verb};
 pub(crate) use form::Form;
+pub(crate) use path::place;
 
 /// A request, received whole.
 pub(crate) struct Request {

@@ -54,6 +54,14 @@ pub(super) fn parse(path: &str) -> Result<Path, ApiError> {
     })
 }
 
+/// Namespace and name of the object that a path is about; empty, where it names none.
+pub(crate) fn place(path: &str) -> (String, String) {
+    match parse(path) {
+        Ok(Path::Resource(target)) => (target.namespace.unwrap_or_default(), target.name.unwrap_or_default()),
+        _ => Default::default(),
+    }
+}
+
 fn resource(group: &str, version: &str, rest: &[&str]) -> Path {
     let owned = |text: &&str| Some((*text).to_owned());
     let (namespace, rest) = match rest {

@@ -80,9 +80,11 @@ impl Api {
             fields.remove("status");
         }
         self.fill_in_defaults(row, object);
+        self.admit_new(row, object)?;
         let name = metadata::text(object, "name").to_owned();
         let causes = self.causes(row, None, object);
         self.refuse(row, &name, &causes)?;
+        self.check_admission(row, object)?;
         self.check_signer(row, Part::Main, None, object, writer)
     }
 

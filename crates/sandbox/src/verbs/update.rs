@@ -163,6 +163,9 @@ impl Api {
             kinds::prepare_csr_update(part, &old, &mut new, &self.time());
         }
         self.fill_in_defaults(row, &mut new);
+        if part == Part::Main {
+            self.admit_change(row, &mut new);
+        }
         if let Some(generation) = metadata::next_generation(row, &old, &new) {
             new["metadata"]["generation"] = json!(generation);
         }
@@ -176,6 +179,10 @@ impl Api {
         };
         causes.extend(new_finalizers_while_deleting(&old, &new));
         self.refuse(row, &name, &causes)?;
+        // What goes away may go whatever policies say of it.
+        if part == Part::Main && metadata::text(&old, "deletionTimestamp").is_empty() {
+            self.check_policies(row, &new)?;
+        }
         self.check_signer(row, part, Some(&old), &new, writer)?;
         if row.is("", "services") && part == Part::Main {
             kinds::change_node_ports(self, &old, &mut new, writer.dry_run)?;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::partial::PartialFault;
+
 /// How many of a thousand requests fail, by the way they fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultRates {
@@ -68,6 +70,7 @@ pub struct Crash {
 pub struct FaultPlan {
     pub(crate) rates: Vec<(Option<String>, FaultRates)>,
     pub(crate) crashes: Vec<Crash>,
+    pub(crate) partial: Vec<PartialFault>,
     pub(crate) until: Option<Duration>,
 }
 
@@ -96,6 +99,13 @@ impl FaultPlan {
     #[must_use]
     pub fn crash(mut self, party: impl Into<String>, request: u64, point: CrashPoint) -> Self {
         self.crashes.push(Crash { party: party.into(), request, point });
+        self
+    }
+
+    /// Some requests fail in one way, for some time.
+    #[must_use]
+    pub fn partial(mut self, fault: PartialFault) -> Self {
+        self.partial.push(fault);
         self
     }
 

@@ -1,7 +1,7 @@
 //! The links between parties and clusters: alive, cut, or lossy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_runtime::{Clock, Seed};
@@ -11,7 +11,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::fault::{self, CrashPoint, Fault, FaultPlan};
+use super::hostile::{HostileAnswer, HostileRule};
 use super::log::EventLog;
+use super::partial::{FaultAnswer, PartialFault};
+use super::requests::Asked;
 
 /// How long a silent connection is waited for.
 pub(super) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,6 +36,12 @@ struct State {
     cuts: BTreeSet<(String, String)>,
     random: BTreeMap<(String, String), ChaCha8Rng>,
     faults_stopped: bool,
+    /// By name.
+    partial: BTreeMap<String, PartialFault>,
+    /// By cluster.
+    hostile: BTreeMap<String, Vec<HostileRule>>,
+    /// How often the watches of a party in a cluster were ended.
+    watches_ended: BTreeMap<(String, String), u64>,
     /// From and to, both ways.
     round_trips: BTreeMap<(String, String), Duration>,
 }
@@ -65,6 +74,7 @@ impl Links {
         log: EventLog,
         latency: (Duration, Duration),
     ) -> Self {
+        let partial = plan.partial.iter().map(|fault| (fault.name.clone(), fault.clone())).collect();
         Self {
             plan,
             clock,
@@ -77,6 +87,9 @@ impl Links {
                 cuts: BTreeSet::new(),
                 random: BTreeMap::new(),
                 faults_stopped: false,
+                partial,
+                hostile: BTreeMap::new(),
+                watches_ended: BTreeMap::new(),
                 round_trips: BTreeMap::new(),
             }),
             changed: Notify::new(),
@@ -135,7 +148,71 @@ impl Links {
     }
 
     pub(super) fn stop_faults(&self) {
-        self.state().faults_stopped = true;
+        let mut state = self.state();
+        state.faults_stopped = true;
+        state.partial.clear();
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn add_fault(&self, fault: PartialFault) {
+        self.note("-", &format!("fault {} begins: {:?} {:?}", fault.name, fault.requests, fault.answer));
+        self.state().partial.insert(fault.name.clone(), fault);
+    }
+
+    pub(super) fn end_fault(&self, name: &str) {
+        self.note("-", &format!("fault {name} ends"));
+        self.state().partial.remove(name);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn set_hostile(&self, cluster: &str, rules: Vec<HostileRule>) {
+        self.note(cluster, &format!("follows {} hostile rules", rules.len()));
+        self.state().hostile.insert(cluster.to_owned(), rules);
+    }
+
+    /// The fault that a request meets, by its name.
+    pub(super) fn partial_fault(&self, asked: &Asked<'_>) -> Option<(String, FaultAnswer)> {
+        let state = self.state();
+        let age = self.started.elapsed();
+        let met = state.partial.values().find(|fault| fault.holds(age) && fault.requests.matches(asked))?;
+        Some((met.name.clone(), met.answer))
+    }
+
+    /// Waits until a fault is over.
+    pub(super) async fn fault_over(&self, name: &str) {
+        let until = self.state().partial.get(name).and_then(|fault| fault.until);
+        let ended = self.wait(|state| !state.partial.contains_key(name));
+        match until {
+            Some(until) => {
+                // Over by itself, or ended before.
+                let _ = tokio::time::timeout_at(self.started + until, ended).await;
+            }
+            None => ended.await,
+        }
+    }
+
+    pub(super) fn hostile_answer(&self, asked: &Asked<'_>) -> Option<HostileAnswer> {
+        let state = self.state();
+        let rules = state.hostile.get(asked.cluster)?;
+        rules.iter().find(|rule| rule.requests.matches(asked)).map(|rule| rule.answer.clone())
+    }
+
+    pub(super) fn end_watches(&self, party: &str, cluster: &str) {
+        self.note(cluster, &format!("ends the watches of {party}"));
+        *self.state().watches_ended.entry((party.to_owned(), cluster.to_owned())).or_default() += 1;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the watches that are open now are ended.
+    pub(super) fn watches_end(
+        self: &Arc<Self>,
+        party: &str,
+        cluster: &str,
+    ) -> impl Future<Output = ()> + use<> {
+        let (links, link) = (self.clone(), (party.to_owned(), cluster.to_owned()));
+        let before = links.state().watches_ended.get(&link).copied();
+        async move { links.wait(|state| state.watches_ended.get(&link).copied() != before).await }
     }
 
     /// Waits until `condition` holds, looking again whenever a link changes.

@@ -13,7 +13,53 @@ const KEPT_LINES: usize = 200_000;
 
 /// The event log of a world: every request, its outcome, and every change of a store, in order.
 #[derive(Clone)]
-pub struct EventLog(Arc<Mutex<Inner>>);
+pub struct EventLog(Arc<Mutex<Inner>>, Arc<Mutex<Option<Listener>>>);
+
+/// Is told what happens, while it happens. It must not call the world.
+pub type Listener = Box<dyn FnMut(&LogEntry<'_>) + Send>;
+
+/// What a listener is told.
+pub enum LogEntry<'a> {
+    /// A request of a party is carried out: what changes in this cluster until its end is its doing.
+    Begins {
+        /// Where.
+        cluster: &'a str,
+        /// Whose.
+        party: &'a str,
+    },
+    /// It is over.
+    Ends {
+        /// Where.
+        cluster: &'a str,
+    },
+    /// An object has changed.
+    Change(Change<'a>),
+}
+
+/// A change of an object.
+pub struct Change<'a> {
+    /// When.
+    pub now: Timestamp,
+    /// Where.
+    pub cluster: &'a str,
+    /// Group and resource (`apps/deployments`, `/pods`).
+    pub table: &'a str,
+    event: &'a Event,
+}
+
+impl Change<'_> {
+    /// The object as it is now; of a deleted one, as it was last.
+    #[must_use]
+    pub fn object(&self) -> Arc<serde_json::Value> {
+        self.event.object.value()
+    }
+
+    /// Whether it is gone.
+    #[must_use]
+    pub fn is_deletion(&self) -> bool {
+        matches!(self.event.kind, EventKind::Deleted)
+    }
+}
 
 struct Inner {
     hasher: Sha256,
@@ -23,7 +69,19 @@ struct Inner {
 
 impl EventLog {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Inner { hasher: Sha256::new(), lines: VecDeque::new(), count: 0 })))
+        let inner = Inner { hasher: Sha256::new(), lines: VecDeque::new(), count: 0 };
+        Self(Arc::new(Mutex::new(inner)), Arc::default())
+    }
+
+    /// Tells a listener all that happens from now on, in place of the one before.
+    pub fn listen(&self, listener: Option<Listener>) {
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = listener;
+    }
+
+    pub(crate) fn tell(&self, entry: &LogEntry<'_>) {
+        if let Some(listener) = self.1.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            listener(entry);
+        }
     }
 
     /// The SHA-256 of everything recorded so far, in hex. Equal hashes mean equal histories.
@@ -64,6 +122,7 @@ impl EventLog {
         let text =
             format!("{what} {} {} @{}", table.trim_start_matches('/'), event.object.key, event.revision);
         self.record(now, cluster, &text, &event.object.bytes);
+        self.tell(&LogEntry::Change(Change { now, cluster, table, event }));
     }
 
     /// Adds a line; `payload` goes into the hash only.

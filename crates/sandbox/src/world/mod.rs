@@ -3,8 +3,11 @@
 mod check;
 mod config;
 mod fault;
+mod hostile;
 mod link;
 mod log;
+mod partial;
+mod requests;
 mod service;
 
 use std::collections::BTreeMap;
@@ -14,6 +17,7 @@ use std::time::Duration;
 use portolan_runtime::{Clock, Seed};
 use tokio::task::JoinHandle;
 
+use crate::admission::{DenyingPolicy, MutatingHook};
 use crate::api::Api;
 use crate::auth::User;
 use crate::cluster;
@@ -26,7 +30,10 @@ use crate::usage::{self, Flow, PodUsage, ServedTraffic, Source, Traffic};
 pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
 pub use fault::{Crash, CrashPoint, FaultPlan, FaultRates};
-pub use log::EventLog;
+pub use hostile::{HostileAnswer, HostileRule, ObjectEdit};
+pub use log::{Change, EventLog, Listener, LogEntry};
+pub use partial::{FaultAnswer, PartialFault};
+pub use requests::RequestFilter;
 pub(crate) use service::ApiService;
 
 use link::Links;
@@ -221,7 +228,28 @@ impl World {
         self.0.traffic.flows()
     }
 
-    /// Ends all injected request faults; partitions stay.
+    /// Lets some requests fail in one way from now on; a fault of the same name ends.
+    pub fn add_fault(&self, fault: PartialFault) {
+        self.0.links.add_fault(fault);
+    }
+
+    /// Ends a partial fault.
+    pub fn end_fault(&self, name: &str) {
+        self.0.links.end_fault(name);
+    }
+
+    /// Puts rules between a cluster and all who ask it: the first that matches a request answers it. Without rules the
+    /// cluster is honest again.
+    pub fn hostile(&self, cluster: &str, rules: Vec<HostileRule>) {
+        self.0.links.set_hostile(cluster, rules);
+    }
+
+    /// Ends the watches that a party has open in a cluster, as an API server does that is started anew.
+    pub fn end_watches(&self, party: &str, cluster: &str) {
+        self.0.links.end_watches(party, cluster);
+    }
+
+    /// Ends all injected request faults; partitions and hostile clusters stay.
     pub fn stop_faults(&self) {
         self.0.links.stop_faults();
     }
@@ -338,6 +366,30 @@ impl Cluster {
         let api = self.server.api();
         let found = api.store.get("/pods", &key)?.value();
         usage::pod_usage(&api, &found, load).map(PodUsage::from)
+    }
+
+    /// Installs a hook; one of the same name goes.
+    pub fn add_hook(&self, hook: MutatingHook) {
+        self.note(&format!("hook {} is installed", hook.name()));
+        self.server.api().admission.hooks.insert(hook.name().to_owned(), hook);
+    }
+
+    /// Installs a policy; one of the same name goes.
+    pub fn add_policy(&self, policy: DenyingPolicy) {
+        self.note(&format!("policy {} is installed", policy.name()));
+        self.server.api().admission.policies.insert(policy.name().to_owned(), policy);
+    }
+
+    /// Removes the hook and the policy of this name.
+    pub fn remove_admission(&self, name: &str) {
+        self.note(&format!("{name} is removed from admission"));
+        let mut api = self.server.api();
+        api.admission.hooks.remove(name);
+        api.admission.policies.remove(name);
+    }
+
+    fn note(&self, text: &str) {
+        self.world.log.record(self.world.clock.now(), &self.name, text, &[]);
     }
 
     /// Forgets past events: watches from earlier revisions are told 410 and must list again.

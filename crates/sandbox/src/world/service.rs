@@ -17,10 +17,14 @@ use rustls::pki_types::CertificateDer;
 
 use super::Inner;
 use super::fault::{CrashPoint, Fault};
+use super::hostile::{self, HostileAnswer};
 use super::link::{CONNECTION_TIMEOUT, Links};
+use super::log::LogEntry;
+use super::partial::{self, FaultAnswer};
+use super::requests::Asked;
 use crate::auth::User;
 use crate::error::{About, ApiError};
-use crate::server::{Reply, ReplyBody, Request, Server};
+use crate::server::{Reply, ReplyBody, Request, Server, place, resource_and_verb};
 
 /// The service behind a client.
 #[derive(Clone)]
@@ -82,52 +86,146 @@ impl ApiService {
         }
         self.pass().await?;
         self.links().travel(&self.party, &self.cluster).await;
-        let write = request.method != Method::GET;
-        let fault = self.links().draw(&self.party, &self.cluster, write);
+        let course = self.course(&request);
         self.server.turn().await;
-        let reply = self.carry_out(&request, fault, &line);
+        let reply = self.carry_out(&request, &course, &line);
         if crash == Some(CrashPoint::After) {
             self.links()
                 .crash(&self.party, &format!("after request {number}: {} {}", request.method, request.uri));
         }
         self.links().travel(&self.party, &self.cluster).await;
         self.pass().await?;
-        match fault {
-            Some(Fault::LostRequest | Fault::LostAnswer) => {
-                return Err(io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer"));
-            }
-            Some(Fault::TimeoutBefore | Fault::TimeoutAfter) => {
+        match course {
+            Course::Fault(Fault::LostRequest | Fault::LostAnswer) => Err(reset()),
+            Course::Fault(Fault::TimeoutBefore | Fault::TimeoutAfter) => {
                 tokio::time::sleep(CONNECTION_TIMEOUT).await;
                 self.pass().await?;
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "timed out waiting for the answer"));
+                Err(io::Error::new(io::ErrorKind::TimedOut, "timed out waiting for the answer"))
             }
-            _ => {}
+            Course::Partial(name, FaultAnswer::Hang | FaultAnswer::NoAnswer, _) => {
+                self.links().fault_over(&name).await;
+                Err(reset())
+            }
+            Course::Partial(_, FaultAnswer::TooManyRequests(seconds), _) => {
+                let mut response = self.respond(reply);
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                Ok(response)
+            }
+            Course::Hostile(answer) => self.mislead(answer, reply).await,
+            Course::Fault(_) | Course::Partial(..) | Course::Honest => Ok(self.respond(reply)),
         }
-        Ok(self.respond(reply))
+    }
+
+    /// What becomes of a request.
+    fn course(&self, request: &Request) -> Course {
+        let (resource, verb) = resource_and_verb(request);
+        let (namespace, name) = place(request.uri.path());
+        let asked = Asked {
+            party: &self.party,
+            cluster: &self.cluster,
+            verb,
+            resource: &resource,
+            namespace: &namespace,
+            name: &name,
+        };
+        if let Some(answer) = self.links().hostile_answer(&asked) {
+            return Course::Hostile(answer);
+        }
+        if let Some((name, answer)) = self.links().partial_fault(&asked) {
+            let refused = match answer {
+                FaultAnswer::Status(code) => Some(partial::refusal(code, &asked)),
+                FaultAnswer::TooManyRequests(seconds) => {
+                    Some(ApiError::too_many_requests("Too many requests, please try again later.", seconds))
+                }
+                FaultAnswer::Hang => Some(ApiError::internal("the request was lost")),
+                FaultAnswer::NoAnswer => None,
+            };
+            return Course::Partial(name, answer, refused);
+        }
+        let write = request.method != Method::GET;
+        match self.links().draw(&self.party, &self.cluster, write) {
+            Some(fault) => Course::Fault(fault),
+            None => Course::Honest,
+        }
+    }
+
+    /// What a hostile cluster answers, given what an honest one would.
+    async fn mislead(&self, answer: HostileAnswer, honest: Reply) -> io::Result<Response<AnswerBody>> {
+        let stream = |chunks| {
+            let mut response = Response::new(AnswerBody::Stream(chunks));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        };
+        match answer {
+            HostileAnswer::Reply { status, headers, body } => {
+                tokio::time::sleep(hostile::PACE).await;
+                let mut response = Response::new(AnswerBody::Full(Some(body)));
+                *response.status_mut() = http::StatusCode::from_u16(status).map_err(io::Error::other)?;
+                response
+                    .headers_mut()
+                    .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                for (name, value) in headers {
+                    let name: http::HeaderName = name.parse().map_err(io::Error::other)?;
+                    response.headers_mut().append(name, value.parse().map_err(io::Error::other)?);
+                }
+                Ok(response)
+            }
+            HostileAnswer::Endless { head, chunk, limit } => Ok(stream(hostile::endless(head, chunk, limit))),
+            HostileAnswer::Lines(lines) => Ok(stream(hostile::lines(lines))),
+            HostileAnswer::Hang => std::future::pending().await,
+            HostileAnswer::Late(time) => {
+                tokio::time::sleep(time).await;
+                self.pass().await?;
+                Ok(self.respond(honest))
+            }
+            HostileAnswer::Edit(edit) => {
+                let response = self.respond(honest);
+                let (parts, body) = response.into_parts();
+                let body = match body {
+                    AnswerBody::Full(Some(bytes)) => {
+                        AnswerBody::Full(Some(hostile::edit_answer(&bytes, &edit)))
+                    }
+                    AnswerBody::Full(None) => AnswerBody::Full(None),
+                    AnswerBody::Stream(chunks) => AnswerBody::Stream(Box::pin(
+                        chunks.map(move |chunk| chunk.map(|chunk| hostile::edit_events(&chunk, &edit))),
+                    )),
+                };
+                Ok(Response::from_parts(parts, body))
+            }
+        }
     }
 
     /// Does what the request asks for, unless a fault comes before.
-    fn carry_out(&self, request: &Request, fault: Option<Fault>, line: &str) -> Reply {
+    fn carry_out(&self, request: &Request, course: &Course, line: &str) -> Reply {
         let name = request.uri.path().rsplit('/').next().unwrap_or_default();
         let about = About { group: "", resource: "objects", name };
-        let refused = match fault {
-            Some(Fault::ServerError) => Some(ApiError::internal("injected fault")),
-            Some(Fault::Conflict) => Some(ApiError::modified(about)),
-            Some(Fault::TooManyRequests) => {
+        let lost = || Some(ApiError::internal("the request was lost"));
+        let refused = match course {
+            Course::Fault(Fault::ServerError) => Some(ApiError::internal("injected fault")),
+            Course::Fault(Fault::Conflict) => Some(ApiError::modified(about)),
+            Course::Fault(Fault::TooManyRequests) => {
                 Some(ApiError::too_many_requests("Too many requests, please try again later.", 1))
             }
-            Some(Fault::LostRequest | Fault::TimeoutBefore) => {
-                Some(ApiError::internal("the request was lost"))
-            }
-            Some(Fault::LostAnswer | Fault::TimeoutAfter) | None => None,
+            Course::Fault(Fault::LostRequest | Fault::TimeoutBefore) => lost(),
+            Course::Partial(_, _, refused) => refused.clone(),
+            Course::Hostile(HostileAnswer::Edit(_) | HostileAnswer::Late(_)) => None,
+            Course::Hostile(_) => lost(),
+            Course::Fault(Fault::LostAnswer | Fault::TimeoutAfter) | Course::Honest => None,
         };
         let reply = match &refused {
             Some(error) => Reply::error(error),
-            None => self.server.handle(request),
+            None => {
+                self.world.log.tell(&LogEntry::Begins { cluster: &self.cluster, party: &self.party });
+                let reply = self.server.handle(request);
+                self.world.log.tell(&LogEntry::Ends { cluster: &self.cluster });
+                reply
+            }
         };
-        let outcome = match fault {
-            Some(fault) => format!("{line} -> {} ({fault:?})", reply.code),
-            None => format!("{line} -> {}", reply.code),
+        let outcome = match course {
+            Course::Fault(fault) => format!("{line} -> {} ({fault:?})", reply.code),
+            Course::Partial(name, answer, _) => format!("{line} -> {} ({name}: {answer:?})", reply.code),
+            Course::Hostile(answer) => format!("{line} -> {} (hostile: {answer:?})", reply.code),
+            Course::Honest => format!("{line} -> {}", reply.code),
         };
         self.world.log.record(self.world.clock.now(), &self.cluster, &outcome, &request.body);
         reply
@@ -138,7 +236,9 @@ impl ApiService {
             ReplyBody::Full(bytes) => AnswerBody::Full(Some(bytes)),
             ReplyBody::Watch(watch) => {
                 let service = self.clone();
-                AnswerBody::Stream(Box::pin(watch.then(move |chunk| service.clone().deliver(chunk))))
+                let ended = self.world.links.watches_end(&self.party, &self.cluster);
+                let chunks = watch.then(move |chunk| service.clone().deliver(chunk));
+                AnswerBody::Stream(Box::pin(chunks.take_until(ended)))
             }
         };
         let mut response = Response::new(body);
@@ -170,10 +270,23 @@ impl ApiService {
                 &format!("{} loses a watch", self.party),
                 &[],
             );
-            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer"));
+            return Err(reset());
         }
         Ok(chunk)
     }
+}
+
+/// What becomes of a request.
+enum Course {
+    Honest,
+    Fault(Fault),
+    /// A fault of a part of the cluster, by its name, and what it refuses.
+    Partial(String, FaultAnswer, Option<ApiError>),
+    Hostile(HostileAnswer),
+}
+
+fn reset() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
 }
 
 impl tower::Service<http::Request<ClientBody>> for ApiService {

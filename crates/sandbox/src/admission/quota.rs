@@ -1,0 +1,121 @@
+//! ResourceQuotas: what the objects of a namespace may ask for together.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::name_of;
+use crate::api::Api;
+use crate::error::ApiError;
+use crate::quantity;
+use crate::registry::Resource;
+use crate::store::at;
+
+/// What a quota counts of one pod, under its own words (`requests.cpu`, `pods`); what nobody says is not there.
+fn counted(hard: &str, pod: &Value) -> Option<i128> {
+    let (part, resource) = match hard {
+        "pods" | "count/pods" => return Some(1000),
+        "cpu" | "memory" => ("requests", hard),
+        _ => hard.split_once('.').filter(|(part, _)| matches!(*part, "requests" | "limits"))?,
+    };
+    crate::cluster::pod_amounts(pod, part).get(resource).copied()
+}
+
+/// Whether a quota's word is about pods.
+fn about_pods(hard: &str) -> bool {
+    matches!(hard, "pods" | "count/pods" | "cpu" | "memory")
+        || hard.starts_with("requests.")
+        || hard.starts_with("limits.")
+}
+
+/// Whether a quota's word counts the objects of a resource.
+fn counts(hard: &str, row: &Resource) -> bool {
+    let full =
+        if row.group.is_empty() { row.plural.clone() } else { format!("{}.{}", row.plural, row.group) };
+    hard.strip_prefix("count/").map_or(row.group.is_empty() && hard == row.plural, |name| name == full)
+}
+
+/// What a namespace uses of each word of a quota.
+fn usage(api: &Api, namespace: &str, quota: &Value) -> BTreeMap<String, i128> {
+    let hard = quota["spec"]["hard"].as_object().cloned().unwrap_or_default();
+    let mut used: BTreeMap<String, i128> = hard.keys().map(|word| (word.clone(), 0)).collect();
+    for pod in api.store.scan("/pods", Some(namespace), None) {
+        let pod = pod.value();
+        if matches!(at(&pod, "/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
+            continue;
+        }
+        for (word, sum) in used.iter_mut().filter(|(word, _)| about_pods(word)) {
+            *sum += counted(word, &pod).unwrap_or(0);
+        }
+    }
+    for (word, sum) in used.iter_mut().filter(|(word, _)| !about_pods(word)) {
+        let (plural, group) =
+            word.strip_prefix("count/").unwrap_or(word).split_once('.').unwrap_or((word, ""));
+        let plural = plural.strip_prefix("count/").unwrap_or(plural);
+        let there = api.store.scan(&format!("{group}/{plural}"), Some(namespace), None).count();
+        *sum = 1000 * i128::try_from(there).unwrap_or(i128::MAX / 1000);
+    }
+    used
+}
+
+/// Refuses what would go beyond a quota of its namespace.
+pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), ApiError> {
+    let Some(namespace) = at(object, "/metadata/namespace").and_then(Value::as_str) else { return Ok(()) };
+    for quota in api.store.scan("/resourcequotas", Some(namespace), None) {
+        let quota = quota.value();
+        let name = at(&quota, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let Some(hard) = quota["spec"]["hard"].as_object() else { continue };
+        let is_pod = row.is("", "pods");
+        let concerned: Vec<_> = hard
+            .iter()
+            .filter(|(word, _)| if is_pod { about_pods(word) } else { counts(word, row) })
+            .collect();
+        if concerned.is_empty() {
+            continue;
+        }
+        let used = usage(api, namespace, &quota);
+        let (mut missing, mut beyond) = (Vec::new(), Vec::new());
+        for (word, limit) in concerned {
+            let asked = if is_pod { counted(word, object) } else { Some(1000) };
+            let Some(asked) = asked else {
+                missing.push(word.as_str());
+                continue;
+            };
+            let limit_text = limit.as_str().map_or_else(|| limit.to_string(), str::to_owned);
+            let used = used.get(word).copied().unwrap_or(0);
+            if quantity::parse(&limit_text).is_some_and(|limit| used + asked > limit) {
+                beyond.push((word, quantity::show(word, asked), quantity::show(word, used), limit_text));
+            }
+        }
+        let about = row.about(name_of(object));
+        if !missing.is_empty() {
+            let why = format!("failed quota: {name}: must specify {}", missing.join(","));
+            return Err(ApiError::forbidden(about, &why));
+        }
+        if !beyond.is_empty() {
+            let join =
+                |values: [String; 3], (word, asked, used, limit): &(&String, String, String, String)| {
+                    let comma = if values[0].is_empty() { "" } else { "," };
+                    let [requested, taken, limited] = values;
+                    [
+                        format!("{requested}{comma}{word}={asked}"),
+                        format!("{taken}{comma}{word}={used}"),
+                        format!("{limited}{comma}{word}={limit}"),
+                    ]
+                };
+            let [requested, taken, limited] = beyond.iter().fold(Default::default(), join);
+            let why =
+                format!("exceeded quota: {name}, requested: {requested}, used: {taken}, limited: {limited}");
+            return Err(ApiError::forbidden(about, &why));
+        }
+    }
+    Ok(())
+}
+
+/// The status of a quota.
+pub(crate) fn status(api: &Api, namespace: &str, quota: &Value) -> Value {
+    let used = usage(api, namespace, quota);
+    let used: Value =
+        used.iter().map(|(word, sum)| (word.clone(), json!(quantity::show(word, *sum)))).collect();
+    json!({"hard": quota["spec"]["hard"], "used": used})
+}

@@ -1,0 +1,160 @@
+//! What happens in a simulation: users, administrators of members and faults act, one at a time.
+
+mod clusters;
+mod faults;
+mod members;
+mod users;
+
+use super::invariants::Observer;
+use super::readiness::Readiness;
+use super::tally::{Drawn, Tally};
+use super::{Fleet, apply};
+use crate::open_namespace;
+use kube::Api;
+use portolan_api::ForeignCluster;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// One world and all that is out of order in it.
+pub(super) struct Story {
+    pub(super) fleet: Fleet,
+    pub(super) rng: ChaCha8Rng,
+    pub(super) tally: Tally,
+    pub(super) observer: Observer,
+    pub(super) readiness: Readiness,
+    /// The ForeignClusters as they are meant to be, by name.
+    declared: BTreeMap<String, Value>,
+    /// Who is cut off from which cluster.
+    cut: BTreeSet<(&'static str, String)>,
+    /// Members whose namespace is closed.
+    closed: BTreeSet<usize>,
+    /// Members whose namespace was deleted.
+    emptied: BTreeSet<usize>,
+    /// Nodes that are down: member and node.
+    down: BTreeSet<(usize, String)>,
+    /// Partial faults, by name: whether it is over after so many acts, and the member.
+    faults: BTreeMap<String, (usize, usize)>,
+    /// Copies that an autoscaler writes: member and workload.
+    autoscaled: BTreeSet<(usize, String)>,
+    /// Members with hooks, policies, LimitRanges or quotas.
+    admitting: BTreeSet<usize>,
+    /// Workloads whose last edit was a mistake.
+    mistaken: BTreeSet<String>,
+}
+
+impl Story {
+    pub(super) fn new(fleet: Fleet, rng: ChaCha8Rng, tally: Tally, readiness: Readiness) -> Self {
+        Self {
+            fleet,
+            rng,
+            tally,
+            observer: Observer::default(),
+            readiness,
+            declared: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            emptied: BTreeSet::new(),
+            down: BTreeSet::new(),
+            faults: BTreeMap::new(),
+            autoscaled: BTreeSet::new(),
+            admitting: BTreeSet::new(),
+            mistaken: BTreeSet::new(),
+        }
+    }
+
+    /// One thing happens.
+    pub(super) async fn act(&mut self) {
+        self.go_on().await;
+        let name = format!("app{}", self.rng.random_range(0..4));
+        let member = self.rng.random_range(0..self.fleet.members.len());
+        match self.rng.random_range(0..100) {
+            0..=29 => self.ask(&name).await,
+            30..=41 => self.mistake(&name).await,
+            42..=55 => self.ask_for_more().await,
+            56..=67 => self.meddle(member, &name).await,
+            68..=79 => self.break_something(member).await,
+            80..=89 => self.administer(member).await,
+            90..=97 => self.edit_cluster(member).await,
+            _ => self.heal(),
+        }
+    }
+
+    /// What goes on by itself: autoscalers write, faults end, namespaces come back.
+    async fn go_on(&mut self) {
+        for (member, name) in self.autoscaled.clone() {
+            self.scale_copy(member, &name).await;
+        }
+        for member in std::mem::take(&mut self.emptied) {
+            self.open(member).await;
+        }
+        let over: Vec<_> =
+            self.faults.iter().filter(|(_, (left, _))| *left == 0).map(|(name, _)| name.clone()).collect();
+        for name in over {
+            self.end_fault(&name);
+        }
+        self.faults.values_mut().for_each(|(left, _)| *left -= 1);
+    }
+
+    /// Opens the namespace of a member, as soon as it is gone if it goes.
+    async fn open(&mut self, member: usize) {
+        let client = self.fleet.members[member].client("user");
+        let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+        for _ in 0..60 {
+            let going = api.get_opt(crate::NAMESPACE).await.ok().flatten();
+            if going.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_none()) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        apply(&client, &open_namespace()).await;
+    }
+
+    /// Remembers the ForeignClusters as they are.
+    pub(super) async fn remember_clusters(&mut self) {
+        let api: Api<ForeignCluster> = Api::all(self.fleet.hub.client("user"));
+        for cluster in api.list(&Default::default()).await.map(|list| list.items).unwrap_or_default() {
+            let name = cluster.metadata.name.clone().unwrap_or_default();
+            let mut declared = crate::foreign_cluster(&name);
+            declared["spec"] = serde_json::to_value(&cluster.spec).unwrap_or_default();
+            self.declared.insert(name, declared);
+        }
+    }
+
+    /// All that was broken is whole again, and users correct their mistakes.
+    pub(super) async fn mend(&mut self) {
+        self.heal();
+        self.autoscaled.clear();
+        for name in self.faults.keys().cloned().collect::<Vec<_>>() {
+            self.end_fault(&name);
+        }
+        self.fleet.world.stop_faults();
+        for member in 0..self.fleet.members.len() {
+            self.fleet.world.hostile(self.fleet.members[member].name(), Vec::new());
+        }
+        for member in std::mem::take(&mut self.admitting) {
+            self.stop_admission(member).await;
+        }
+        for member in std::mem::take(&mut self.emptied).into_iter().chain(std::mem::take(&mut self.closed)) {
+            self.open(member).await;
+        }
+        for (member, node) in std::mem::take(&mut self.down) {
+            self.reboot(member, &node).await;
+        }
+        self.take_back_copies().await;
+        self.restore_clusters().await;
+        for name in std::mem::take(&mut self.mistaken) {
+            self.wish(&name).await;
+        }
+    }
+
+    fn count(&mut self, drawn: Drawn) {
+        self.tally.add(drawn);
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.fleet.members.iter().map(|member| member.name().to_owned()).collect()
+    }
+}

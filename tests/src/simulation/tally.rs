@@ -1,0 +1,99 @@
+//! What is drawn in simulations, and how often each was.
+
+use std::collections::BTreeMap;
+
+macro_rules! drawn {
+    ($($variant:ident $name:literal,)*) => {
+        /// Something that a simulation may draw.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Drawn {
+            $(#[doc = $name] $variant,)*
+        }
+
+        impl Drawn {
+            /// Everything that can be drawn.
+            pub const ALL: &[Drawn] = &[$(Drawn::$variant,)*];
+
+            /// What it is called in the table.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Drawn::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+drawn! {
+    Standby "a second controller stands by",
+    Crash "a crash is planned",
+    RequestFaults "requests fail at random",
+    SeveralContainers "template: several containers",
+    SameImages "template: two containers of one image",
+    Sidecar "template: a sidecar",
+    InitContainer "template: an init container",
+    LimitsOnly "template: limits only",
+    Reference "template: a ConfigMap is referred to",
+    WorkloadApplied "workload: made or changed as a whole",
+    WorkloadScaled "workload: scaled",
+    WorkloadDeleted "workload: deleted",
+    ImageChanged "workload: another image",
+    PolicyChanged "workload: another policy",
+    FieldsRemoved "workload: fields removed",
+    CpuMistyped "workload: cpu 50 instead of 50m",
+    MemoryBeyond "workload: 32Gi of memory",
+    UnknownLocation "workload: a location that does not exist",
+    SelectorUnmatched "workload: a selector that matches no cluster",
+    ImageBroken "workload: an image that never starts",
+    NodeSelectorUnmatched "workload: a nodeSelector that matches no node",
+    HugeReplicas "workload: 100,000 replicas",
+    TemplateInvalid "workload: a template that no cluster takes",
+    EditRefused "workload: an edit that the hub refuses",
+    FinalizerRemoved "workload: its finalizer is removed",
+    ConfigChanged "a ConfigMap is made, changed or deleted",
+    ServiceChanged "a service is made or deleted",
+    JobChanged "a job is made, changed or deleted",
+    CopyScaled "member: somebody scales a copy",
+    CopyDeleted "member: somebody deletes a copy",
+    CopyLabelRemoved "member: somebody removes a copy's label",
+    PodDeleted "member: somebody deletes a pod",
+    Autoscaler "member: an autoscaler writes replicas",
+    CutOff "member: cut off from the controllers",
+    HubCutOff "hub: cut off from a controller",
+    NodeFailed "member: a node fails",
+    NamespaceClosed "member: the namespace is closed",
+    NamespaceDeleted "member: the namespace is deleted and made anew",
+    OldVersion "member: another version",
+    RightTaken "member: one right is taken away",
+    Resource403 "member: one resource answers 403",
+    Resource404 "member: one resource answers 404",
+    Resource429 "member: one resource answers 429",
+    Resource500 "member: one resource answers 500",
+    ResourceSilent "member: one resource never answers",
+    TokenEnded "member: the token ends for a time",
+    LimitRange "member: a LimitRange",
+    Quota "member: a quota",
+    Hook "member: a hook injects a sidecar",
+    Policy "member: a policy denies Deployments",
+    ClusterTainted "ForeignCluster: tainted",
+    ClusterEvicted "ForeignCluster: tainted NoExecute",
+    ClusterCordoned "ForeignCluster: unschedulable",
+    ClusterLabelled "ForeignCluster: labelled",
+    ClusterLatency "ForeignCluster: other latencies",
+    ClusterDeleted "ForeignCluster: deleted and made anew",
+}
+
+/// How often each was drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Tally(BTreeMap<Drawn, u32>);
+
+impl Tally {
+    /// Counts one.
+    pub(super) fn add(&mut self, drawn: Drawn) {
+        *self.0.entry(drawn).or_default() += 1;
+    }
+
+    /// What was drawn, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Drawn, u32)> + '_ {
+        self.0.iter().map(|(drawn, count)| (*drawn, *count))
+    }
+}
