@@ -129,7 +129,7 @@ pub async fn put<K: Kind>(
     }
     let params = PatchParams { force: seen.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
     let what = format!("apply {kind} {key} in {}", member.name);
-    let applied = term.call(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await;
+    let applied = member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Apply(&object))).await;
     let error = match applied {
         Ok(applied) => return Ok(Put::Applied(Box::new(applied))),
         Err(error) if error.is_final() => return Ok(Put::Refused(told(&error, &key.namespace))),
@@ -213,7 +213,7 @@ pub async fn stamp<K: Kind>(
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("mark {} {key} in {}", K::kind(&()), member.name);
-    unless_gone(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+    unless_gone(member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
 }
 
 /// Deletes a copy, if it still is as it was seen; what it owns goes in the background.
@@ -231,7 +231,7 @@ pub async fn take_away<K: Kind>(
         Preconditions { uid: Some(seen.uid.to_owned()), resource_version: Some(seen.version.to_owned()) };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
     let what = format!("delete {} {key} in {}", K::kind(&()), member.name);
-    unless_gone(term.call(what, api.delete(&key.name, &params)).await)
+    unless_gone(member.gate.call(term, what, api.delete(&key.name, &params)).await)
 }
 
 /// Replaces the status of an object in the hub, by compare-and-swap on the version that the object carries.

@@ -25,6 +25,12 @@ pub enum CallError {
         /// How long an answer was waited for.
         limit: Duration,
     },
+    /// It was not tried: the API server has too much to do already, or has not answered several times in a row.
+    #[error("did not {what}: the API server has too much to do, or does not answer")]
+    Busy {
+        /// What was to be done.
+        what: String,
+    },
     /// It was not tried: this process may not be the leader any more.
     #[error("did not {what}: the term of {holder} (epoch {epoch}) has ended, somebody else may lead now")]
     NotLeading {
@@ -58,7 +64,7 @@ impl CallError {
                 kube::Error::Api(status) => Some(status.code),
                 _ => None,
             },
-            Self::Silent { .. } | Self::NotLeading { .. } => None,
+            Self::Silent { .. } | Self::Busy { .. } | Self::NotLeading { .. } => None,
         }
     }
 
@@ -66,6 +72,12 @@ impl CallError {
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)
+    }
+
+    /// Whether it was not tried, since the API server has too much to do.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy { .. })
     }
 
     /// Whether the object is not there.

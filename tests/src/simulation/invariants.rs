@@ -119,7 +119,15 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
             continue;
         };
         let ready = conditions::find(&status.conditions, conditions::ConditionType::Ready);
+        let placed = conditions::find(&status.conditions, conditions::ConditionType::Placed);
+        let kept = placed.is_some_and(|placed| placed.reason == "ReplicasKept");
         let expected = if status.pending_replicas == 0 { "True" } else { "False" };
+        // What stays because the workload's own wish cannot be had is not as asked; what stays because a cluster is to
+        // be left is.
+        let expected = match ready {
+            Some(ready) if kept && ready.reason == "ReplicasKept" => "False",
+            _ => expected,
+        };
         if ready.is_none_or(|ready| ready.status != expected) {
             problems.push(format!("{name} with {} pending is Ready: {ready:?}", status.pending_replicas));
         }

@@ -91,7 +91,10 @@ async fn a_virtual_node_is_no_room() {
     let fleet = fleet_of(&[("c2", 2, "2")], FaultPlan::none()).await;
     let nodes: Api<Node> = Api::all(fleet.members[0].client("user"));
     let first = nodes.list(&ListParams::default()).await.unwrap().items.remove(0);
-    let patch = Patch::Merge(json!({"metadata": {"labels": {"type": "virtual-kubelet"}}}));
+    let patch = Patch::Merge(json!({
+        "metadata": {"labels": {"type": "virtual-kubelet"}},
+        "spec": {"taints": [{"key": "virtual-kubelet.io/provider", "effect": "NoSchedule"}]},
+    }));
     nodes.patch(&first.metadata.name.unwrap(), &PatchParams::default(), &patch).await.unwrap();
     let _controller = contend(&fleet, Contender::alone());
     apply(&fleet.hub.client("user"), &of_cpu("web", 4, "900m")).await;

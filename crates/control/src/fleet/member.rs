@@ -1,6 +1,7 @@
 //! One member: its client, and what is known of it.
 
 use super::facts::is_open;
+use super::gate::Gate;
 use super::prometheus::ask;
 use super::reach::probe;
 use super::readable::{Needs, Readable, Watches, supervise};
@@ -70,6 +71,8 @@ pub struct Member {
     pub asked_traffic: Traffic,
     /// Whether it answers.
     pub reach: Reach,
+    /// How much it is asked to do at the same time.
+    pub(crate) gate: Gate,
     /// Since when it is watched through this client: a change of its ForeignCluster makes another one.
     pub since: Instant,
     watches: Watches,
@@ -210,6 +213,7 @@ impl Member {
             carried,
             asked_traffic,
             reach,
+            gate: Gate::default(),
             since: Instant::now(),
             watches,
             room,

@@ -8,6 +8,7 @@ mod connect;
 mod credential;
 mod facts;
 mod findings;
+mod gate;
 mod hub;
 mod identity;
 mod job;

@@ -3,13 +3,16 @@
 use crate::fleet::Touched;
 use kube::Client;
 use portolan_core::latency::RoundTrip;
-use portolan_runtime::Clock;
+use portolan_runtime::{Clock, bounded_text, foreign_text};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// A member that has not answered for this long is silent.
 pub const SILENT_AFTER: Duration = Duration::from_secs(8);
+
+/// The longest version of Kubernetes that is kept.
+const VERSION_LIMIT: usize = 64;
 
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
@@ -93,12 +96,12 @@ pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched
                 if std::mem::replace(&mut warm, true) {
                     reach.measure(heard - asked);
                 }
-                if reach.set(Some(info.git_version), None) {
+                if reach.set(Some(bounded_text(&info.git_version, VERSION_LIMIT)), None) {
                     touched(Touched::Reach);
                 }
                 None
             }
-            Ok(Err(error)) => Some(portolan_runtime::chain(&error)),
+            Ok(Err(error)) => Some(foreign_text(&portolan_runtime::chain(&error))),
             Err(_) => Some(format!("no answer within {} s", PROBE_LIMIT.as_secs())),
         };
         warm = problem.is_none();

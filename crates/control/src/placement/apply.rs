@@ -19,6 +19,9 @@ use tokio::time::Instant;
 /// How often a workload is looked at without any news, in case some were missed.
 const FULL_LOOK: Duration = Duration::from_secs(300);
 
+/// A member that has too much to do is asked again after this long.
+pub(super) const BUSY_FOR: Duration = Duration::from_secs(2);
+
 /// What we applied or deleted comes back through the watch within this time; until then we do not do it again.
 pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
@@ -52,7 +55,7 @@ impl Controller {
             (cluster, outcome)
         });
         let mut next = Next::After(FULL_LOOK);
-        let (mut refused, mut failed) = (false, None);
+        let (mut refused, mut busy, mut failed) = (false, false, None);
         for (cluster, outcome) in futures::future::join_all(served).await {
             if outcome.is_ok() {
                 self.answered(key, cluster);
@@ -62,6 +65,7 @@ impl Controller {
                 Ok(Outcome::NotSeenYet) => next = Next::After(SEEN_WITHIN),
                 Ok(Outcome::Refused) => refused = true,
                 Err(error @ CallError::NotLeading { .. }) => return Err(error),
+                Err(error) if error.is_busy() => busy = true,
                 Err(error) => {
                     self.failing(key, cluster, workload, &error);
                     failed = Some(error);
@@ -71,6 +75,7 @@ impl Controller {
         match failed {
             Some(error) => Err(error),
             None if refused => Ok(Next::After(Duration::ZERO)),
+            None if busy => Ok(Next::After(BUSY_FOR)),
             None => Ok(next),
         }
     }

@@ -18,7 +18,11 @@ pub(super) fn findings(
     let wanted = || placements.iter().filter(|each| each.replicas > 0 && !is_replaced(each));
     let least: i32 = wanted().map(|each| minimum(each.replicas, strategy)).sum();
     let available: i32 = wanted().map(|each| each.available_replicas.min(each.replicas)).sum();
-    let short = wanted().any(|each| each.available_replicas < minimum(each.replicas, strategy));
+    let missing: i32 =
+        wanted().map(|each| (minimum(each.replicas, strategy) - each.available_replicas).max(0)).sum();
+    // Until a move is done, the copies that are left serve.
+    let left = placements.iter().filter(|each| each.state == PlacementState::Removing);
+    let short = missing > left.map(|each| each.available_replicas).sum();
     let silent = wanted().any(|each| each.state == PlacementState::Unknown);
     let told = format!("{available} replicas are available, at least {least} must be");
     let available = |status: ConditionStatus, reason| {
@@ -106,6 +110,8 @@ mod tests {
         assert_eq!(reasons(&short, 0, false)[0], ("False", "MinimumReplicasUnavailable"));
         assert_eq!(reasons(&all, 1, false), [("False", "Pending"), ("False", "Pending")]);
         assert_eq!(reasons(&all, 0, true)[1], ("False", "Paused"));
+        let moving = [in_cluster(4, 0, applied), in_cluster(0, 4, PlacementState::Removing)];
+        assert_eq!(reasons(&moving, 0, false)[0].0, "True", "the old copy serves until the new one does");
         let silent = [in_cluster(4, 4, PlacementState::Unknown)];
         assert_eq!(reasons(&silent, 0, false)[0], ("Unknown", "Unreachable"));
     }

@@ -16,7 +16,7 @@ use kube::api::{Patch, PatchParams};
 use portolan_api::MultiClusterDeploymentSpec;
 use portolan_api::placement::PlacementPolicy;
 use portolan_core::placement::Decision;
-use portolan_runtime::{CallError, Key, call, foreign_text};
+use portolan_runtime::{CallError, Key, foreign_text};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -220,7 +220,7 @@ async fn try_in(
     let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
     let params = PatchParams { dry_run: true, ..PatchParams::apply(FIELD_MANAGER) };
     let what = format!("try the template of {key} in {}", member.name);
-    match call(what, api.patch(&name, &params, &Patch::Apply(&object))).await {
+    match member.gate.ask(what, api.patch(&name, &params, &Patch::Apply(&object))).await {
         Ok(_) => Ok(None),
         Err(error) => match words(&error, &name, &key.name) {
             Some(words) => Ok(Some(words)),

@@ -1,5 +1,6 @@
 //! One look at one workload.
 
+use super::apply::BUSY_FOR;
 use super::dry_run::{REFUSED_FOR, Trial};
 use super::memory::Failure;
 use super::observe::{Seen, wanted};
@@ -96,7 +97,14 @@ impl Controller {
         };
         let paused = workload.object.spec.paused;
         if !paused {
-            match self.try_template(&key, &workload, &decision, &seen).await? {
+            let trial = match self.try_template(&key, &workload, &decision, &seen).await {
+                Err(error) if error.is_busy() => {
+                    self.fleet.ledger.transact(|book| book.retract(workload.uid()));
+                    return Ok(Next::After(BUSY_FOR));
+                }
+                trial => trial?,
+            };
+            match trial {
                 Trial::Passed => {}
                 Trial::AnotherCluster => {
                     self.fleet.ledger.transact(|book| book.retract(workload.uid()));

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
 
 /// It is tried again after this long at the latest.
-const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(600);
+const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(120);
 
 impl Controller {
     /// Tells the decision which clusters refuse the workload as it is now: others are tried first. A cluster that was

@@ -64,7 +64,7 @@ pub(super) fn status(
             observed(&mut placement, Some(sight), notes.failures.get(cluster), now);
             placement.replicas = 0;
             placement.state = if sight.answers { PlacementState::Removing } else { PlacementState::Unknown };
-            if let (Some(copy), Some(Order::Keep)) = (&sight.copy, notes.orders.get(cluster)) {
+            if let (Some(copy), Some(_)) = (&sight.copy, notes.orders.get(cluster)) {
                 surges_first(&mut placement, copy.replicas);
             }
             placements.push(placement);

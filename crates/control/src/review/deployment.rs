@@ -9,6 +9,7 @@ use crate::placement::{Outlook, Trial};
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_api::placementreview::{ClusterReview, ObjectReview, ReviewError, ReviewResult};
+use portolan_core::placement::Decision;
 use portolan_runtime::foreign_text;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,6 +139,8 @@ pub(super) fn planned(
             })
         };
         match trials.get(name) {
+            // A template without room leaves the pods of the former one alone.
+            Some(Trial::Accepted { replaces: true }) if keeps_former(decision, name) => {}
             // A rollout replaces the pods that stay.
             Some(Trial::Accepted { replaces: true }) => each.replaced_pods = Some(before.min(decided)),
             Some(Trial::Invalid(message)) => each.refused = error("InvalidTemplate", message),
@@ -221,4 +224,9 @@ fn missing(outlook: &Outlook) -> Vec<ReviewError> {
         )
     };
     outlook.missing.iter().map(told).collect()
+}
+
+/// Whether a cluster keeps its copy as it is, since the present template has no room there.
+fn keeps_former(decision: &Decision, cluster: &str) -> bool {
+    decision.placed.get(cluster).and_then(|placed| placed.kept).is_some_and(|kept| kept.as_they_are)
 }

@@ -182,8 +182,9 @@ mod tests {
         let parts = BTreeMap::from([("a".to_owned(), part.clone()), ("b".to_owned(), part)]);
         let record = Record { parts, ..Record::default() };
         let failure = Some("BackoffLimitExceeded".to_owned());
-        let failed = JobSeen { succeeded: 2, failed: 7, over: true, failure, ..JobSeen::default() };
-        let done = JobSeen { succeeded: 6, complete: true, over: true, ..JobSeen::default() };
+        let failed =
+            JobSeen { completions: 6, succeeded: 2, failed: 7, over: true, failure, ..JobSeen::default() };
+        let done = JobSeen { completions: 6, succeeded: 6, complete: true, over: true, ..JobSeen::default() };
         let seen = [("a", Sight::Job(failed)), ("b", Sight::Job(done)), ("c", Sight::Nothing)];
         let fleet = [cluster("a", 9), cluster("b", 0), cluster("c", 9)];
         let accounts = told(&work(&["a", "b"]), &record, &seen, &fleet);
