@@ -7,10 +7,13 @@ use crate::simulation::{apply, try_apply};
 use crate::{NAMESPACE, job, service};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use rand::RngExt;
 use serde_json::{Value, json};
+
+/// How often users try again what somebody else's change kept them from.
+const TRIES: usize = 5;
 
 impl Story {
     fn workloads(&self) -> Api<MultiClusterDeployment> {
@@ -32,6 +35,15 @@ impl Story {
         let members = self.names();
         let wish = Wishes { members: &members, rng: &mut self.rng, tally: &mut self.tally }.draw(name);
         self.mistaken.remove(name);
+        // What was patched meanwhile belongs to nobody who applies: the whole spec is replaced, as `kubectl replace` does.
+        for _ in 0..TRIES {
+            let Some(mut object) = self.workloads().get_opt(name).await.ok().flatten() else { break };
+            object.spec = serde_json::from_value(wish["spec"].clone()).expect("a wish is a workload");
+            // A controller may have written its status meanwhile.
+            if self.workloads().replace(name, &PostParams::default(), &object).await.is_ok() {
+                return;
+            }
+        }
         apply(&self.fleet.hub.client("user"), &wish).await;
     }
 
