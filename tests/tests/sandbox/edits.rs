@@ -5,13 +5,13 @@ use crate::stage::{
     workloads,
 };
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::ConditionType;
 use portolan_api::placement::PlacementState;
-use portolan_sandbox::FaultPlan;
+use portolan_sandbox::{FaultAnswer, FaultPlan, PartialFault, RequestFilter};
 use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply};
 use portolan_tests::{NAMESPACE, foreign_cluster, workload};
 use serde_json::{Value, json};
@@ -235,4 +235,89 @@ async fn while_paused_the_numbers_are_those_of_what_is_placed() {
     assert_eq!((paused.replicas, paused.pending_replicas), (2, 498));
     assert!(paused.pending.is_empty(), "nothing was refused: {:?}", paused.pending);
     assert_eq!(replicas(&fleet, 0, "web").await, Some(2));
+}
+
+/// From now on the first member refuses changes of Deployments; what it holds runs on.
+fn deny_changes(fleet: &Fleet) {
+    let changes =
+        RequestFilter::any().party(CONTROLLER).cluster("a").verb("patch").resource("deployments.apps");
+    fleet.world.add_fault(PartialFault::new("denied", changes, FaultAnswer::Status(403)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_running_pods_refer_to_stays_while_an_edit_is_refused() {
+    let fleet = running(&[("a", 1, "4")], json!({"locations": ["a"]})).await;
+    let user = fleet.hub.client("user");
+    for name in ["old", "new"] {
+        let config = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"},
+            "metadata": {"name": name, "namespace": NAMESPACE},
+        });
+        apply(&user, &config).await;
+    }
+    let referring = |name: &str| {
+        let from = json!([{"configMapRef": {"name": name}}]);
+        json!({"template": {"spec": {"containers": [{"name": "main", "image": "app:1", "envFrom": from}]}}})
+    };
+    patch(&fleet, "web", referring("old")).await;
+    pass(40).await;
+    let there: Api<ConfigMap> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    assert!(there.get_opt("old").await.unwrap().is_some());
+    deny_changes(&fleet);
+    patch(&fleet, "web", referring("new")).await;
+    pass(120).await;
+    assert!(there.get_opt("old").await.unwrap().is_some(), "the pods that run refer to it");
+    fleet.world.end_fault("denied");
+    pass(300).await;
+    assert!(there.get_opt("old").await.unwrap().is_none(), "nobody refers to it any more");
+    assert!(there.get_opt("new").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_nobody_takes_is_told_soon_also_where_a_policy_chooses() {
+    let fleet = running(&[("a", 1, "4"), ("b", 1, "2")], json!({"placementPolicy": "worst-fit"})).await;
+    let before = fleet.world.requests(CONTROLLER);
+    patch(&fleet, "web", json!({"template": {"spec": {"fieldOfTomorrow": true}}})).await;
+    pass(40).await;
+    // Probes and what is told of the clusters are among them.
+    let requests = fleet.world.requests(CONTROLLER) - before;
+    assert!(requests < 100, "{requests} requests");
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert_eq!(reason, "InvalidTemplate", "{message}");
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_cordoned_member_refuses_is_not_tried_without_end() {
+    let fleet = running(&[("a", 1, "4")], json!({"locations": ["a"]})).await;
+    let clusters: Api<ForeignCluster> = Api::all(fleet.hub.client("user"));
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    clusters.patch("a", &PatchParams::default(), &cordon).await.unwrap();
+    deny_changes(&fleet);
+    pass(5).await;
+    let before = fleet.world.requests(CONTROLLER);
+    let image = json!([{"name": "main", "image": "app:2"}]);
+    patch(&fleet, "web", json!({"template": {"spec": {"containers": image}}})).await;
+    pass(60).await;
+    let requests = fleet.world.requests(CONTROLLER) - before;
+    assert!(requests < 100, "{requests} requests");
+    assert_eq!(status(&fleet, "web").await.placements[0].state, PlacementState::Failed, "it is told");
+    assert_eq!(ready(&fleet, "web").await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_whose_copies_cannot_be_read_holds_up_nobody_else() {
+    let wish = json!({"locations": ["a", "b"], "driftPolicy": "Report"});
+    let fleet = fleet_of(&[("a", 1, "4"), ("b", 1, "4")], FaultPlan::none()).await;
+    let first = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &workload("web", 2, wish)).await;
+    pass(30).await;
+    first.abort();
+    let reads = RequestFilter::any().party(CONTROLLER).cluster("a").verb("get").resource("deployments.apps");
+    fleet.world.add_fault(PartialFault::new("unreadable", reads, FaultAnswer::Status(500)));
+    let _second = contend(&fleet, Contender::alone());
+    pass(30).await;
+    patch(&fleet, "web", json!({"replicas": 3})).await;
+    pass(60).await;
+    assert_eq!(replicas(&fleet, 1, "web").await, Some(3));
 }

@@ -23,8 +23,8 @@ pub(super) struct Waiting {
     shapes: BTreeMap<Owner, Shape>,
     /// Clusters that have changed, and whether there may be more room.
     changed: BTreeMap<String, bool>,
-    /// The shape up to which the first of these clusters was asked in the last round.
-    asked: Option<Shape>,
+    /// The cluster that was asked in part in the last round, and the shape up to which.
+    asked: Option<(String, Shape)>,
     /// Those that are to be woken, after the one that was woken last.
     backlog: BTreeSet<Owner>,
     last: Option<Owner>,
@@ -52,6 +52,8 @@ impl Waiting {
 
     /// There may be more room in a cluster.
     pub(super) fn freed(&mut self, cluster: &str) {
+        // What was asked of it before is not true any more.
+        self.asked.take_if(|(asked, _)| asked == cluster);
         match self.changed.get_mut(cluster) {
             Some(freed) => *freed = true,
             None => _ = self.changed.insert(cluster.to_owned(), true),
@@ -86,22 +88,22 @@ impl Book {
         while questions > 0
             && let Some((name, freed)) = self.waiting.changed.pop_first()
         {
-            let after = self.waiting.asked.take();
+            let after = self.waiting.asked.take().filter(|(cluster, _)| *cluster == name);
             let Some(cluster) = self.clusters.get_mut(&name) else { continue };
             if freed {
-                let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+                let from = after.as_ref().map_or(Bound::Unbounded, |(_, shape)| Bound::Excluded(shape));
                 for (shape, owners) in self.waiting.by_shape.range((from, Bound::Unbounded)) {
                     if questions == 0 {
                         break;
                     }
                     questions -= 1;
-                    self.waiting.asked = Some(shape.clone());
+                    self.waiting.asked = Some((name.clone(), shape.clone()));
                     if has_room(cluster, shape) {
                         self.waiting.backlog.extend(owners.iter().cloned());
                     }
                 }
                 let last = self.waiting.by_shape.last_key_value().map(|(shape, _)| shape);
-                if questions == 0 && self.waiting.asked.as_ref() < last {
+                if questions == 0 && self.waiting.asked.as_ref().map(|(_, shape)| shape) < last {
                     self.waiting.changed.insert(name, freed);
                     break;
                 }

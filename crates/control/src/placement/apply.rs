@@ -51,7 +51,11 @@ impl Controller {
         let members = answering.filter_map(|(cluster, seen)| Some((cluster, seen, seen.member.as_ref()?)));
         let served = members.map(|(cluster, seen, member)| async move {
             let used = decision.placed.contains_key(cluster);
-            let outcome = self.serve(key, workload, (member, seen), orders.get(cluster).copied(), used).await;
+            let order = orders.get(cluster).copied();
+            let current = seen.copy.as_ref().is_some_and(|copy| {
+                copy.rolled_out(copy.replicas) && self.is_current(workload, decision, cluster, copy)
+            });
+            let outcome = self.serve(key, workload, (member, seen), order, (used, current)).await;
             (cluster, outcome)
         });
         let mut next = Next::After(FULL_LOOK);
@@ -87,7 +91,7 @@ impl Controller {
         workload: &Workload,
         (member, seen): (&Member, &Seen),
         order: Option<Order>,
-        used: bool,
+        (used, current): (bool, bool),
     ) -> Result<Outcome, CallError> {
         let outcome = match order {
             Some(Order::Apply { replicas }) => self.apply(key, workload, member, seen, replicas).await?,
@@ -97,9 +101,8 @@ impl Controller {
         };
         let none = References::new();
         let kept = match &seen.copy {
-            // Pods of a former template may still need what the present one does not refer to.
-            Some(copy) if !copy.rolled_out(copy.replicas) => return Ok(outcome),
-            Some(_) if order == Some(Order::Keep) => return Ok(outcome),
+            // Pods of a former template still need what the present one does not refer to.
+            Some(_) if !current || order == Some(Order::Keep) => return Ok(outcome),
             Some(_) => &workload.references,
             None if used => &workload.references,
             None => &none,
@@ -115,6 +118,9 @@ impl Controller {
         if let Some(copy) = &seen.copy
             && self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch))
         {
+            if is_superseded(&self.term, member, key, Some(&copy.mark)).await {
+                return Ok(Outcome::NotSeenYet);
+            }
             copy::stamp::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;
         }
         Ok(Outcome::AsDecided)

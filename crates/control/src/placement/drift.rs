@@ -11,7 +11,7 @@ use kube::discovery::ApiResource;
 use portolan_api::placement::DriftPolicy;
 use portolan_core::capacity::milli;
 use portolan_core::placement::Decision;
-use portolan_runtime::{CallError, Key, call};
+use portolan_runtime::{CallError, Key};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -35,10 +35,10 @@ impl Controller {
         workload: &Workload,
         decision: &Decision,
         seen: &BTreeMap<String, Seen>,
-    ) -> Result<BTreeMap<String, Vec<String>>, CallError> {
+    ) -> BTreeMap<String, Vec<String>> {
         let mut drifts = BTreeMap::new();
         if workload.object.spec.drift_policy != DriftPolicy::Report {
-            return Ok(drifts);
+            return drifts;
         }
         for (cluster, placed) in &decision.placed {
             let Some(seen) = seen.get(cluster).filter(|seen| seen.answers) else { continue };
@@ -58,12 +58,18 @@ impl Controller {
             };
             let compared = match known.filter(current) {
                 Some(known) => known,
-                None => Compared {
-                    uid: copy.mark.uid.clone(),
-                    generation: copy.generation,
-                    digest,
-                    differences: compare(member, key, &self.desired(workload, placed.replicas).object)
-                        .await?,
+                None => match compare(member, key, &self.desired(workload, placed.replicas).object).await {
+                    Ok(differences) => Compared {
+                        uid: copy.mark.uid.clone(),
+                        generation: copy.generation,
+                        digest,
+                        differences,
+                    },
+                    // A member that cannot be asked is told as such, and holds up nobody else.
+                    Err(error) => {
+                        self.failing(key, cluster, workload, &error);
+                        continue;
+                    }
                 },
             };
             self.memory.compared.set(key, cluster, compared.clone());
@@ -71,7 +77,7 @@ impl Controller {
                 drifts.insert(cluster.clone(), compared.differences);
             }
         }
-        Ok(drifts)
+        drifts
     }
 }
 
@@ -79,7 +85,7 @@ async fn compare(member: &Member, key: &Key, placed: &Value) -> Result<Vec<Strin
     let resource = ApiResource::erase::<Deployment>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(member.client.clone(), &key.namespace, &resource);
     let what = format!("read Deployment {key} in {}", member.name);
-    let live = match call(what, api.get_opt(&key.name)).await? {
+    let live = match member.gate.ask(what, api.get_opt(&key.name)).await? {
         Some(live) => live.data,
         None => return Ok(Vec::new()),
     };

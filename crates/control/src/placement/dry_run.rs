@@ -113,12 +113,13 @@ impl Controller {
                 self.memory.accepted.add(like_it);
                 None
             }
-            Some(Answer::RefusedByAll(words)) => {
+            Some(Answer::RefusedByAll { words, news }) => {
                 let failures = self.memory.failures.of(key).into_values();
                 let refused =
                     failures.filter(|failure| failure.template == digest && failure.reason == REFUSED);
                 let others = seen.values().any(|seen| could_take(workload, seen));
-                if others && refused.count() < CONVINCING {
+                // Where nobody refuses for the first time, no other cluster was chosen: there is none.
+                if news && others && refused.count() < CONVINCING {
                     return Ok(Trial::AnotherCluster);
                 }
                 Some(words)
@@ -140,14 +141,25 @@ impl Controller {
         let (mut last, mut refusals, desired) = (None, Vec::new(), self.desired(workload, 1));
         let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
         let mut answer = Answer::NobodyAsked;
-        for (asked, member) in chosen.filter_map(|seen| seen.member.as_ref()).enumerate() {
+        let mut known = None;
+        for (asked, seen) in chosen.enumerate() {
+            let Some(member) = &seen.member else { continue };
+            if let Some(refusal) = &seen.candidate.refused {
+                known.get_or_insert_with(|| format!("{} refuses it: {}", member.name, refusal.message));
+                continue;
+            }
             match try_in(member, key, workload.uid(), &desired).await {
                 Ok(None) => {
                     answer = Answer::Taken;
                     break;
                 }
                 Ok(Some(words)) => refusals.push((member.name.clone(), words)),
-                Err(error) => last = Some(error),
+                Err(error) => {
+                    if !error.is_busy() {
+                        self.failing(key, &member.name, workload, &error);
+                    }
+                    last = Some(error);
+                }
             }
             if asked + 1 >= CONVINCING {
                 break;
@@ -159,10 +171,13 @@ impl Controller {
         }
         match (answer, first, last) {
             (Answer::Taken, ..) => Ok(Some(Answer::Taken)),
-            (_, Some(words), _) => Ok(Some(Answer::RefusedByAll(words))),
+            (_, Some(words), _) => Ok(Some(Answer::RefusedByAll { words, news: true })),
             (_, None, Some(error)) => Err(error),
-            // Nothing is chosen that answers: nothing is placed either.
-            (answer, None, None) => Ok(Some(answer)),
+            (answer, None, None) => Ok(Some(match known {
+                Some(words) => Answer::RefusedByAll { words, news: false },
+                // Nothing is chosen that answers: nothing is placed either.
+                None => answer,
+            })),
         }
     }
 
@@ -179,7 +194,11 @@ impl Controller {
 enum Answer {
     NobodyAsked,
     Taken,
-    RefusedByAll(String),
+    /// Each of them refuses it; `news` if one of them was not known to.
+    RefusedByAll {
+        words: String,
+        news: bool,
+    },
 }
 
 /// Whether a cluster that was not tried may take the workload: it answers, is open, and nothing binds the workload to

@@ -53,6 +53,8 @@ pub(super) struct Failure {
     pub(super) holds: Duration,
     /// How often in a row.
     pub(super) times: u32,
+    /// Whether the cluster was closed since.
+    pub(super) while_closed: bool,
 }
 
 /// Who stands in the way.
@@ -72,11 +74,23 @@ impl Failure {
         self.holds.saturating_sub(self.at.elapsed())
     }
 
+    /// Whether other clusters are tried before this one.
+    pub(super) fn keeps_away(&self) -> bool {
+        match self.kind {
+            FailureKind::RefusedByMember => !self.left().is_zero(),
+            FailureKind::NotInOrder => false,
+            FailureKind::MemberError => self.is_told() && self.at.elapsed() < ERRORS_KEEP_AWAY,
+        }
+    }
+
     /// Whether users are to know of it: a single request that failed is none of their business.
     pub(super) fn is_told(&self) -> bool {
         self.kind != FailureKind::MemberError || self.times >= ERRORS_TOLD
     }
 }
+
+/// A member that failed so often is tried again after this long, if another one takes the workload.
+const ERRORS_KEEP_AWAY: Duration = Duration::from_secs(120);
 
 /// So many failed tries in a row are told in the status.
 const ERRORS_TOLD: u32 = 3;

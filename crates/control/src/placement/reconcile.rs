@@ -98,11 +98,11 @@ impl Controller {
         let paused = workload.object.spec.paused;
         if !paused {
             let trial = match self.try_template(&key, &workload, &decision, &seen).await {
-                Err(error) if error.is_busy() => {
+                Ok(trial) => trial,
+                Err(error) => {
                     self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-                    return Ok(Next::After(BUSY_FOR));
+                    return if error.is_busy() { Ok(Next::After(BUSY_FOR)) } else { Err(error) };
                 }
-                trial => trial?,
             };
             match trial {
                 Trial::Passed => {}
@@ -121,7 +121,7 @@ impl Controller {
         let orders = transition(&decision, &copies);
         let notes = Notes {
             failures: self.failures(&key, &workload),
-            drifts: self.drifts(&key, &workload, &decision, &seen).await?,
+            drifts: self.drifts(&key, &workload, &decision, &seen).await,
             outdated: outdated(&orders, &decision),
             orders,
             missing: self

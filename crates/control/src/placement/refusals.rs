@@ -5,7 +5,7 @@ use super::memory::{Failure, FailureKind};
 use super::observe::Seen;
 use super::{Controller, Workload};
 use portolan_core::placement::Refusal;
-use portolan_runtime::{Key, chain};
+use portolan_runtime::{Key, chain, foreign_text};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
@@ -20,16 +20,17 @@ const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(120);
 
 impl Controller {
     /// Tells the decision which clusters refuse the workload as it is now: others are tried first. A cluster that was
-    /// closed meanwhile is another one when it opens.
+    /// closed is another one when it opens.
     pub(super) fn mark_refusing(&self, key: &Key, workload: &Workload, seen: &mut BTreeMap<String, Seen>) {
         for (cluster, failure) in self.memory.failures.of(key) {
             let Some(seen) = seen.get_mut(&cluster) else { continue };
-            if seen.candidate.closed.is_some() && !seen.candidate.silent {
+            if seen.candidate.closed.is_some() {
+                if !seen.candidate.silent && !failure.while_closed {
+                    self.memory.failures.set(key, &cluster, Failure { while_closed: true, ..failure });
+                }
+            } else if failure.while_closed {
                 self.memory.failures.remove(key, &cluster);
-            } else if failure.kind == FailureKind::RefusedByMember
-                && !failure.left().is_zero()
-                && failure.template == self.digest(workload, 1)
-            {
+            } else if failure.keeps_away() && failure.template == self.digest(workload, 1) {
                 let Failure { reason, message, .. } = failure;
                 seen.candidate.refused = Some(Refusal { reason, message });
             }
@@ -63,12 +64,13 @@ impl Controller {
         kind: FailureKind,
         (reason, message): (&'static str, String),
     ) -> Outcome {
-        tracing::warn!(cluster, workload = %key, reason, message, "a member refuses a workload");
+        tracing::warn!(cluster, workload = %key, reason, message = foreign_text(&message), "a member refuses a workload");
         let template = self.digest(workload, 1);
         let before = self.memory.failures.get(key, cluster);
         let again = before.filter(|before| before.kind == kind && before.template == template);
         let holds = again.map_or(REFUSAL_HOLDS, |before| (before.holds * 2).min(REFUSAL_HOLDS_AT_MOST));
-        let failure = Failure { template, kind, reason, message, at: Instant::now(), holds, times: 1 };
+        let (message, at) = (foreign_text(&message), Instant::now());
+        let failure = Failure { template, kind, reason, message, at, holds, times: 1, while_closed: false };
         self.memory.failures.set(key, cluster, failure);
         Outcome::Refused
     }
@@ -97,9 +99,9 @@ impl Controller {
         }
         let again = before.filter(|before| before.kind == kind && before.template == template);
         let times = again.map_or(1, |before| before.times.saturating_add(1));
-        let (message, at) = (chain(error), Instant::now());
-        let failure =
-            Failure { template, kind, reason: "MemberError", message, at, holds: Duration::ZERO, times };
+        let (message, at) = (foreign_text(&chain(error)), Instant::now());
+        let (reason, holds) = ("MemberError", Duration::ZERO);
+        let failure = Failure { template, kind, reason, message, at, holds, times, while_closed: false };
         self.memory.failures.set(key, cluster, failure);
     }
 }

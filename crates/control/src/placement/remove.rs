@@ -9,7 +9,7 @@ use crate::fleet::{DeploymentFacts, Member};
 use crate::{copy, declared};
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::conditions;
-use portolan_runtime::{CallError, Key, Next, chain};
+use portolan_runtime::{CallError, Key, Next, chain, foreign_text};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,7 +51,7 @@ impl Controller {
                 Ok(waits) => left += usize::from(waits),
                 // A member that refuses holds up its own copy only.
                 Err(error) => {
-                    away.push(format!("{} ({})", name.name, chain(&error)));
+                    away.push(format!("{} ({})", name.name, foreign_text(&chain(&error))));
                     failed = Some(error);
                 }
             }
@@ -105,7 +105,7 @@ impl Controller {
             let Some(copy) = copy_of(&member, key, stray) else { continue };
             next = Next::After(AWAITING_DELETION);
             if let Err(error) = self.delete(key, &member, &copy).await {
-                let why = chain(&error);
+                let why = foreign_text(&chain(&error));
                 tracing::warn!(cluster = member.name, workload = %key, why, "a copy that belongs to no workload stays");
                 next = Next::After(AWAITING_RETURN);
             }

@@ -360,7 +360,9 @@ fn findings(
         )
     };
     let to_cloud = if decision.to_cloud {
-        let message = format!("{pending} replicas fit in no cluster of the fleet: a cloud cluster is needed");
+        let unplaced = i64::from(pending) + i64::from(decision.staying);
+        let message =
+            format!("{unplaced} replicas fit in no cluster of the fleet: a cloud cluster is needed");
         Finding::new(ConditionType::ToCloud, true, "NoRoomAnywhere", message)
     } else {
         Finding::new(ConditionType::ToCloud, false, "NotNeeded", "no cloud cluster is needed")

@@ -525,6 +525,12 @@ fn an_edit_that_cannot_be_satisfied_keeps_what_runs() {
     assert_eq!(counts(&by_policy.unwrap()), [("a", 2)]);
     let fewer = decide(&wanted(1, &["x"]), &[running("a", 9, 2)]).unwrap();
     assert_eq!(counts(&fewer), [("a", 1)], "what was asked for less is not kept");
+    let lowered = decide(&wanted(3, &["a", "x"]), &[running("a", 9, 5)]).unwrap();
+    assert_eq!(
+        (counts(&lowered), lowered.pending),
+        (vec![("a", 3)], 3),
+        "a location lends nothing to another"
+    );
     let none = decide(&wanted(0, &["a"]), &[running("a", 0, 2)]).unwrap();
     assert_eq!(counts(&none), []);
 }
@@ -593,7 +599,13 @@ proptest! {
         let decision = decide(&wanted, &fleet).unwrap();
         for candidate in &fleet {
             let placed = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
-            prop_assert!(decision.pending == 0 || placed >= candidate.running, "{}: {decision:?}", candidate.name());
+            let per_location = wanted.mode == ReplicasMode::PerLocation && !wanted.may_overflow();
+            let most = if per_location { wanted.replicas } else { u32::MAX };
+            prop_assert!(
+                decision.pending == 0 || placed >= candidate.running.min(most),
+                "{}: {decision:?}",
+                candidate.name()
+            );
         }
     }
 }

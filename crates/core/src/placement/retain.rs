@@ -49,6 +49,11 @@ pub(super) fn retain(
             Standing::Leaving(_) => candidate.running.max(candidate.keeps()),
             Standing::Open { .. } | Standing::Closed(_) => candidate.running,
         };
+        // No location has more than was asked for each.
+        let may_stay = match wanted.mode {
+            ReplicasMode::PerLocation if !wanted.may_overflow() => may_stay.min(wanted.replicas),
+            _ => may_stay,
+        };
         let replicas = unplaced.min(may_stay.saturating_sub(has));
         if replicas == 0 {
             continue;

@@ -38,7 +38,6 @@ pub enum Order {
 pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) -> BTreeMap<String, Order> {
     let target = |cluster: &str| decision.placed.get(cluster).map_or(0, |placed| placed.replicas);
     let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
-    let asked = placed.saturating_add(decision.pending);
     let ready_elsewhere = |cluster: &str| -> u32 {
         let others = decision.placed.iter().filter(|(other, _)| *other != cluster);
         others.map(|(other, placed)| remains(placed, copies.get(other))).sum()
@@ -54,6 +53,8 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let replicas = match target(cluster) {
             wanted if copy.replicas <= wanted => wanted,
             wanted => {
+                // Replicas that are pending could only be where others of the workload are not wanted any more.
+                let asked = if wanted > 0 { placed } else { placed.saturating_add(decision.pending) };
                 let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(wanted));
                 wanted.saturating_add(lacking).min(copy.replicas)
             }
