@@ -14,17 +14,19 @@ const NAMED: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealth {
     state: Arc<Mutex<State>>,
-    /// Told when the watch is listed for the first time, begins to fail, or recovers.
+    /// Told when a list has been taken, and when the watch begins to fail or recovers.
     changed: Arc<Notify>,
     refresh: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    listed: bool,
+    listed: Option<Instant>,
     confirmed: Option<Instant>,
     failure: Option<WatchFailure>,
     unreadable: BTreeMap<Key, Unreadable>,
+    /// Those of them that a list can read again, until it is taken.
+    readable_again: BTreeSet<Key>,
     unnamed: usize,
 }
 
@@ -56,7 +58,7 @@ impl WatchHealth {
     /// Whether a whole list has been taken.
     #[must_use]
     pub fn is_listed(&self) -> bool {
-        self.lock().listed
+        self.lock().listed.is_some()
     }
 
     /// How long ago the API server was last heard on this watch: a list, an event, a bookmark.
@@ -65,10 +67,11 @@ impl WatchHealth {
         self.lock().confirmed.map(|at| at.elapsed())
     }
 
-    /// Whether the API server was heard on this watch since then.
+    /// Whether a whole list has been taken since then. Events do not tell that: a connection that hung may bring those
+    /// of the past.
     #[must_use]
-    pub fn is_confirmed_since(&self, then: Instant) -> bool {
-        self.lock().confirmed.is_some_and(|at| at >= then)
+    pub fn is_listed_since(&self, then: Instant) -> bool {
+        self.lock().listed.is_some_and(|at| at >= then)
     }
 
     /// How it fails, if it does.
@@ -102,7 +105,7 @@ impl WatchHealth {
         state.unreadable.len() + state.unnamed
     }
 
-    /// Has the watch opened anew: what is known through the connection that it uses may be outdated.
+    /// Has everything listed anew: what is known through the connection that the watch uses may be outdated.
     pub fn refresh(&self) {
         self.refresh.notify_one();
     }
@@ -123,9 +126,8 @@ impl WatchHealth {
     /// The whole list has been taken.
     pub(crate) fn listed(&self) {
         self.confirm();
-        if !std::mem::replace(&mut self.lock().listed, true) {
-            self.changed.notify_one();
-        }
+        self.lock().listed = Some(Instant::now());
+        self.changed.notify_one();
     }
 
     /// It failed once more; answers whether that is news.
@@ -142,10 +144,30 @@ impl WatchHealth {
         news
     }
 
-    /// These are all objects of a list that cannot be read.
-    pub(crate) fn set_unreadable(&self, all: BTreeMap<Key, Unreadable>, unnamed: usize) {
+    /// These are all objects of a list that cannot be read. What it can read again counts as unreadable until it is
+    /// known: what is neither is gone.
+    pub(crate) fn take_unreadable(
+        &self,
+        mut all: BTreeMap<Key, Unreadable>,
+        unnamed: usize,
+        is_listed: impl Fn(&Key) -> bool,
+    ) {
         let mut state = self.lock();
+        for (key, before) in std::mem::take(&mut state.unreadable) {
+            if !all.contains_key(&key) && is_listed(&key) {
+                state.readable_again.insert(key.clone());
+                all.insert(key, before);
+            }
+        }
         (state.unreadable, state.unnamed) = (all, unnamed);
+    }
+
+    /// The objects of the list are known.
+    pub(crate) fn settle_unreadable(&self) {
+        let mut state = self.lock();
+        for key in std::mem::take(&mut state.readable_again) {
+            state.unreadable.remove(&key);
+        }
     }
 
     /// An object cannot be read; answers whether that is news.

@@ -26,7 +26,7 @@ const PAGE_LIMIT: Duration = Duration::from_secs(300);
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// API servers send a bookmark about every minute: a watch that tells nothing for longer hangs on a dead connection.
 const WATCH_IDLE: Duration = Duration::from_secs(100);
-/// A watch that ends before this without a word is as good as a failed one.
+/// A watch that ends before this is as good as a failed one, whatever it told.
 const WATCH_AT_LEAST: Duration = Duration::from_secs(5);
 /// More objects of one kind than any cluster is made for: whoever lists more has no end.
 const MOST_OBJECTS: usize = 500_000;
@@ -52,9 +52,12 @@ pub async fn follow_with<K, T>(
     let mut version: Option<String> = None;
     loop {
         let done = match &version {
-            None => source.list(&config, &mut project, &health).await.map(|(listed, at)| {
+            None => source.list(&config, &mut project).await.map(|((objects, unreadable, unnamed), at)| {
                 version = Some(at);
-                tell(Change::Listed(listed));
+                source.say_listed(&unreadable, &health);
+                health.take_unreadable(unreadable, unnamed, |key| objects.contains_key(key));
+                tell(Change::Listed(objects));
+                health.settle_unreadable();
                 health.listed();
                 Ended::Well
             }),
@@ -72,10 +75,13 @@ pub async fn follow_with<K, T>(
                 backoff.succeeded();
                 continue;
             }
+            Ok(Ended::Outdated) => {
+                version = None;
+                continue;
+            }
             Ok(Ended::AtOnce) => backoff.failed(),
             Err(error) => {
-                // What was to be watched is too long ago: it is listed anew.
-                if error.code == Some(410) {
+                if error.is_outdated {
                     version = None;
                 }
                 let wait = backoff.failed();
@@ -90,7 +96,9 @@ pub async fn follow_with<K, T>(
             }
         };
         // Asked to begin anew, it does not wait any longer.
-        let _ = tokio::time::timeout(wait, health.until_refresh()).await;
+        if tokio::time::timeout(wait, health.until_refresh()).await.is_ok() {
+            version = None;
+        }
     }
 }
 
@@ -98,10 +106,12 @@ pub async fn follow_with<K, T>(
 enum Ended {
     /// As it should; that says nothing of the next one.
     Well,
-    /// After it had told something, or had held for long enough.
+    /// After it had held for long enough.
     Proven,
-    /// Before it told anything.
+    /// As soon as it had begun.
     AtOnce,
+    /// What is known may be of the past, and only a list tells what is missing.
+    Outdated,
 }
 
 /// A list or watch that failed.
@@ -112,6 +122,8 @@ struct WatchError {
     resource: String,
     problem: String,
     code: Option<u16>,
+    /// Whether a watch cannot go on from where it was.
+    is_outdated: bool,
 }
 
 impl WatchError {
@@ -151,7 +163,7 @@ struct Source {
     resource: String,
 }
 
-/// The objects of a list, the names of those that cannot be read, and how many more of them there are.
+/// The objects of a list, those that cannot be read as far as they are named, and how many more of these there are.
 type Listed<T> = (BTreeMap<Key, T>, BTreeMap<Key, Unreadable>, usize);
 
 impl Source {
@@ -160,8 +172,7 @@ impl Source {
         &self,
         config: &Config,
         project: &mut impl FnMut(K) -> T,
-        health: &WatchHealth,
-    ) -> Result<(BTreeMap<Key, T>, String), WatchError> {
+    ) -> Result<(Listed<T>, String), WatchError> {
         let mut listed: Listed<T> = (BTreeMap::new(), BTreeMap::new(), 0);
         let mut token: Option<String> = None;
         let mut pages = 0;
@@ -177,16 +188,7 @@ impl Source {
             }
             match (next, version) {
                 (Some(next), _) => token = Some(next),
-                (None, Some(version)) => {
-                    let (objects, unreadable, unnamed) = listed;
-                    for (key, each) in &unreadable {
-                        if health.unreadable(key).as_ref() != Some(each) {
-                            self.say_unreadable(key, each);
-                        }
-                    }
-                    health.set_unreadable(unreadable, unnamed);
-                    return Ok((objects, version));
-                }
+                (None, Some(version)) => return Ok((listed, version)),
                 (None, None) => return Err(self.error("list", "the list has no version".to_owned())),
             }
         }
@@ -240,25 +242,27 @@ impl Source {
         let request = self.request.watch(&watch_params(config), version);
         let request = request.map_err(|error| self.error("watch", error.to_string()))?;
         let mut lines = Lines::of(self.send("watch", request).await?);
-        health.confirm();
-        let mut proven = false;
+        // That a watch opens says nothing of what has changed meanwhile, and a quiet kind may never tell.
+        if health.age().is_none_or(|age| age >= WATCH_IDLE) {
+            return Ok(Ended::Outdated);
+        }
         loop {
             let line = tokio::select! {
                 biased;
-                () = health.until_refresh() => return Ok(Ended::Well),
+                () = health.until_refresh() => return Ok(Ended::Outdated),
                 line = lines.next(WATCH_IDLE) => line,
             };
             let line = match line {
                 Ok(Some(line)) => line,
-                Ok(None) if proven || began.elapsed() >= WATCH_AT_LEAST => return Ok(Ended::Proven),
+                Ok(None) if began.elapsed() >= WATCH_AT_LEAST => return Ok(Ended::Proven),
                 Ok(None) => return Ok(Ended::AtOnce),
                 // The connection may be dead, the API server is not known to be.
-                Err(BodyError::Silent(_)) => return Ok(Ended::Proven),
+                Err(BodyError::Silent(_)) => return Ok(Ended::Outdated),
                 Err(error) => return Err(self.error("watch", error.to_string())),
             };
-            self.take_event(&line, version, project, tell, health)?;
+            let taken = self.take_event(&line, version, project, tell, health);
+            taken.map_err(|error| WatchError { is_outdated: true, ..error })?;
             health.confirm();
-            proven = true;
         }
     }
 
@@ -299,8 +303,9 @@ impl Source {
         match serde_json::from_str::<K>(object) {
             Ok(object) => {
                 let (key, at) = (Key::of(&object), object.meta().resource_version.clone());
+                tell(Change::Set(key.clone(), project(object)));
+                // Not before: what is neither known nor unreadable is gone.
                 health.forget_unreadable(&key);
-                tell(Change::Set(key, project(object)));
                 self.advance(version, at)
             }
             Err(error) => {
@@ -322,6 +327,14 @@ impl Source {
             .filter(|to| !to.is_empty())
             .ok_or_else(|| self.error("watch", "an object has no version".to_owned()))?;
         Ok(())
+    }
+
+    fn say_listed(&self, unreadable: &BTreeMap<Key, Unreadable>, health: &WatchHealth) {
+        for (key, each) in unreadable {
+            if health.unreadable(key).as_ref() != Some(each) {
+                self.say_unreadable(key, each);
+            }
+        }
     }
 
     fn say_unreadable(&self, key: &Key, unreadable: &Unreadable) {
@@ -348,11 +361,18 @@ impl Source {
         }
         let mut status = Status::of(&body::refusal(response, ANSWER_LIMIT).await);
         status.code = Some(code.as_u16());
-        Err(WatchError { code: status.code, ..self.error(verb, status.told()) })
+        let is_outdated = code == StatusCode::GONE;
+        Err(WatchError { code: status.code, is_outdated, ..self.error(verb, status.told()) })
     }
 
     fn error(&self, verb: &'static str, problem: String) -> WatchError {
-        WatchError { verb, resource: self.resource.clone(), problem: foreign_text(&problem), code: None }
+        WatchError {
+            verb,
+            resource: self.resource.clone(),
+            problem: foreign_text(&problem),
+            code: None,
+            is_outdated: false,
+        }
     }
 }
 

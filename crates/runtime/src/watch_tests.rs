@@ -172,8 +172,131 @@ async fn a_watch_on_a_dead_connection_is_opened_anew() {
     pass(99).await;
     assert_eq!((asked.lock().unwrap().len(), index.health().age().unwrap().as_secs()), (2, 99));
     pass(2).await;
-    assert_eq!((asked.lock().unwrap().len(), index.health().age().unwrap().as_secs()), (3, 1));
+    assert_eq!((asked.lock().unwrap().len(), index.health().age().unwrap().as_secs()), (4, 1), "listed anew");
     index.health().refresh();
     pass(1).await;
-    assert_eq!(asked.lock().unwrap().len(), 4, "and when that is asked for");
+    assert_eq!(asked.lock().unwrap().len(), 6, "and when that is asked for");
+    assert!(asked.lock().unwrap().iter().skip(1).step_by(2).all(|query| query.contains("watch=true")));
+}
+
+/// A server whose first list is empty and whose later ones hang; watches are answered by `watch`.
+fn listed_once(
+    watch: impl Fn() -> Response<AnswerBody> + Send + Sync + 'static,
+) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let lists = Mutex::new(0);
+    server(Box::new(move |query| {
+        if query.contains("watch=true") {
+            return watch();
+        }
+        let mut lists = lists.lock().unwrap();
+        *lists += 1;
+        if *lists == 1 { whole(200, list(&[])) } else { open_watch(Vec::new()) }
+    }))
+}
+
+fn error_event(code: u16) -> String {
+    json!({"type": "ERROR", "object": {"kind": "Status", "code": code, "message": "no"}}).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_opens_and_tells_nothing_new_proves_nothing() {
+    let closes = || Response::new(Full::default().boxed_unsync());
+    let watches: [Box<dyn Fn() -> Response<AnswerBody> + Send + Sync>; 4] = [
+        Box::new(|| open_watch(vec![error_event(410)])),
+        Box::new(|| open_watch(vec![error_event(500)])),
+        Box::new(|| open_watch(Vec::new())),
+        Box::new(closes),
+    ];
+    for watch in watches {
+        let (client, asked) = listed_once(watch);
+        let (index, _task) = start(client);
+        pass(1).await;
+        let then = Instant::now();
+        index.health().refresh();
+        pass(600).await;
+        let age = index.health().age().unwrap().as_secs();
+        assert!(age >= 599 && !index.health().is_listed_since(then), "{age} s");
+        let asked = asked.lock().unwrap().clone();
+        assert!(!asked.last().unwrap().contains("watch=true"), "nothing but a list is waited for: {asked:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_breaks_a_watch_from_within_everything_is_listed_anew() {
+    for code in [410, 500] {
+        let (client, asked) = listed_once(move || open_watch(vec![error_event(code)]));
+        let (_index, _task) = start(client);
+        pass(1).await;
+        let asked = asked.lock().unwrap().clone();
+        assert_eq!(
+            asked.iter().filter(|query| !query.contains("watch=true")).count(),
+            2,
+            "{code}: {asked:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_tells_one_event_and_ends_is_not_opened_in_a_hot_loop() {
+    let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}}).to_string();
+    let (client, asked) = server(Box::new(move |query| match query.contains("watch=true") {
+        true => whole(200, bookmark.clone() + "\n"),
+        false => whole(200, list(&[])),
+    }));
+    let (_index, _task) = start(client);
+    pass(120).await;
+    let count = asked.lock().unwrap().len();
+    assert!((5..=40).contains(&count), "asked {count} times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_be_read_again_is_known_before_it_stops_being_unreadable() {
+    let lists = Mutex::new(0);
+    let (client, _) = server(Box::new(move |query| {
+        if query.contains("watch=true") {
+            let mended = json!({"type": "MODIFIED", "object": config_map("b", json!({}))});
+            return open_watch(vec![mended.to_string()]);
+        }
+        let mut lists = lists.lock().unwrap();
+        *lists += 1;
+        let bad = json!({"k": 7});
+        match *lists {
+            1 => whole(200, list(&["a", "b", "gone"].map(|name| config_map(name, bad.clone())))),
+            _ => whole(200, list(&[config_map("a", json!({})), config_map("b", bad)])),
+        }
+    }));
+    let health = WatchHealth::default();
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (seen, known) = (Arc::clone(&told), health.clone());
+    let tell = move |change: Change<()>| {
+        let unreadable = known.all_unreadable().into_iter().map(|(key, _)| key.name).collect::<Vec<_>>();
+        let change = match change {
+            Change::Listed(all) => format!("listed {}", all.len()),
+            Change::Set(key, ()) => format!("set {}", key.name),
+            Change::Gone(key) => format!("gone {}", key.name),
+        };
+        seen.lock().unwrap().push(format!("{change}: {}", unreadable.join(" ")));
+    };
+    let api: Api<ConfigMap> = Api::all(client);
+    let _task = tokio::spawn(follow_with(api, Config::default(), |_| (), tell, Seed::new(1), health.clone()));
+    pass(1).await;
+    health.refresh();
+    pass(1).await;
+    let expected = ["listed 0: a b gone", "set b: a b gone", "listed 1: a b", "set b: b"];
+    assert_eq!(*told.lock().unwrap(), expected);
+    assert_eq!(health.count_unreadable(), 0);
+}
+
+#[test]
+fn an_index_that_holds_what_can_be_read_again_says_so_before_anybody_is_told() {
+    let index: crate::Index<()> = crate::Index::default();
+    let (key, bad) = (Key::new("d", "a"), Unreadable { uid: None, problem: "bad".to_owned() });
+    index.health().add_unreadable(key.clone(), bad.clone());
+    index.take(Change::Set(key.clone(), ()));
+    assert!(index.health().unreadable(&key).is_none());
+    index.health().add_unreadable(key.clone(), bad);
+    index.health().take_unreadable(BTreeMap::new(), 0, |each| *each == key);
+    assert!(index.health().unreadable(&key).is_some(), "until the list is taken");
+    index.take(Change::Listed(BTreeMap::from([(key.clone(), ())])));
+    assert!(index.health().unreadable(&key).is_none());
 }

@@ -98,7 +98,7 @@ impl Watches {
         if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Readable::Not(ended);
         }
-        // What was known before it fell silent has to be confirmed when it answers again.
+        // What was known before it fell silent has to be listed anew when it answers again.
         let since = self.reach.back().map_or(self.since, |back| back.max(self.since));
         let needed = |name: &str| match name {
             "jobs" => matches!(needs, Needs::Jobs | Needs::All),
@@ -107,7 +107,7 @@ impl Watches {
         };
         let mut readable = Readable::Known;
         for (name, health) in self.all().into_iter().filter(|(name, _)| needed(name)) {
-            let is_current = health.is_listed() && health.is_confirmed_since(since);
+            let is_current = health.is_listed_since(since);
             let is_old = health.age().is_none_or(|age| age > STALE_AFTER);
             if is_current && !is_old {
                 continue;
