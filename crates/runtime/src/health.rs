@@ -10,6 +10,9 @@ use tokio::time::Instant;
 /// So many objects that cannot be read are named; of more, only the number is known.
 const NAMED: usize = 1000;
 
+/// How often the log tells of an object that cannot be read: whoever writes such objects must not fill it.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
 /// The health of one watch; clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealth {
@@ -28,6 +31,9 @@ struct State {
     /// Those of them that a list can read again, until it is taken.
     readable_again: BTreeSet<Key>,
     unnamed: usize,
+    /// When one of them was last told in the log, and how many were not since then.
+    said: Option<Instant>,
+    unsaid: usize,
 }
 
 /// A watch that fails.
@@ -179,6 +185,17 @@ impl WatchHealth {
         state.unreadable.insert(key, unreadable.clone()).is_none_or(|before| before != unreadable)
     }
 
+    /// Whether the log may tell of one more that cannot be read; if so, answers of how many it did not tell meanwhile.
+    pub(crate) fn may_say_unreadable(&self) -> Option<usize> {
+        let mut state = self.lock();
+        if state.said.is_some_and(|at| at.elapsed() < SAY_EVERY) {
+            state.unsaid += 1;
+            return None;
+        }
+        state.said = Some(Instant::now());
+        Some(std::mem::take(&mut state.unsaid))
+    }
+
     pub(crate) fn forget_unreadable(&self, key: &Key) {
         self.lock().unreadable.remove(key);
     }
@@ -189,8 +206,8 @@ impl WatchHealth {
 }
 
 impl Unreadable {
-    pub(crate) fn new(uid: Option<String>, error: &serde_json::Error) -> Self {
-        Self { uid, problem: foreign_text(&error.to_string()) }
+    pub(crate) fn new(uid: Option<String>, problem: &str) -> Self {
+        Self { uid, problem: foreign_text(problem) }
     }
 
     /// Whether one more of so many is named.

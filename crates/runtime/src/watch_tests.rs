@@ -300,3 +300,93 @@ fn an_index_that_holds_what_can_be_read_again_says_so_before_anybody_is_told() {
     index.take(Change::Listed(BTreeMap::from([(key.clone(), ())])));
     assert!(index.health().unreadable(&key).is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_objects_that_cannot_be_read_the_log_tells_once_a_minute() {
+    let health = WatchHealth::default();
+    assert_eq!(health.may_say_unreadable(), Some(0));
+    (0..10_000).for_each(|_| assert_eq!(health.may_say_unreadable(), None));
+    pass(61).await;
+    assert_eq!(health.may_say_unreadable(), Some(10_000), "and how many it did not tell of");
+    assert_eq!(health.may_say_unreadable(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_longer_than_any_are_not_kept() {
+    let long = |field: &str, length: usize| {
+        let mut object = config_map(field, json!({}));
+        object["metadata"][field] = json!("x".repeat(length));
+        object
+    };
+    let bad = [long("name", 254), long("namespace", 64), long("uid", 129), long("resourceVersion", 129)];
+    let events: Vec<String> =
+        bad.iter().map(|object| json!({"type": "ADDED", "object": object}).to_string()).collect();
+    let items = [bad.as_slice(), &[config_map("good", json!({})), long("name", 253)]].concat();
+    let (client, _) = server(Box::new(move |query| match query.contains("watch=true") {
+        true => open_watch(events.clone()),
+        false => whole(200, list(&items)),
+    }));
+    let (index, _task) = start(client);
+    pass(1).await;
+    assert_eq!(names(&index), ["good".to_owned(), "x".repeat(253)]);
+    let unreadable = index.health().all_unreadable();
+    let told: Vec<_> =
+        unreadable.iter().map(|(key, each)| (key.name.as_str(), each.problem.as_str())).collect();
+    let expected = [
+        ("resourceVersion", "its resourceVersion is longer than 128 bytes"),
+        ("uid", "its uid is longer than 128 bytes"),
+    ];
+    assert_eq!((told.as_slice(), index.health().count_unreadable()), (expected.as_slice(), 4));
+    assert!(unreadable.iter().all(|(_, each)| each.uid.as_ref().is_none_or(|uid| uid.len() < 129)));
+    assert!(index.health().failure().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_without_end_do_not_make_more_objects_than_a_list_may_hold() {
+    let events: Vec<String> = (0..1000)
+        .map(|n| json!({"type": "ADDED", "object": config_map(&format!("e{n}"), json!({}))}).to_string())
+        .collect();
+    let (client, asked) = server(Box::new(move |query| match query.contains("watch=true") {
+        true => open_watch(events.clone()),
+        false => whole(200, list(&[config_map("a", json!({}))])),
+    }));
+    let (index, health): (crate::Index<()>, _) = (crate::Index::default(), WatchHealth::default());
+    let api: Api<ConfigMap> = Api::all(client);
+    let request = Request::new(api.resource_url().to_owned());
+    let source = Source { client: api.into_client(), request, resource: "configmaps".to_owned(), most: 10 };
+    let (known, told) = (index.clone(), health.clone());
+    let most = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&most);
+    let _task = tokio::spawn(async move {
+        let tell = |change| {
+            known.take(change);
+            let mut most = seen.lock().unwrap();
+            *most = known.len().max(*most);
+        };
+        source.follow(Config::default(), |_: ConfigMap| (), tell, Seed::new(1), told).await;
+    });
+    pass(120).await;
+    assert_eq!(*most.lock().unwrap(), 20);
+    assert_eq!(
+        health.failure().unwrap().error,
+        "cannot watch configmaps: more than 10 events since the last list"
+    );
+    assert!(asked.lock().unwrap().len() < 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn blank_lines_now_and_then_do_not_keep_a_dead_watch_alive() {
+    let (client, asked) = server(Box::new(|query| {
+        if !query.contains("watch=true") {
+            return whole(200, list(&[]));
+        }
+        let dripping = futures::stream::unfold((), |()| async {
+            pass(50).await;
+            Some((Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"\n"))), ()))
+        });
+        Response::new(StreamBody::new(dripping).boxed_unsync())
+    }));
+    let (index, _task) = start(client);
+    pass(101).await;
+    assert_eq!((asked.lock().unwrap().len(), index.health().age().unwrap().as_secs()), (4, 1));
+}
