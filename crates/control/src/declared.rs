@@ -33,20 +33,25 @@ where
     let (index, queue, health) = (index.clone(), queue.clone(), index.health().clone());
     let take = move |change| {
         let (wait, at_last) = first(&change);
-        if matches!(change, Change::Listed(_)) {
-            index.health().all_unreadable().into_iter().for_each(|(key, _)| queue.add(key));
-        }
+        let is_listed = matches!(change, Change::Listed(_));
         for key in index.take(change) {
             changed(&key);
             queue.add_within(key, wait, at_last);
+        }
+        if is_listed {
+            index.health().all_unreadable().into_iter().for_each(|(key, _)| queue.add(key));
         }
     };
     follow_with(Api::<K>::all(hub.clone()), watcher::Config::default(), project, take, seed, health)
 }
 
-/// Whether an object is there and cannot be read: then its user is told, and its copies stay as they are.
+/// Whether an object that was not found is there all the same. If it cannot be read, its user is told; either way its
+/// copies stay as they are.
 pub(crate) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recorder: &Recorder) -> bool {
-    let Some(unreadable) = index.health().unreadable(key) else { return false };
+    let Some(unreadable) = index.health().unreadable(key) else {
+        // It may have become readable since it was looked for: whoever took it has asked for another look.
+        return index.get(key).is_some();
+    };
     let metadata = ObjectMeta {
         name: Some(key.name.clone()),
         namespace: Some(key.namespace.clone()),

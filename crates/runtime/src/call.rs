@@ -1,5 +1,6 @@
 //! Requests to an API server that end in bounded time.
 
+use crate::text::{FOREIGN_TEXT_LIMIT, bounded_text, foreign_text};
 use std::time::Duration;
 
 /// How long a request may take: longer than any healthy API server needs, shorter than a user waits.
@@ -43,16 +44,17 @@ pub enum CallError {
     },
 }
 
-/// What an API server says, without what only programs read.
+/// What an API server says, without what only programs read: one short line, since a member may say anything.
 pub(crate) fn told(error: &kube::Error) -> String {
-    match error {
+    let said = match error {
         kube::Error::Api(status) => match (status.message.as_str(), status.reason.as_str()) {
             ("", "") => format!("HTTP status {}", status.code),
             ("", reason) => format!("{reason} ({})", status.code),
-            (message, _) => format!("{message} ({})", status.code),
+            (message, _) => format!("{} ({})", foreign_text(message), status.code),
         },
         other => other.to_string(),
-    }
+    };
+    bounded_text(&said, 2 * FOREIGN_TEXT_LIMIT)
 }
 
 impl CallError {
@@ -121,5 +123,14 @@ mod tests {
         let error = CallError::Refused { what: "list pods".to_owned(), source };
         assert_eq!(error.to_string(), "cannot list pods: pods is forbidden (403)");
         assert_eq!(chain(&error), error.to_string());
+    }
+
+    #[test]
+    fn what_an_api_server_says_is_one_short_harmless_line() {
+        let message = format!("no\n\x1b]52;c;eA==\x07{}", "x".repeat(1 << 20));
+        let status = Status::failure(&message, "Forbidden").with_code(403).boxed();
+        let told = told(&kube::Error::Api(status));
+        assert!(told.starts_with("no \\u{1b}]52;c;eA==\\u{7}xxx") && told.ends_with(" (403)"), "{told}");
+        assert!(told.chars().count() < 600 && !told.chars().any(char::is_control));
     }
 }

@@ -10,22 +10,30 @@ use tokio::time::Instant;
 /// So many objects that cannot be read are named; of more, only the number is known.
 const NAMED: usize = 1000;
 
+/// How often the log tells of an object that cannot be read: whoever writes such objects must not fill it.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
 /// The health of one watch; clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealth {
     state: Arc<Mutex<State>>,
-    /// Told when the watch is listed for the first time, begins to fail, or recovers.
+    /// Told when a list has been taken, and when the watch begins to fail or recovers.
     changed: Arc<Notify>,
     refresh: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    listed: bool,
+    listed: Option<Instant>,
     confirmed: Option<Instant>,
     failure: Option<WatchFailure>,
     unreadable: BTreeMap<Key, Unreadable>,
+    /// Those of them that a list can read again, until it is taken.
+    readable_again: BTreeSet<Key>,
     unnamed: usize,
+    /// When one of them was last told in the log, and how many were not since then.
+    said: Option<Instant>,
+    unsaid: usize,
 }
 
 /// A watch that fails.
@@ -56,7 +64,7 @@ impl WatchHealth {
     /// Whether a whole list has been taken.
     #[must_use]
     pub fn is_listed(&self) -> bool {
-        self.lock().listed
+        self.lock().listed.is_some()
     }
 
     /// How long ago the API server was last heard on this watch: a list, an event, a bookmark.
@@ -65,10 +73,11 @@ impl WatchHealth {
         self.lock().confirmed.map(|at| at.elapsed())
     }
 
-    /// Whether the API server was heard on this watch since then.
+    /// Whether a whole list has been taken since then. Events do not tell that: a connection that hung may bring those
+    /// of the past.
     #[must_use]
-    pub fn is_confirmed_since(&self, then: Instant) -> bool {
-        self.lock().confirmed.is_some_and(|at| at >= then)
+    pub fn is_listed_since(&self, then: Instant) -> bool {
+        self.lock().listed.is_some_and(|at| at >= then)
     }
 
     /// How it fails, if it does.
@@ -102,7 +111,7 @@ impl WatchHealth {
         state.unreadable.len() + state.unnamed
     }
 
-    /// Has the watch opened anew: what is known through the connection that it uses may be outdated.
+    /// Has everything listed anew: what is known through the connection that the watch uses may be outdated.
     pub fn refresh(&self) {
         self.refresh.notify_one();
     }
@@ -123,9 +132,8 @@ impl WatchHealth {
     /// The whole list has been taken.
     pub(crate) fn listed(&self) {
         self.confirm();
-        if !std::mem::replace(&mut self.lock().listed, true) {
-            self.changed.notify_one();
-        }
+        self.lock().listed = Some(Instant::now());
+        self.changed.notify_one();
     }
 
     /// It failed once more; answers whether that is news.
@@ -142,10 +150,30 @@ impl WatchHealth {
         news
     }
 
-    /// These are all objects of a list that cannot be read.
-    pub(crate) fn set_unreadable(&self, all: BTreeMap<Key, Unreadable>, unnamed: usize) {
+    /// These are all objects of a list that cannot be read. What it can read again counts as unreadable until it is
+    /// known: what is neither is gone.
+    pub(crate) fn take_unreadable(
+        &self,
+        mut all: BTreeMap<Key, Unreadable>,
+        unnamed: usize,
+        is_listed: impl Fn(&Key) -> bool,
+    ) {
         let mut state = self.lock();
+        for (key, before) in std::mem::take(&mut state.unreadable) {
+            if !all.contains_key(&key) && is_listed(&key) {
+                state.readable_again.insert(key.clone());
+                all.insert(key, before);
+            }
+        }
         (state.unreadable, state.unnamed) = (all, unnamed);
+    }
+
+    /// The objects of the list are known.
+    pub(crate) fn settle_unreadable(&self) {
+        let mut state = self.lock();
+        for key in std::mem::take(&mut state.readable_again) {
+            state.unreadable.remove(&key);
+        }
     }
 
     /// An object cannot be read; answers whether that is news.
@@ -155,6 +183,17 @@ impl WatchHealth {
             return false;
         }
         state.unreadable.insert(key, unreadable.clone()).is_none_or(|before| before != unreadable)
+    }
+
+    /// Whether the log may tell of one more that cannot be read; if so, answers of how many it did not tell meanwhile.
+    pub(crate) fn may_say_unreadable(&self) -> Option<usize> {
+        let mut state = self.lock();
+        if state.said.is_some_and(|at| at.elapsed() < SAY_EVERY) {
+            state.unsaid += 1;
+            return None;
+        }
+        state.said = Some(Instant::now());
+        Some(std::mem::take(&mut state.unsaid))
     }
 
     pub(crate) fn forget_unreadable(&self, key: &Key) {
@@ -167,8 +206,8 @@ impl WatchHealth {
 }
 
 impl Unreadable {
-    pub(crate) fn new(uid: Option<String>, error: &serde_json::Error) -> Self {
-        Self { uid, problem: foreign_text(&error.to_string()) }
+    pub(crate) fn new(uid: Option<String>, problem: &str) -> Self {
+        Self { uid, problem: foreign_text(problem) }
     }
 
     /// Whether one more of so many is named.

@@ -97,11 +97,14 @@ impl<T> Index<T> {
     }
 
     /// Takes a change; answers the keys that came, went or were told again.
+    ///
+    /// What can be read again stops being unreadable once it is here, and before anybody is told.
     pub fn take(&self, change: Change<T>) -> Vec<Key> {
         let mut state = self.write();
         match change {
             Change::Set(key, object) => {
                 state.objects.insert(key.clone(), Arc::new(object));
+                self.health.forget_unreadable(&key);
                 vec![key]
             }
             Change::Gone(key) => {
@@ -113,6 +116,7 @@ impl<T> Index<T> {
                 let touched = gone.chain(listed.keys().cloned()).collect();
                 state.objects = listed.into_iter().map(|(key, object)| (key, Arc::new(object))).collect();
                 state.synced = true;
+                self.health.settle_unreadable();
                 touched
             }
         }

@@ -1,7 +1,7 @@
 //! What is to be looked at, and when.
 
 use crate::call::told;
-use crate::{Clock, Seed, backoff};
+use crate::{Clock, FOREIGN_TEXT_LIMIT, Seed, backoff, bounded_text};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -284,7 +284,9 @@ where
             }
             Err(error) => {
                 let wait = queue.failed(&key);
-                tracing::warn!(?key, error = %chain(&error), ?wait, now = %clock.now(), "will be tried again");
+                // Some causes are a member's own words.
+                let error = bounded_text(&chain(&error), 4 * FOREIGN_TEXT_LIMIT);
+                tracing::warn!(?key, error, ?wait, now = %clock.now(), "will be tried again");
             }
         }
     }

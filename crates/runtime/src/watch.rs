@@ -26,10 +26,15 @@ const PAGE_LIMIT: Duration = Duration::from_secs(300);
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// API servers send a bookmark about every minute: a watch that tells nothing for longer hangs on a dead connection.
 const WATCH_IDLE: Duration = Duration::from_secs(100);
-/// A watch that ends before this without a word is as good as a failed one.
+/// A watch that ends before this is as good as a failed one, whatever it told.
 const WATCH_AT_LEAST: Duration = Duration::from_secs(5);
 /// More objects of one kind than any cluster is made for: whoever lists more has no end.
 const MOST_OBJECTS: usize = 500_000;
+/// The longest name, namespace, uid and version that an API server gives, with room to spare for the last two.
+const NAME_LIMIT: usize = 253;
+const NAMESPACE_LIMIT: usize = 63;
+const UID_LIMIT: usize = 128;
+const VERSION_LIMIT: usize = 128;
 
 /// Tells all changes of a kind in a cluster, for ever, and keeps `health` true: a whole list first and whenever the watch
 /// had to begin anew.
@@ -39,69 +44,29 @@ const MOST_OBJECTS: usize = 500_000;
 pub async fn follow_with<K, T>(
     api: Api<K>,
     config: Config,
-    mut project: impl FnMut(K) -> T,
-    mut tell: impl FnMut(Change<T>),
+    project: impl FnMut(K) -> T,
+    tell: impl FnMut(Change<T>),
     seed: Seed,
     health: WatchHealth,
 ) where
     K: Resource + DeserializeOwned + Debug + Send + 'static,
 {
     let path = api.resource_url().to_owned();
-    let source = Source { resource: resource(&path), request: Request::new(path), client: api.into_client() };
-    let mut backoff = Backoff::new(seed);
-    let mut version: Option<String> = None;
-    loop {
-        let done = match &version {
-            None => source.list(&config, &mut project, &health).await.map(|(listed, at)| {
-                version = Some(at);
-                tell(Change::Listed(listed));
-                health.listed();
-                Ended::Well
-            }),
-            Some(at) => {
-                let mut at = at.clone();
-                let watched = source.watch(&config, &mut at, &mut project, &mut tell, &health).await;
-                version = Some(at);
-                watched
-            }
-        };
-        let wait = match done {
-            // A list alone proves little: the watch that follows it may fail each time.
-            Ok(Ended::Well) => continue,
-            Ok(Ended::Proven) => {
-                backoff.succeeded();
-                continue;
-            }
-            Ok(Ended::AtOnce) => backoff.failed(),
-            Err(error) => {
-                // What was to be watched is too long ago: it is listed anew.
-                if error.code == Some(410) {
-                    version = None;
-                }
-                let wait = backoff.failed();
-                let told = error.to_string();
-                let news = health.fail(&told);
-                if news && error.is_refusal() {
-                    tracing::warn!(error = told, "a watch is refused; it is tried again");
-                } else {
-                    tracing::debug!(error = told, ?wait, "a watch failed");
-                }
-                wait
-            }
-        };
-        // Asked to begin anew, it does not wait any longer.
-        let _ = tokio::time::timeout(wait, health.until_refresh()).await;
-    }
+    let (resource, request) = (resource(&path), Request::new(path));
+    let source = Source { resource, request, client: api.into_client(), most: MOST_OBJECTS };
+    source.follow(config, project, tell, seed, health).await;
 }
 
 /// How a list or watch ended.
 enum Ended {
     /// As it should; that says nothing of the next one.
     Well,
-    /// After it had told something, or had held for long enough.
+    /// After it had held for long enough.
     Proven,
-    /// Before it told anything.
+    /// As soon as it had begun.
     AtOnce,
+    /// What is known may be of the past, and only a list tells what is missing.
+    Outdated,
 }
 
 /// A list or watch that failed.
@@ -112,6 +77,8 @@ struct WatchError {
     resource: String,
     problem: String,
     code: Option<u16>,
+    /// Whether a watch cannot go on from where it was.
+    is_outdated: bool,
 }
 
 impl WatchError {
@@ -135,13 +102,36 @@ impl Meta {
     fn of(object: &str) -> Self {
         let parts = members(object).unwrap_or_default();
         let metadata = parts.iter().find(|(name, _)| *name == "metadata");
-        metadata.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
+        let meta: Self = metadata.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default();
+        Self {
+            uid: meta.uid.filter(|uid| uid.len() <= UID_LIMIT),
+            resource_version: meta.resource_version.filter(|version| version.len() <= VERSION_LIMIT),
+            ..meta
+        }
     }
 
     fn key(&self) -> Option<Key> {
-        let name = self.name.as_deref().filter(|name| !name.is_empty())?;
-        Some(Key::new(self.namespace.as_deref().unwrap_or_default(), name))
+        let name = self.name.as_deref().filter(|name| !name.is_empty() && name.len() <= NAME_LIMIT)?;
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        (namespace.len() <= NAMESPACE_LIMIT).then(|| Key::new(namespace, name))
     }
+}
+
+/// An object, if it can be read and its names are no longer than any that an API server gives.
+fn read<K: DeserializeOwned + Resource>(text: &str) -> Result<K, String> {
+    let object: K = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let meta = object.meta();
+    for (what, value, limit) in [
+        ("name", &meta.name, NAME_LIMIT),
+        ("namespace", &meta.namespace, NAMESPACE_LIMIT),
+        ("uid", &meta.uid, UID_LIMIT),
+        ("resourceVersion", &meta.resource_version, VERSION_LIMIT),
+    ] {
+        if value.as_ref().is_some_and(|value| value.len() > limit) {
+            return Err(format!("its {what} is longer than {limit} bytes"));
+        }
+    }
+    Ok(object)
 }
 
 /// Where a kind is listed and watched.
@@ -149,19 +139,86 @@ struct Source {
     client: Client,
     request: Request,
     resource: String,
+    /// How many objects are taken.
+    most: usize,
 }
 
-/// The objects of a list, the names of those that cannot be read, and how many more of them there are.
+/// The objects of a list, those that cannot be read as far as they are named, and how many more of these there are.
 type Listed<T> = (BTreeMap<Key, T>, BTreeMap<Key, Unreadable>, usize);
 
 impl Source {
+    async fn follow<K: DeserializeOwned + Resource, T>(
+        &self,
+        config: Config,
+        mut project: impl FnMut(K) -> T,
+        mut tell: impl FnMut(Change<T>),
+        seed: Seed,
+        health: WatchHealth,
+    ) {
+        let mut backoff = Backoff::new(seed);
+        let mut version: Option<String> = None;
+        // At most so many objects are known: those of the list, and one for each event since then.
+        let mut known = 0;
+        loop {
+            let done = match &version {
+                None => self.list(&config, &mut project).await.map(|((objects, unreadable, unnamed), at)| {
+                    version = Some(at);
+                    known = objects.len();
+                    self.say_listed(&unreadable, &health);
+                    health.take_unreadable(unreadable, unnamed, |key| objects.contains_key(key));
+                    tell(Change::Listed(objects));
+                    health.settle_unreadable();
+                    health.listed();
+                    Ended::Well
+                }),
+                Some(at) => {
+                    let mut at = at.clone();
+                    let watched =
+                        self.watch(&config, (&mut at, &mut known), &mut project, &mut tell, &health).await;
+                    version = Some(at);
+                    watched
+                }
+            };
+            let wait = match done {
+                // A list alone proves little: the watch that follows it may fail each time.
+                Ok(Ended::Well) => continue,
+                Ok(Ended::Proven) => {
+                    backoff.succeeded();
+                    continue;
+                }
+                Ok(Ended::Outdated) => {
+                    version = None;
+                    continue;
+                }
+                Ok(Ended::AtOnce) => backoff.failed(),
+                Err(error) => {
+                    if error.is_outdated {
+                        version = None;
+                    }
+                    let wait = backoff.failed();
+                    let told = error.to_string();
+                    let news = health.fail(&told);
+                    if news && error.is_refusal() {
+                        tracing::warn!(error = told, "a watch is refused; it is tried again");
+                    } else {
+                        tracing::debug!(error = told, ?wait, "a watch failed");
+                    }
+                    wait
+                }
+            };
+            // Asked to begin anew, it does not wait any longer.
+            if tokio::time::timeout(wait, health.until_refresh()).await.is_ok() {
+                version = None;
+            }
+        }
+    }
+
     /// All objects, and the version of the list.
     async fn list<K: DeserializeOwned + Resource, T>(
         &self,
         config: &Config,
         project: &mut impl FnMut(K) -> T,
-        health: &WatchHealth,
-    ) -> Result<(BTreeMap<Key, T>, String), WatchError> {
+    ) -> Result<(Listed<T>, String), WatchError> {
         let mut listed: Listed<T> = (BTreeMap::new(), BTreeMap::new(), 0);
         let mut token: Option<String> = None;
         let mut pages = 0;
@@ -172,21 +229,12 @@ impl Source {
             let text = page.map_err(silent)??;
             let (version, next) = self.take_page(&text, project, &mut listed)?;
             pages += 1;
-            if listed.0.len() + listed.1.len() + listed.2 > MOST_OBJECTS || pages > MOST_OBJECTS {
-                return Err(self.error("list", format!("there are more than {MOST_OBJECTS}")));
+            if listed.0.len() + listed.1.len() + listed.2 > self.most || pages > self.most {
+                return Err(self.error("list", format!("there are more than {}", self.most)));
             }
             match (next, version) {
                 (Some(next), _) => token = Some(next),
-                (None, Some(version)) => {
-                    let (objects, unreadable, unnamed) = listed;
-                    for (key, each) in &unreadable {
-                        if health.unreadable(key).as_ref() != Some(each) {
-                            self.say_unreadable(key, each);
-                        }
-                    }
-                    health.set_unreadable(unreadable, unnamed);
-                    return Ok((objects, version));
-                }
+                (None, Some(version)) => return Ok((listed, version)),
                 (None, None) => return Err(self.error("list", "the list has no version".to_owned())),
             }
         }
@@ -210,7 +258,7 @@ impl Source {
         let items = parts.get("items").copied().filter(|items| *items != "null").unwrap_or("[]");
         for item in elements(items).map_err(malformed)? {
             let item = item.map_err(malformed)?;
-            match serde_json::from_str::<K>(item) {
+            match read::<K>(item) {
                 Ok(object) => _ = objects.insert(Key::of(&object), project(object)),
                 Err(error) => {
                     let meta = Meta::of(item);
@@ -224,14 +272,18 @@ impl Source {
         let meta = parts.get("metadata").copied().unwrap_or("{}");
         let meta: ListMeta = serde_json::from_str(meta).map_err(|_| malformed(crate::json::Malformed))?;
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-        Ok((filled(meta.resource_version), filled(meta.continue_)))
+        let version = filled(meta.resource_version);
+        if version.as_ref().is_some_and(|version| version.len() > VERSION_LIMIT) {
+            return Err(self.error("list", format!("its version is longer than {VERSION_LIMIT} bytes")));
+        }
+        Ok((version, filled(meta.continue_)))
     }
 
-    /// Watches from a version on, which goes along with what is told.
+    /// Watches from a version on, which goes along with what is told, as does the number of objects that are known.
     async fn watch<K: DeserializeOwned + Resource, T>(
         &self,
         config: &Config,
-        version: &mut String,
+        (version, known): (&mut String, &mut usize),
         project: &mut impl FnMut(K) -> T,
         tell: &mut impl FnMut(Change<T>),
         health: &WatchHealth,
@@ -240,25 +292,33 @@ impl Source {
         let request = self.request.watch(&watch_params(config), version);
         let request = request.map_err(|error| self.error("watch", error.to_string()))?;
         let mut lines = Lines::of(self.send("watch", request).await?);
-        health.confirm();
-        let mut proven = false;
+        // That a watch opens says nothing of what has changed meanwhile, and a quiet kind may never tell.
+        if health.age().is_none_or(|age| age >= WATCH_IDLE) {
+            return Ok(Ended::Outdated);
+        }
         loop {
             let line = tokio::select! {
                 biased;
-                () = health.until_refresh() => return Ok(Ended::Well),
+                () = health.until_refresh() => return Ok(Ended::Outdated),
                 line = lines.next(WATCH_IDLE) => line,
             };
             let line = match line {
                 Ok(Some(line)) => line,
-                Ok(None) if proven || began.elapsed() >= WATCH_AT_LEAST => return Ok(Ended::Proven),
+                Ok(None) if began.elapsed() >= WATCH_AT_LEAST => return Ok(Ended::Proven),
                 Ok(None) => return Ok(Ended::AtOnce),
                 // The connection may be dead, the API server is not known to be.
-                Err(BodyError::Silent(_)) => return Ok(Ended::Proven),
+                Err(BodyError::Silent(_)) => return Ok(Ended::Outdated),
                 Err(error) => return Err(self.error("watch", error.to_string())),
             };
-            self.take_event(&line, version, project, tell, health)?;
+            // Whether an event is of a new object would take all keys to know; a list tells as well.
+            *known += 1;
+            if *known > 2 * self.most {
+                let many = format!("more than {} events since the last list", self.most);
+                return Err(WatchError { is_outdated: true, ..self.error("watch", many) });
+            }
+            let taken = self.take_event(&line, version, project, tell, health);
+            taken.map_err(|error| WatchError { is_outdated: true, ..error })?;
             health.confirm();
-            proven = true;
         }
     }
 
@@ -296,11 +356,12 @@ impl Source {
             tell(Change::Gone(key));
             return self.advance(version, meta.resource_version);
         }
-        match serde_json::from_str::<K>(object) {
+        match read::<K>(object) {
             Ok(object) => {
                 let (key, at) = (Key::of(&object), object.meta().resource_version.clone());
+                tell(Change::Set(key.clone(), project(object)));
+                // Not before: what is neither known nor unreadable is gone.
                 health.forget_unreadable(&key);
-                tell(Change::Set(key, project(object)));
                 self.advance(version, at)
             }
             Err(error) => {
@@ -308,7 +369,7 @@ impl Source {
                 if let Some(key) = meta.key() {
                     let unreadable = Unreadable::new(meta.uid, &error);
                     if health.add_unreadable(key.clone(), unreadable.clone()) {
-                        self.say_unreadable(&key, &unreadable);
+                        self.say_unreadable(&key, &unreadable, health);
                     }
                 }
                 // Without a version of its own it leaves the watch where it was.
@@ -324,9 +385,24 @@ impl Source {
         Ok(())
     }
 
-    fn say_unreadable(&self, key: &Key, unreadable: &Unreadable) {
+    fn say_listed(&self, unreadable: &BTreeMap<Key, Unreadable>, health: &WatchHealth) {
+        for (key, each) in unreadable {
+            if health.unreadable(key).as_ref() != Some(each) {
+                self.say_unreadable(key, each, health);
+            }
+        }
+    }
+
+    fn say_unreadable(&self, key: &Key, unreadable: &Unreadable, health: &WatchHealth) {
+        let Some(untold) = health.may_say_unreadable() else { return };
         let (object, problem) = (foreign_text(&key.to_string()), &unreadable.problem);
-        tracing::warn!(resource = self.resource, object, problem, "an object cannot be read: it is left out");
+        tracing::warn!(
+            resource = self.resource,
+            object,
+            problem,
+            untold,
+            "an object cannot be read: it is left out"
+        );
     }
 
     /// Sends a request; answers when the API server does, if it does not refuse.
@@ -348,11 +424,18 @@ impl Source {
         }
         let mut status = Status::of(&body::refusal(response, ANSWER_LIMIT).await);
         status.code = Some(code.as_u16());
-        Err(WatchError { code: status.code, ..self.error(verb, status.told()) })
+        let is_outdated = code == StatusCode::GONE;
+        Err(WatchError { code: status.code, is_outdated, ..self.error(verb, status.told()) })
     }
 
     fn error(&self, verb: &'static str, problem: String) -> WatchError {
-        WatchError { verb, resource: self.resource.clone(), problem: foreign_text(&problem), code: None }
+        WatchError {
+            verb,
+            resource: self.resource.clone(),
+            problem: foreign_text(&problem),
+            code: None,
+            is_outdated: false,
+        }
     }
 }
 

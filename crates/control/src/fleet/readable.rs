@@ -98,7 +98,7 @@ impl Watches {
         if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Readable::Not(ended);
         }
-        // What was known before it fell silent has to be confirmed when it answers again.
+        // What was known before it fell silent has to be listed anew when it answers again.
         let since = self.reach.back().map_or(self.since, |back| back.max(self.since));
         let needed = |name: &str| match name {
             "jobs" => matches!(needs, Needs::Jobs | Needs::All),
@@ -107,7 +107,7 @@ impl Watches {
         };
         let mut readable = Readable::Known;
         for (name, health) in self.all().into_iter().filter(|(name, _)| needed(name)) {
-            let is_current = health.is_listed() && health.is_confirmed_since(since);
+            let is_current = health.is_listed_since(since);
             let is_old = health.age().is_none_or(|age| age > STALE_AFTER);
             if is_current && !is_old {
                 continue;
@@ -117,9 +117,10 @@ impl Watches {
                 continue;
             }
             let failure = health.failure().map(|failure| failure.error);
-            let unheard = || match health.age() {
-                Some(age) => format!("nothing was heard of its {name} for {} s", age.as_secs()),
-                None => format!("its {name} are not listed after {} s", since.elapsed().as_secs()),
+            // No number that runs: each text is news, which is written down and wakes everybody.
+            let unheard = || match is_current {
+                true => format!("nothing was heard of its {name} for {} s", STALE_AFTER.as_secs()),
+                false => format!("its {name} could not be listed within {} s", KNOWN_WITHIN.as_secs()),
             };
             return Readable::Not(failure.unwrap_or_else(unheard));
         }
@@ -166,5 +167,37 @@ pub(super) async fn supervise(
             told = readable;
             touched(Touched::Reach);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response};
+    use k8s_openapi::api::core::v1::Node;
+    use kube::client::{Body, Client};
+    use kube::runtime::watcher::Config;
+    use portolan_runtime::{Seed, follow_with};
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_hangs_is_news_once_and_not_every_few_seconds() {
+        let service = tower::service_fn(|_: Request<Body>| pending::<Result<Response<Body>, Infallible>>());
+        let nodes = kube::Api::<Node>::all(Client::new(service, "default"));
+        let watches = Watches::new(&Reach::default());
+        let mut tasks = JoinSet::new();
+        let health = watches.nodes.clone();
+        tasks.spawn(follow_with(nodes, Config::default(), |_| (), |_| (), Seed::new(1), health));
+        let touched = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&touched);
+        let tell = move |_: Touched| *count.lock().unwrap() += 1;
+        let _task = tokio::spawn(supervise("a".to_owned(), tasks, watches.clone(), tell));
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let unlisted = Readable::Not("its nodes could not be listed within 15 s".to_owned());
+        assert_eq!(watches.readable(Needs::All), unlisted);
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let touched = *touched.lock().unwrap();
+        assert!((1..=3).contains(&touched), "told {touched} times");
     }
 }
