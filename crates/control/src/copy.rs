@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Precon
 use kube::{Api, Client, Resource};
 use portolan_api::template::PodTemplate;
 use portolan_core::capacity::{PodShape, Shape, TemplateHash};
-use portolan_runtime::{CallError, Key, Term, call, chain, foreign_text};
+use portolan_runtime::{CallError, Key, Term, chain, foreign_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -138,7 +138,7 @@ pub async fn put<K: Kind>(
         Err(error) => error,
     };
     let look = format!("look for {kind} {key} in {}", member.name);
-    match call(look, api.get_metadata_opt(&key.name)).await? {
+    match member.gate.ask(look, api.get_metadata_opt(&key.name)).await? {
         Some(found) if is_of(&found.metadata, &object) => Ok(Put::Outdated),
         Some(found) if lost_its_hub(&found.metadata, &object) => {
             label::<K>(term, member, &key, &found.metadata, &object).await?;
@@ -179,7 +179,7 @@ async fn label<K: Kind>(
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("label {} {key} in {}", K::kind(&()), member.name);
-    match term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+    match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
         Err(error) if error.is_conflict() => Ok(()),
         other => unless_gone(other),
     }

@@ -65,13 +65,17 @@ pub(crate) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recor
     true
 }
 
+/// Why a deletion waits: for members that cannot be reached, or for members that refuse.
+pub(crate) const AWAITING_MEMBER: &str = "AwaitingMember";
+pub(crate) const DELETION_FAILS: &str = "DeletionFails";
+
 /// What is told of a deletion that members hold up.
 pub(crate) fn awaiting(away: &[String], copy: &str) -> Finding {
     let message = format!(
         "deletion waits for {}, which cannot be reached: its {copy} goes when it returns, or with its ForeignCluster",
         away.join(", ")
     );
-    Finding::new(ConditionType::Ready, false, "AwaitingMember", message)
+    Finding::new(ConditionType::Ready, false, AWAITING_MEMBER, message)
 }
 
 /// What is told of a deletion that members hold up: those that cannot be reached, and those that refuse.
@@ -85,7 +89,7 @@ pub(crate) fn held_up(away: &[String], failing: &BTreeMap<String, String>, copy:
     let more = failing.len().saturating_sub(TOLD_AT_MOST) + away.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!("deletion waits for clusters that do not delete their {copy}: {told}{more}");
-    Finding::new(ConditionType::Ready, false, "DeletionFails", message)
+    Finding::new(ConditionType::Ready, false, DELETION_FAILS, message)
 }
 
 /// Whether our finalizer is on the object.

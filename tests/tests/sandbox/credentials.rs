@@ -29,7 +29,7 @@ pub(crate) struct Stage {
 }
 
 /// What a member makes of an answer to a request for a token.
-type Tamper = fn(&mut Value);
+pub(crate) type Tamper = fn(&mut Value);
 
 impl Stage {
     pub(crate) async fn new(lifetime: i64) -> Self {
@@ -63,7 +63,7 @@ impl Stage {
     }
 
     /// Starts the controllers, or starts them anew.
-    fn control(&mut self, tamper: Option<Tamper>) {
+    pub(crate) fn control(&mut self, tamper: Option<Tamper>) {
         self.controllers = JoinSet::new();
         let (hub, clock) = (self.hub.client("controller"), self.world.clock().clone());
         let world = self.world.clone();

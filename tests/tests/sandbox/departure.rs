@@ -6,6 +6,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::conditions::ConditionType;
 use portolan_api::{ForeignCluster, MultiClusterDeployment};
+use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::json;
@@ -69,4 +70,47 @@ async fn a_workload_and_a_member_that_is_away_can_both_be_deleted() {
     pass(30).await;
     assert!(clusters.get_opt("paris").await.unwrap().is_none());
     assert!(workloads.get_opt("web").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_and_a_member_that_cannot_be_listed_can_both_be_deleted() {
+    let mut stage = Stage::new(86_400).await;
+    let user = stage.hub.client("user");
+    apply(&user, &workload("web", 2, json!({"locations": ["paris"]}))).await;
+    pass(20).await;
+    let copies = RequestFilter::any().party("controller").resource("deployments.apps");
+    let refused = HostileAnswer::refusal(403, "deployments is forbidden");
+    stage.world.hostile("paris", vec![HostileRule::new(copies, refused)]);
+    stage.control(None);
+    pass(60).await;
+    assert_eq!(stage.condition("paris", ConditionType::Reachable).await.status, "True");
+    assert_eq!(stage.condition("paris", ConditionType::Ready).await.status, "False");
+    let workloads: Api<MultiClusterDeployment> = Api::namespaced(user.clone(), NAMESPACE);
+    workloads.delete("web", &Default::default()).await.unwrap();
+    pass(20).await;
+    assert!(workloads.get_opt("web").await.unwrap().is_some(), "it waits for the member");
+    let clusters: Api<ForeignCluster> = Api::all(user);
+    clusters.delete("paris", &Default::default()).await.unwrap();
+    pass(30).await;
+    assert!(clusters.get_opt("paris").await.unwrap().is_none());
+    assert!(workloads.get_opt("web").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_cannot_be_read_holds_up_no_other_member() {
+    let stage = Stage::new(86_400).await;
+    let user = stage.hub.client("user");
+    apply(&user, &workload("web", 2, json!({"locations": ["rome"]}))).await;
+    pass(20).await;
+    let lists = RequestFilter::any().party("controller").resource("multiclusterdeployments.portolan.dev");
+    let unreadable = HostileAnswer::edit(|object| object["spec"]["replicas"] = json!("many"));
+    stage.world.hostile("hub", vec![HostileRule::new(lists, unreadable)]);
+    let clusters: Api<ForeignCluster> = Api::all(user);
+    for name in ["paris", "rome"] {
+        clusters.delete(name, &Default::default()).await.unwrap();
+    }
+    pass(30).await;
+    assert!(clusters.get_opt("paris").await.unwrap().is_none());
+    let leaving = stage.condition("rome", ConditionType::Leaving).await;
+    assert!(leaving.message.contains("multiclusterdeployment/web in shop"), "{}", leaving.message);
 }

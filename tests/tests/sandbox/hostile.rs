@@ -3,11 +3,11 @@
 
 use crate::stage::{condition, contend, fleet_of, pass, patch, ready, replicas, workloads};
 use kube::Api;
-use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
+use portolan_api::{ForeignCluster, MultiClusterJob};
 use portolan_sandbox::{FaultPlan, HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply};
-use portolan_tests::{NAMESPACE, workload};
+use portolan_tests::{NAMESPACE, job, workload};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -166,6 +166,47 @@ async fn writes_that_are_never_answered_occupy_no_more_than_their_member() {
     pass(10).await;
     assert_eq!(ready(&fleet, "quick").await, 1, "sixty others wait for a member that does not answer");
     is_served(&fleet).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_that_are_never_answered_occupy_no_more_than_their_member() {
+    let looks = asked().verb("get").resource("deployments.apps");
+    let (fleet, _controller) = start(vec![HostileRule::new(looks, HostileAnswer::Hang)]).await;
+    // Deployments of these names are there already: whose they are is looked up.
+    for number in 0..60 {
+        let name = format!("stuck{number}");
+        let mut taken = workload(&name, 0, json!({}));
+        taken["apiVersion"] = json!("apps/v1");
+        taken["kind"] = json!("Deployment");
+        apply(&fleet.members[0].client("user"), &taken).await;
+        apply(&fleet.hub.client("user"), &workload(&name, 1, json!({"locations": [EVIL]}))).await;
+    }
+    pass(5).await;
+    apply(&fleet.hub.client("user"), &workload("quick", 1, json!({"locations": ["honest"]}))).await;
+    pass(10).await;
+    assert_eq!(ready(&fleet, "quick").await, 1, "sixty others wait for a member that does not answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_member_that_never_answers_leave_room_for_those_of_others() {
+    let writes = asked().verb("patch").resource("jobs.batch");
+    let (fleet, _controller) = start(vec![HostileRule::new(writes, HostileAnswer::Hang)]).await;
+    let user = fleet.hub.client("user");
+    for number in 0..20 {
+        let name = |of: &str| format!("{of}{number}");
+        apply(&user, &job(&name("stuck"), 1, 1, json!({"locations": [EVIL]}))).await;
+    }
+    pass(1).await;
+    for number in 0..20 {
+        apply(&user, &job(&format!("quick{number}"), 1, 1, json!({"locations": ["honest"]}))).await;
+    }
+    // Each runs for ten seconds.
+    pass(20).await;
+    let jobs: Api<MultiClusterJob> = Api::namespaced(user, NAMESPACE);
+    for number in 0..20 {
+        let status = jobs.get(&format!("quick{number}")).await.unwrap().status.unwrap_or_default();
+        assert_eq!(status.succeeded, 1, "quick{number}: {:?}", status.conditions);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -305,7 +305,7 @@ async fn let_go_of_kind<K: Kind>(
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("release {} {key} in {}", K::kind(&()), member.name);
-    match term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+    match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
         Err(error) if error.is_not_found() => Ok(()),
         other => other.map(|_| ()),
     }

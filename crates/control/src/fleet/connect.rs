@@ -1,6 +1,7 @@
 //! From a ForeignCluster to a client of that cluster.
 
 use super::bearer::Bearer;
+use super::bounded::bounded;
 use super::credential::Credential;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
@@ -172,7 +173,7 @@ impl Credentials {
             .await
             .map_err(|error| unusable(reference, error.to_string()))?;
         let client = (self.dial)(config, bearer.as_ref()).map_err(|problem| unusable(reference, problem))?;
-        Ok((client, Open { bearer, made_of, version }))
+        Ok((bounded(client), Open { bearer, made_of, version }))
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
@@ -222,4 +223,68 @@ fn name(cluster: &ForeignCluster) -> String {
 fn unusable(reference: &SecretKeyRef, problem: String) -> ConnectError {
     let SecretKeyRef { namespace, name, key } = reference;
     ConnectError::Kubeconfig { secret: format!("{namespace}/{name}"), key: key.clone(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine;
+    use bytes::Bytes;
+    use futures::StreamExt;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use kube::client::Body;
+    use serde_json::json;
+    use std::convert::Infallible;
+
+    /// A hub that answers every request with a Secret that holds a kubeconfig.
+    fn hub() -> Client {
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": "https://member"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        });
+        let data = base64::engine::general_purpose::STANDARD.encode(kubeconfig.to_string());
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "m", "namespace": "portolan"},
+            "data": {"kubeconfig": data},
+        });
+        let send = tower::service_fn(move |_: http::Request<Body>| {
+            let body = Body::from(secret.to_string().into_bytes());
+            async move { Ok::<_, Infallible>(http::Response::new(body)) }
+        });
+        Client::new(send, "default")
+    }
+
+    /// A member whose answers go on for twice as long as any that is read.
+    fn talkative() -> Client {
+        let send = tower::service_fn(|_: http::Request<Body>| async {
+            let chunk = || Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 1 << 20])));
+            let body = StreamBody::new(futures::stream::repeat_with(chunk).take(128));
+            Ok::<_, Infallible>(http::Response::new(body))
+        });
+        Client::new(send, "default")
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_given_up_on_every_connection_to_a_member() {
+        let credentials = Credentials::dialling(hub(), Arc::new(|_, _| Ok(talkative())));
+        let cluster: ForeignCluster = serde_json::from_value(json!({
+            "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "m"},
+            "spec": {
+                "clusterIdentity": {"clusterID": "m", "clusterName": "m"},
+                "credentials": {"secretRef": {"namespace": "portolan", "name": "m"}},
+            },
+        }))
+        .unwrap();
+        let clients = [credentials.connect(&cluster).await, credentials.connect_apart(&cluster).await];
+        for client in clients {
+            let client = client.unwrap();
+            let error = client.apiserver_version().await.unwrap_err().to_string();
+            assert!(error.contains("the answer is longer than 64 MiB"), "{error}");
+            let watch = http::Request::get("/api/v1/pods?watch=true").body(Vec::new()).unwrap();
+            assert_eq!(client.request_text(watch).await.unwrap().len(), 128 << 20, "a watch has no end");
+        }
+    }
 }

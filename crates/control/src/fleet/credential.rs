@@ -155,9 +155,8 @@ mod tests {
     }
 
     fn read(kubeconfig: &Value, insecure: bool) -> Result<Credential, String> {
-        let mut secret = Secret::default();
-        secret.data =
-            Some([("kubeconfig".to_owned(), ByteString(kubeconfig.to_string().into_bytes()))].into());
+        let data = [("kubeconfig".to_owned(), ByteString(kubeconfig.to_string().into_bytes()))].into();
+        let mut secret = Secret { data: Some(data), ..Secret::default() };
         if insecure {
             secret.metadata.annotations =
                 Some([(ALLOW_INSECURE_ANNOTATION.to_owned(), "true".to_owned())].into());

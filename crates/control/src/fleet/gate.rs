@@ -10,13 +10,14 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// How many requests a member is sent at the same time.
-const PLACES: usize = 8;
+/// How many requests a member is sent at the same time: a quarter of the workers of each controller that asks members, so
+/// that one member that does not answer leaves the others most of them.
+const PLACES: usize = 6;
 
 /// How long to wait for a place.
 const WAIT: Duration = Duration::from_millis(250);
 
-/// After so many requests in a row without an answer the member is asked one at a time.
+/// After so many more requests without an answer than with one the member is asked one at a time.
 const UNANSWERED_AT_MOST: u32 = 3;
 
 /// How long a member that does not answer is left alone, at first and at most.
@@ -32,7 +33,7 @@ pub(crate) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many requests in a row had no answer.
+    /// How many more requests had no answer than had one, from when that was last none.
     unanswered: u32,
     /// When the member is asked again.
     again: Option<Instant>,
@@ -111,7 +112,10 @@ impl Gate {
     fn leave(&self, unanswered: bool) {
         let mut state = self.state();
         if !unanswered {
-            *state = State::default();
+            // One answer among many silences is no reason to send as much as before: a member that answers again is
+            // trusted with the next requests, and one silence more ends that.
+            state.unanswered = state.unanswered.min(UNANSWERED_AT_MOST).saturating_sub(1);
+            state.again = None;
             return;
         }
         state.unanswered = state.unanswered.saturating_add(1);
@@ -162,5 +166,27 @@ mod tests {
         assert!(gate.ask("x".to_owned(), async { Ok(()) }).await.is_ok());
         let answers = join_all((0..60).map(|_| gate.ask("x".to_owned(), async { Ok(()) }))).await;
         assert!(answers.iter().all(Result::is_ok), "it answers again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_answer_among_many_silences_is_no_reason_to_ask_as_before() {
+        let gate = Gate::default();
+        let mut held = 0;
+        for _ in 0..4 {
+            // One request is answered, the others are not.
+            _ = gate.ask("x".to_owned(), async { Ok(()) }).await;
+            let busy = join_all((0..2).map(|_| hang(&gate))).await;
+            held += busy.iter().filter(|busy| !**busy).count();
+        }
+        assert!(hang(&gate).await, "{held} requests had no answer, and it is asked on");
+        let first = gate.ask("x".to_owned(), async { Ok(()) }).await;
+        assert!(first.is_err_and(|error| error.is_busy()), "it is left alone for a while");
+    }
+
+    #[test]
+    fn a_member_holds_at_most_a_quarter_of_any_controller() {
+        for workers in [crate::jobs::WORKERS, crate::services::WORKERS, crate::placement::WORKERS] {
+            assert!(PLACES * 4 <= workers, "{PLACES} places, {workers} workers");
+        }
     }
 }

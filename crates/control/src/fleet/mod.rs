@@ -4,6 +4,7 @@
 //! is known of a member stays known when it falls silent; only its reach changes.
 
 mod bearer;
+mod bounded;
 mod connect;
 mod credential;
 mod facts;

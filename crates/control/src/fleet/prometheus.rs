@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use portolan_api::foreigncluster::PrometheusQuery;
 use portolan_core::capacity::milli;
-use portolan_runtime::{CallError, Change, Clock, Key, call};
+use portolan_runtime::{CallError, Change, Clock, Key, call, chain, foreign_text};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) async fn ask(
                 news.into_iter().for_each(|namespace| touched(Touched::Traffic(namespace)));
             }
             Err(error) => {
-                let error = portolan_runtime::chain(&error);
+                let error = told(&error);
                 tracing::warn!(error, now = %clock.now(), "Prometheus does not tell the traffic of a member");
             }
         }
@@ -74,6 +74,11 @@ struct Series {
     metric: BTreeMap<String, String>,
     /// The time in seconds, and the number as a text.
     value: Option<(f64, String)>,
+}
+
+/// The member's own words are in it.
+fn told(error: &AskError) -> String {
+    foreign_text(&chain(error))
 }
 
 async fn ask_once(
@@ -150,7 +155,11 @@ mod tests {
         let service = tower::service_fn(move |request: http::Request<Body>| {
             log.lock().unwrap().push(request.uri().to_string());
             let body = Body::from(answer.to_string().into_bytes());
-            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+            let mut response = http::Response::new(body);
+            if answer["code"] == 403 {
+                *response.status_mut() = http::StatusCode::FORBIDDEN;
+            }
+            async move { Ok::<_, std::convert::Infallible>(response) }
         });
         (Client::new(service, "default"), asked)
     }
@@ -182,5 +191,19 @@ mod tests {
             error,
             "Prometheus answers \"parse error\"; spec.traffic.prometheus.query must give an instant vector"
         );
+    }
+
+    #[tokio::test]
+    async fn what_a_member_says_instead_is_told_in_short_and_on_one_line() {
+        let long = format!("no \u{1b}]52;c;x\u{7}\nforged line\n{}", "N".repeat(1 << 20));
+        let refusal = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Forbidden",
+            "code": 403, "message": long,
+        });
+        for answer in [json!({"status": "error", "error": long}), refusal] {
+            let (client, _) = answering(answer);
+            let error = told(&ask_once(&client, &query(), Timestamp::UNIX_EPOCH).await.unwrap_err());
+            assert!(!error.contains(char::is_control) && error.len() < 2048, "{} bytes", error.len());
+        }
     }
 }

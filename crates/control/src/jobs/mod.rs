@@ -38,7 +38,8 @@ pub(crate) const KIND: &str = "MultiClusterJob";
 /// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
-const WORKERS: usize = 8;
+/// How many are decided about at the same time. One member may hold a quarter of them; see the gate of a member.
+pub(crate) const WORKERS: usize = 24;
 
 /// The jobs controller, ready to be run.
 pub(crate) struct Jobs {

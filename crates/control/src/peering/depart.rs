@@ -10,7 +10,9 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
-use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, feed, work};
+use portolan_runtime::{
+    CallError, Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, feed, supervise, work,
+};
 use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -37,7 +39,7 @@ pub async fn depart(hub: Client, clock: Clock, seed: Seed) {
     ));
     let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/peering");
     let departures = Departures { hub, clusters, clock: clock.clone(), recorder };
-    work(&queue, 2, &clock, |name| departures.reconcile(name)).await;
+    supervise(tasks, work(&queue, 2, &clock, |name| departures.reconcile(name))).await;
 }
 
 struct Departures {
@@ -66,10 +68,8 @@ impl Departures {
         let held: Vec<Holding> = match leaves_copies(cluster) {
             true => Vec::new(),
             false => {
-                let reachable = is_reachable(cluster);
                 let all = holdings(&self.hub, name).await?;
-                // A workload that is deleted waits for this member in turn: one that is away is not waited for.
-                all.into_iter().filter(|each| reachable || !each.deleting).collect()
+                all.into_iter().filter(|each| !waits_in_turn(cluster, each)).collect()
             }
         };
         if held.is_empty() {
@@ -125,9 +125,14 @@ fn leaves_copies(cluster: &ForeignCluster) -> bool {
     annotations.and_then(|all| all.get(ON_DELETE_ANNOTATION)).is_some_and(|value| value == ORPHAN)
 }
 
-fn is_reachable(cluster: &ForeignCluster) -> bool {
-    let status = cluster.status.as_ref();
-    status.is_some_and(|status| conditions::is_true(&status.conditions, ConditionType::Reachable))
+/// Whether a workload that is deleted waits for this member in turn, which is away or cannot be read: neither would go.
+///
+/// A member that answers may be read well enough to delete the copy: what the workload says tells that.
+fn waits_in_turn(cluster: &ForeignCluster, holding: &Holding) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let is = |type_| conditions::is_true(conditions, type_);
+    let (reachable, ready) = (is(ConditionType::Reachable), is(ConditionType::Ready));
+    holding.deleting && (!reachable || (!ready && holding.awaiting))
 }
 
 fn is_kept(cluster: &ForeignCluster) -> bool {

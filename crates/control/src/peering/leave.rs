@@ -4,13 +4,14 @@ use super::apply::PeerError;
 use super::depart::release;
 use super::namespaces::{Departure, give_back, opened, opened_locally};
 use super::objects::{NAMESPACE, Names};
+use crate::declared::{AWAITING_MEMBER, DELETION_FAILS};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Request};
 use kube::{Api, Client, Resource};
 use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use portolan_runtime::{CallError, call};
-use serde::Serialize;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Debug;
@@ -28,6 +29,8 @@ pub struct Holding {
     pub replicas: i64,
     /// Whether the workload is being deleted.
     pub deleting: bool,
+    /// Whether its deletion waits for members, as its status says.
+    pub awaiting: bool,
 }
 
 /// What the workloads of the hub have in a member.
@@ -42,36 +45,65 @@ pub async fn holdings(hub: &Client, cluster: &str) -> Result<Vec<Holding>, PeerE
     Ok(found)
 }
 
+/// What is read of a workload here. Whatever else it says may be wrong, and makes no difference.
+#[derive(Deserialize)]
+struct Declared {
+    metadata: Meta,
+    #[serde(default)]
+    status: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    namespace: String,
+    name: String,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    items: Vec<Declared>,
+}
+
 async fn holding<K>(hub: &Client, cluster: &str) -> Result<Vec<Holding>, PeerError>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    K: Resource<DynamicType = ()>,
 {
-    let api: Api<K> = Api::all(hub.clone());
-    let list = call(format!("list {}s", K::kind(&())), api.list(&ListParams::default())).await?;
-    let mut found = Vec::new();
-    for object in list.items {
-        let value = serde_json::to_value(&object)
-            .map_err(|source| PeerError::Encode { what: "a workload", source })?;
-        let lists = ["placements", "clusters"].map(|field| value["status"][field].as_array().cloned());
+    let what = format!("list {}s", K::kind(&()));
+    let request = Request::new(K::url_path(&(), None)).list(&ListParams::default());
+    let list = async {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        hub.request::<List>(request).await
+    };
+    let declared = call(what, list).await?.items.into_iter();
+    Ok(declared.filter_map(|each| each.holding(&K::kind(&()), cluster)).collect())
+}
+
+impl Declared {
+    /// What the status says that it has in a cluster.
+    fn holding(self, kind: &str, cluster: &str) -> Option<Holding> {
+        let lists = ["placements", "clusters"].map(|field| self.status[field].as_array());
         // A part of a job whose Job is gone is only a number on record.
         let here = |entry: &&Value| {
             (entry["cluster"] == cluster || entry["name"] == cluster) && entry["reason"] != "Finished"
         };
-        let entries = lists.iter().flatten().flatten();
-        if let Some(entry) = entries.into_iter().find(here) {
-            found.push(Holding {
-                kind: K::kind(&()).to_lowercase(),
-                namespace: object.meta().namespace.clone().unwrap_or_default(),
-                name: object.meta().name.clone().unwrap_or_default(),
-                replicas: ["replicas", "completions", "readyEndpoints"]
-                    .iter()
-                    .find_map(|field| entry[*field].as_i64())
-                    .unwrap_or(0),
-                deleting: object.meta().deletion_timestamp.is_some(),
-            });
-        }
+        let entry = lists.into_iter().flatten().flatten().find(here)?;
+        let counted = ["replicas", "completions", "readyEndpoints"];
+        let conditions = self.status["conditions"].as_array();
+        let awaits = |condition: &Value| {
+            condition["type"] == "Ready"
+                && (condition["reason"] == AWAITING_MEMBER || condition["reason"] == DELETION_FAILS)
+        };
+        Some(Holding {
+            kind: kind.to_lowercase(),
+            replicas: counted.iter().find_map(|field| entry[*field].as_i64()).unwrap_or(0),
+            deleting: self.metadata.deletion_timestamp.is_some(),
+            awaiting: conditions.is_some_and(|all| all.iter().any(awaits)),
+            namespace: self.metadata.namespace,
+            name: self.metadata.name,
+        })
     }
-    Ok(found)
 }
 
 /// Takes the member out of the hub: its ForeignCluster and its credential, whatever workloads have there. Answers whether
@@ -197,5 +229,40 @@ fn gone<T>(result: Result<T, CallError>) -> Result<bool, CallError> {
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::client::Body;
+    use serde_json::json;
+
+    /// A hub whose lists hold these objects.
+    fn hub(items: Value) -> Client {
+        let send = tower::service_fn(move |_: http::Request<Body>| {
+            let body = Body::from(json!({ "items": items }).to_string().into_bytes());
+            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+        });
+        Client::new(send, "default")
+    }
+
+    #[tokio::test]
+    async fn a_workload_that_cannot_be_read_holds_up_no_member_that_it_is_not_in() {
+        let unreadable = |name: &str, status: Value| {
+            let spec = json!({"replicas": "many", "template": []});
+            json!({"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": status})
+        };
+        let there = json!({"placements": [{"cluster": "paris", "replicas": 2}]});
+        let items = json!([
+            unreadable("odd", there),
+            unreadable("new", Value::Null),
+            unreadable("broken", json!("x"))
+        ]);
+        let hub = hub(items);
+        let found = holding::<MultiClusterDeployment>(&hub, "paris").await.unwrap();
+        let found: Vec<_> = found.iter().map(|each| (each.name.as_str(), each.replicas)).collect();
+        assert_eq!(found, [("odd", 2)]);
+        assert_eq!(holdings(&hub, "rome").await.unwrap(), []);
     }
 }

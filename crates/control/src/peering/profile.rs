@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::clusterprofile::{API_VERSION, CLUSTER_ID, CONTROL_PLANE_HEALTHY, MANAGER_LABEL};
 use portolan_api::conditions::{self, ConditionType};
-use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, call, feed, work};
+use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, call, feed, supervise, work};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -42,7 +42,7 @@ pub async fn publish(hub: Client, clock: Clock, seed: Seed) {
         seed.child("watch"),
     ));
     let publisher = Publisher { hub, clusters, written: Mutex::default() };
-    work(&queue, 4, &clock, |name| publisher.reconcile(name)).await;
+    supervise(tasks, work(&queue, 4, &clock, |name| publisher.reconcile(name))).await;
 }
 
 struct Publisher {

@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_runtime::{
-    Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, foreign_text, work,
+    Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, foreign_text, supervise, work,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub async fn renew(hub: Client, credentials: Arc<Credentials>, clock: Clock, see
     let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/peering");
     let renewal =
         Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, asked: Mutex::default() };
-    work(&queue, 4, &clock, |key| renewal.reconcile(key)).await;
+    supervise(tasks, work(&queue, 4, &clock, |key| renewal.reconcile(key))).await;
 }
 
 struct Renewal {

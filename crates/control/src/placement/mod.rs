@@ -76,7 +76,7 @@ const KIND: &str = "MultiClusterDeployment";
 
 /// Most of a look is waiting for API servers. With many more at once, busy ones get less done and other users of theirs
 /// wait: of 1,000 workloads on five real clusters, 24 at once were placed faster than 8, 48 or 128.
-const WORKERS: usize = 24;
+pub(crate) const WORKERS: usize = 24;
 
 /// A copy on its way to readiness changes several times; one look after this long serves the changes of a moment.
 const COPY_SETTLES: Duration = Duration::from_millis(200);

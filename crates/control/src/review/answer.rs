@@ -13,9 +13,14 @@ use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService}
 use portolan_runtime::Key;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// In so many clusters a copy is tried; of more, the rest is taken to say the same.
 const TRIED: usize = 32;
+
+/// How long a review tries copies in all. What a member has not answered by then is told as not known.
+const TRIED_WITHIN: Duration = Duration::from_secs(15);
 
 /// What members say to copies, by workload and cluster.
 type Trials = BTreeMap<Key, BTreeMap<String, Trial>>;
@@ -82,6 +87,7 @@ impl Reviews {
         }
         // A service goes where the deployments that are planned with it go.
         checked.sort_by_key(|each| each.kind == ReviewedKind::MultiClusterService);
+        let until = Instant::now() + TRIED_WITHIN;
         let mut trials = Trials::new();
         let mut invalid = BTreeSet::new();
         loop {
@@ -95,7 +101,7 @@ impl Reviews {
                 if invalid.contains(&each.key) || trials.contains_key(&each.key) {
                     continue;
                 }
-                let tried = self.try_copies(&each.key, settled).await;
+                let tried = self.try_copies(&each.key, settled, until).await;
                 if deployment::is_invalid(&tried) {
                     // What others may take is decided without it.
                     news |= invalid.insert(each.key.clone());
@@ -150,14 +156,15 @@ impl Reviews {
     }
 
     /// Tries the copies of a deployment in the members where they would change.
-    async fn try_copies(&self, key: &Key, settled: &Settled) -> BTreeMap<String, Trial> {
+    async fn try_copies(&self, key: &Key, settled: &Settled, until: Instant) -> BTreeMap<String, Trial> {
         let Ok(decision) = &settled.outlook.decision else { return BTreeMap::new() };
         if settled.outlook.paused {
             return BTreeMap::new();
         }
         let placed = decision.placed.iter().take(TRIED);
         let tries = placed.map(|(cluster, placed)| async {
-            let trial = self.placement.try_copy(key, &settled.workload, cluster, placed.replicas).await;
+            let (workload, replicas) = (&settled.workload, placed.replicas);
+            let trial = self.placement.try_copy(key, workload, cluster, replicas, until).await;
             (cluster.clone(), trial)
         });
         futures::future::join_all(tries).await.into_iter().collect()

@@ -23,7 +23,9 @@ use portolan_api::PlacementReview;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::placement::Reservation;
 use portolan_api::placementreview::PlacementReviewStatus;
-use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, Term, chain, foreign_text, work};
+use portolan_runtime::{
+    CallError, Clock, Index, Key, Next, Queue, Seed, Term, chain, foreign_text, supervise, work,
+};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -122,7 +124,8 @@ impl Reviews {
         let hub = &self.hub.client;
         let at_once = |_: &portolan_runtime::Change<Known>| AT_ONCE;
         tasks.spawn(declared::watch(hub, Known::of, &self.reviews, &self.queue, at_once, |_| (), seed));
-        work(&self.queue, WORKERS, &self.clock, |key| self.reconcile(key)).await;
+        let work = work(&self.queue, WORKERS, &self.clock, |key| self.reconcile(key));
+        supervise(tasks, work).await;
     }
 
     async fn reconcile(&self, key: Key) -> Result<Next, CallError> {

@@ -32,7 +32,8 @@ const ROOM_SETTLES: Duration = Duration::from_millis(100);
 /// The kind, as those know it who claim.
 const KIND: &str = "MultiClusterService";
 
-const WORKERS: usize = 8;
+/// How many are decided about at the same time. One member may hold a quarter of them; see the gate of a member.
+pub(crate) const WORKERS: usize = 24;
 
 /// The services controller, ready to be run.
 pub(crate) struct Services {

@@ -54,7 +54,7 @@ async fn events(args: &EventsArgs) -> Result<(), Failure> {
             Err(failure) => failed.push((cluster, failure)),
         }
     }
-    all.sort_by(|one, other| one.1.when.cmp(&other.1.when));
+    all.sort_by_key(|one| one.1.when);
     let now = Timestamp::now();
     let mut table = crate::table::table(&["LAST SEEN", "CLUSTER", "TYPE", "REASON", "OBJECT", "MESSAGE"]);
     for (cluster, event) in &all {

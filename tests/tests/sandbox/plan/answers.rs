@@ -5,7 +5,8 @@ use crate::stage::{asking, deployments, pass, start, status};
 use kube::api::{ObjectMeta, PostParams};
 use portolan_api::placementreview::{ReviewResult, ReviewTarget};
 use portolan_api::{PlacementReview, PlacementReviewSpec};
-use portolan_tests::simulation::{Fleet, apply};
+use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
+use portolan_tests::simulation::{CONTROLLER, Fleet, apply};
 use portolan_tests::{NAMESPACE, service, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -200,4 +201,23 @@ async fn running_replicas_that_would_go_are_counted() {
     let planned = plan(&fleet, &workload("web", 0, json!({"locations": ["c2"]}))).await;
     assert_eq!((planned.removed_running_replicas, planned.result), (2, ReviewResult::Removes));
     assert!(deployments(&fleet, 0).get_opt("web").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_never_answers_a_trial_holds_a_review_up_for_a_bounded_time() {
+    let (fleet, _controller) = start().await;
+    pass(20).await;
+    let tries = RequestFilter::any().party(CONTROLLER).verb("patch").resource("deployments.apps");
+    fleet.world.hostile("c2", vec![HostileRule::new(tries, HostileAnswer::Hang)]);
+    let names: Vec<String> = (0..8).map(|number| format!("web{number}")).collect();
+    let manifests: Vec<Value> =
+        names.iter().map(|name| workload(name, 1, json!({"locations": ["c2"]}))).collect();
+    let began = tokio::time::Instant::now();
+    let planned = plan_all(&fleet, &manifests).await;
+    let seconds = began.elapsed().as_secs();
+    assert!(seconds <= 20, "answered after {seconds} s");
+    for each in &planned {
+        let note = each.clusters[0].note.as_deref().unwrap_or_default();
+        assert!(note.contains("it was not asked"), "{note:?}");
+    }
 }

@@ -9,8 +9,9 @@ use crate::names::{FIELD_MANAGER, HUB_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use portolan_runtime::{CallError, Key, call, chain, foreign_text};
+use portolan_runtime::{CallError, Key, chain, foreign_text};
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
 /// What a member would say to a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +32,14 @@ pub(crate) enum Trial {
 }
 
 impl Previews {
-    /// Tries a copy in a cluster, under its own name, in the place of the one that is there.
+    /// Tries a copy in a cluster, under its own name, in the place of the one that is there, until some time.
     pub(crate) async fn try_copy(
         &self,
         key: &Key,
         workload: &Workload,
         cluster: &str,
         replicas: u32,
+        until: Instant,
     ) -> Trial {
         let Some(member) = self.0.fleet.member(cluster).filter(|member| member.reach.answers()) else {
             return Trial::Unknown("it does not answer".to_owned());
@@ -47,9 +49,10 @@ impl Previews {
         if copy.is_some_and(|copy| copy.mark.digest.as_deref() == Some(&wanted.digest)) {
             return Trial::Held;
         }
-        match attempt(&member, key, wanted.object).await {
-            Ok(trial) => trial,
-            Err(error) => judged(&error, &key.namespace),
+        match timeout_at(until, attempt(&member, key, wanted.object)).await {
+            Ok(Ok(trial)) => trial,
+            Ok(Err(error)) => judged(&error, &key.namespace),
+            Err(_) => Trial::Unknown("the time for this review was over before it answered".to_owned()),
         }
     }
 }
@@ -60,7 +63,7 @@ const NONE_HAS: &str = "1";
 async fn attempt(member: &Member, key: &Key, mut object: serde_json::Value) -> Result<Trial, CallError> {
     let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
     let look = format!("look for Deployment {key} in {}", member.name);
-    let live = call(look, api.get_opt(&key.name)).await?;
+    let live = member.gate.ask(look, api.get_opt(&key.name)).await?;
     let version = match &live {
         Some(live) => {
             let label =
@@ -78,7 +81,7 @@ async fn attempt(member: &Member, key: &Key, mut object: serde_json::Value) -> R
     insert(&mut object, &["metadata"], "resourceVersion", version);
     let params = PatchParams { dry_run: true, force: live.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
     let what = format!("try Deployment {key} in {}", member.name);
-    let applied = call(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await?;
+    let applied = member.gate.ask(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await?;
     let template = |deployment: &Deployment| deployment.spec.as_ref().map(|spec| spec.template.clone());
     let replaces = live.is_some_and(|live| template(&live) != template(&applied));
     Ok(Trial::Accepted { replaces })
