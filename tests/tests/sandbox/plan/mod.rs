@@ -25,15 +25,17 @@ async fn review(fleet: &Fleet, spec: PlacementReviewSpec) -> PlacementReviewStat
     let metadata = ObjectMeta { generate_name: Some("review-".to_owned()), ..ObjectMeta::default() };
     let review = PlacementReview { metadata, spec, status: None };
     let name = reviews(fleet).create(&PostParams::default(), &review).await.unwrap().metadata.name.unwrap();
+    let mut answer = None;
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let status = reviews(fleet).get(&name).await.unwrap().status;
-        if let Some(status) = status.filter(|status| status.observed_time.is_some()) {
-            reviews(fleet).delete(&name, &Default::default()).await.unwrap();
-            return status;
+        answer = status.filter(|status| status.observed_time.is_some());
+        if answer.is_some() {
+            break;
         }
     }
-    panic!("no answer within a minute");
+    reviews(fleet).delete(&name, &Default::default()).await.unwrap();
+    answer.expect("an answer within a minute")
 }
 
 /// What would come of these manifests.

@@ -251,7 +251,7 @@ async fn run(number: u64, seen: &mut Counts) {
     }
     let _controller = contend(&fleet, Contender::alone());
     pass(10).await;
-    let mut objects = vec![draw.workload("one"), draw.workload("two")];
+    let mut objects = [draw.workload("one"), draw.workload("two")];
     for edit in 0..EDITS {
         let index = edit % objects.len();
         let manifest = if edit < objects.len() { objects[index].clone() } else { draw.edit(&objects[index]) };
