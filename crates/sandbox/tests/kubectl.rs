@@ -244,8 +244,8 @@ async fn what_typed_clients_send_is_read() {
     kubectl.ok(&["create", "poddisruptionbudget", "web", "--selector=app=web", "--max-unavailable=1"]).await;
     assert_eq!(shown("pdb/web", ".spec.maxUnavailable").await, "1");
     kubectl.ok(&["create", "priorityclass", "urgent", "--value=1000"]).await;
-    kubectl.ok(&["create", "quota", "few", "--hard=pods=20,requests.cpu=8"]).await;
-    assert_eq!(shown("quota/few", ".spec.hard").await, r#"{"pods":"20","requests.cpu":"8"}"#);
+    kubectl.ok(&["create", "quota", "few", "--hard=pods=20,services=8"]).await;
+    assert_eq!(shown("quota/few", ".spec.hard").await, r#"{"pods":"20","services":"8"}"#);
 
     kubectl
         .ok(&["run", "single", "--image=x:1", "--restart=Never", "--env=A=b", "--labels=app=single"])
