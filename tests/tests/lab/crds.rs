@@ -178,6 +178,7 @@ fn through_our_type(object: &Value) -> Result<Value> {
         }
         "MultiClusterJob" => through::<portolan_api::MultiClusterJob>(object),
         "MultiClusterRescheduler" => through::<portolan_api::MultiClusterRescheduler>(object),
+        "PlacementReview" => through::<portolan_api::PlacementReview>(object),
         "MultiClusterService" => through::<portolan_api::MultiClusterService>(object),
         "NamespaceOffloading" => through::<portolan_api::NamespaceOffloading>(object),
         kind => bail!("there is no type for kind {kind}"),

@@ -46,8 +46,6 @@ struct Watcher {
     past: Arc<Past>,
     /// Everything up to this revision has been sent.
     seen: u64,
-    /// What a bookmark last told.
-    told: u64,
     initial: VecDeque<Arc<Stored>>,
     mark_initial_end: bool,
     deadline: Instant,
@@ -102,7 +100,6 @@ impl WatchBody {
             row: row.clone(),
             past,
             seen: if with_state { current } else { from },
-            told: 0,
             initial,
             mark_initial_end: request.send_initial_events && request.bookmarks,
             deadline: now + request.timeout,
@@ -162,7 +159,6 @@ impl Watcher {
         }
         if self.initial.is_empty() && std::mem::take(&mut self.mark_initial_end) {
             put(&mut out, "BOOKMARK", &self.bookmark(true));
-            self.told = self.seen;
         }
         if !out.is_empty() {
             return Some(out.freeze());
@@ -236,11 +232,12 @@ impl Watcher {
         let current = state.store.revision();
         let pending = self.past.since(self.seen, 1).map_or(true, |events| !events.is_empty());
         drop(state);
-        if current == self.told || pending {
+        if pending {
             return None;
         }
-        // Nothing of this resource is pending, so all of it is known up to the present revision.
-        (self.seen, self.told) = (current, current);
+        // Nothing of this resource is pending, so all of it is known up to the present revision. It is told also if that
+        // is the same as before: so clients know that the watch lives.
+        self.seen = current;
         let mut out = BytesMut::new();
         put(&mut out, "BOOKMARK", &self.bookmark(false));
         Some(out.freeze())
