@@ -6,7 +6,7 @@ use crate::NAMESPACE;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::Api;
-use portolan_api::placement::ReplicasMode;
+use portolan_api::placement::{PlacementCause, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeployment, conditions};
 use portolan_core::capacity::{ClusterRoom, NodeFacts, PodFacts, PodShape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +89,11 @@ fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
     if status.observed_generation != workload.metadata.generation
         || workload.metadata.deletion_timestamp.is_some()
     {
+        return None;
+    }
+    // Nothing is decided about a template that no member takes: the numbers are of what was placed before.
+    let ready = conditions::find(&status.conditions, conditions::ConditionType::Ready);
+    if ready.is_some_and(|ready| ready.reason == "InvalidTemplate") {
         return None;
     }
     let locations = i32::try_from(workload.spec.placement.effective_locations()).unwrap_or(i32::MAX);
@@ -215,7 +220,16 @@ async fn room_left_unused(
     let pods: Vec<_> = pods.iter().map(|pod| PodFacts::of(pod, "portolan.dev/workload")).collect();
     let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished).count();
     let mut problems = Vec::new();
-    if unbound > 0 {
+    // Replicas whose room is gone, or that admission made larger than they were, stay where they are if no other cluster
+    // takes them: their pods wait for a node.
+    let stay = |placed: &PlacementStatus| {
+        placed.cluster == member.name() && placed.cause == Some(PlacementCause::Staying)
+    };
+    let kept = workloads
+        .iter()
+        .flat_map(|workload| &workload.status)
+        .any(|status| status.placements.iter().any(stay));
+    if unbound > 0 && !kept {
         let describe = |pod: &PodFacts| format!("{}: {}", pod.node.as_deref().unwrap_or("-"), pod.requests);
         let (name, pods) = (member.name(), pods.iter().map(describe).collect::<Vec<_>>().join("; "));
         problems
