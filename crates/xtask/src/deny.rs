@@ -7,6 +7,9 @@ use std::process::Command;
 
 const VERSION: &str = "0.20.2";
 
+/// How long the database of advisories is waited for, in seconds.
+const FETCH_SECONDS: &str = "60";
+
 /// Checks the dependencies; installs the tool where it is not there yet.
 pub(crate) fn check() -> Result<()> {
     let tool = install()?;
@@ -17,7 +20,13 @@ pub(crate) fn check() -> Result<()> {
 /// failure: a build must not depend on it.
 pub(crate) fn advisories() -> Result<()> {
     let tool = install()?;
-    let fetched = Command::new(&tool).args(["fetch", "db"]).current_dir(root()).output()?;
+    // Where there is no network, a fetch may wait for minutes.
+    let fetched = Command::new("timeout")
+        .arg(FETCH_SECONDS)
+        .arg(&tool)
+        .args(["fetch", "db"])
+        .current_dir(root())
+        .output()?;
     if !fetched.status.success() {
         let why = String::from_utf8_lossy(&fetched.stderr);
         let why = why.lines().last().unwrap_or_default();
