@@ -33,7 +33,7 @@ pub(crate) fn advisories() -> Result<()> {
         println!("!!! SKIPPED: the database of advisories cannot be fetched: no network? {why}");
         return Ok(());
     }
-    let check = ["--locked", "--all-features", "check", "--disable-fetch", "advisories"];
+    let check = ["--offline", "--locked", "--all-features", "check", "advisories"];
     run(Command::new(tool).args(check))
 }
 
