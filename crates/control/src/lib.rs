@@ -1,18 +1,14 @@
 //! The controllers of Portolan, one folder a capability.
 
-mod annotations;
 pub mod capacity;
-mod claims;
-mod copies;
-pub mod copy;
-mod declared;
+pub mod copies;
 pub mod dependencies;
+mod driver;
 pub mod fleet;
 mod jobs;
 pub mod names;
 pub mod peering;
 mod placement;
-mod preview;
 mod review;
 mod run;
 mod services;

@@ -1,13 +1,13 @@
 //! All controllers of a hub on one fleet.
 
 use crate::capacity::tell_of_room;
-use crate::claims::Claims;
-use crate::dependencies::{Leftovers, Sources};
-use crate::fleet::{Connect, Fleet, Hub, keep};
-use crate::jobs::Jobs;
-use crate::placement::Placement;
+use crate::dependencies::Leftovers;
+use crate::driver::{AnyController, Context, Controllers, Driver};
+use crate::fleet::{Connect, Hub, keep};
+use crate::jobs::{self, Jobs};
+use crate::placement::{self, Placement};
 use crate::review::Reviews;
-use crate::services::Services;
+use crate::services::{self, Services};
 use kube::Client;
 use portolan_runtime::{Clock, Seed, Term, WatchHealth};
 use std::collections::BTreeMap;
@@ -21,63 +21,62 @@ const HUB_LISTED_WITHIN: Duration = Duration::from_secs(10);
 /// Runs the fleet's membership and all controllers for the length of a term. Dropped, they stop at once.
 ///
 /// It ends when the term is over, or when one of its parts fails: a leader that is not whole gives up the lease and ends,
-/// so that another one, or the same process started anew, does all of the work.
+/// so that another one, or the same process started again, does all of the work.
 pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: Seed, term: Term) {
-    let hub = Hub::identify(hub, seed).await;
-    let fleet = Fleet::default();
-    let sources = Sources::default();
-    let claims = Claims::new(&term);
-    let placement = Placement::new(&hub, &fleet, &sources, &clock, seed, &claims, &term);
-    let services =
-        Services::new(&hub, &fleet, placement.workloads(), &clock, seed.child("services"), &claims, &term);
-    let jobs = Jobs::new(&hub, &fleet, &sources, &clock, seed.child("jobs"), &claims, &term);
-    let (wake_jobs, room_for_jobs) = (jobs.wake(), jobs.wake());
-    let (wake_placement, wake_services) = (placement.wake(), services.wake());
-    let (followers, room) = (services.wake(), placement.wake());
-    let (using_placement, using_jobs) = (placement.wake(), jobs.wake());
-    let leftovers =
-        Leftovers::new(&fleet, &clock, seed.child("leftovers"), &term, move |cluster, ns, what| {
-            using_placement.uses(cluster, ns, what) || using_jobs.uses(cluster, ns, what)
-        });
-    let (owning_placement, owning_jobs) = (placement.wake(), jobs.wake());
-    let notice = Arc::new(leftovers.notice(move |owner| {
-        owning_placement.room(owner);
-        owning_jobs.room(owner);
-    }));
+    let context = Context::new(Hub::identify(hub, seed).await, clock, seed, term);
+    let placement = Placement::new(&context);
+    let services = Services::new(&context, &placement);
+    let jobs = Jobs::new(&context);
+    let controllers: Controllers = vec![Driver::of(&placement), Driver::of(&services), Driver::of(&jobs)];
+    let reviews = Reviews::new(
+        &context,
+        placement::Previews(placement),
+        jobs::Previews(jobs),
+        services::Previews(services),
+    );
+    let leftovers = Leftovers::new(
+        &context.fleet,
+        &context.clock,
+        seed.child("leftovers"),
+        &context.term,
+        {
+            let controllers = controllers.clone();
+            move |cluster, namespace, what| controllers.iter().any(|each| each.uses(cluster, namespace, what))
+        },
+        {
+            let controllers = controllers.clone();
+            move |owner| controllers.iter().for_each(|each| each.owner_changed(owner))
+        },
+    );
     let mut tasks = JoinSet::new();
-    tasks.spawn(watch_hub([
-        ("ForeignClusters", fleet.clusters.health().clone()),
-        ("MultiClusterDeployments", placement.workloads().health().clone()),
-        ("MultiClusterJobs", jobs.health().clone()),
-        ("MultiClusterServices", services.health().clone()),
-    ]));
-    let (needs, needs_of_jobs) = (placement.wake(), jobs.wake());
-    sources.follow(&hub.client, seed.child("dependencies"), &mut tasks, move |namespace, reference| {
-        needs.needs(namespace, reference);
-        needs_of_jobs.needs(namespace, reference);
-    });
-    tasks.spawn(tell_of_room(fleet.ledger.clone(), move |owner| {
-        room.room(owner);
-        room_for_jobs.room(owner);
+    tasks.spawn(watch_hub(&context, &controllers));
+    tasks.spawn(tell_of_room(context.fleet.ledger.clone(), {
+        let controllers = controllers.clone();
+        move |owner| controllers.iter().for_each(|each| each.owner_changed(owner))
     }));
-    let (of_placement, of_jobs, of_services) = (placement.previews(), jobs.previews(), services.previews());
-    let seed_of_reviews = seed.child("reviews");
-    let reviews =
-        Reviews::new(&hub, &fleet, of_placement, of_jobs, of_services, &clock, seed_of_reviews, &term);
+    context.sources.follow(&context.hub.client, seed.child("dependencies"), &mut tasks, {
+        let controllers = controllers.clone();
+        move |namespace, reference| {
+            controllers.iter().for_each(|each| each.source_changed(namespace, reference));
+        }
+    });
+    let (hub, fleet, clock) = (context.hub.clone(), context.fleet.clone(), context.clock.clone());
+    tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), {
+        let (controllers, leftovers) = (controllers.clone(), leftovers.clone());
+        move |cluster, event| {
+            controllers.iter().for_each(|each| each.member_changed(cluster, &event));
+            leftovers.member_changed(cluster, &event);
+        }
+    }));
+    tasks.spawn(context.fleet.actuators());
     tasks.spawn(reviews.run());
     tasks.spawn(leftovers.run());
-    tasks.spawn(services.run());
-    tasks.spawn(jobs.run());
-    tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), move |cluster, what| {
-        wake_placement.touched(cluster, &what);
-        wake_services.touched(cluster, &what);
-        wake_jobs.touched(cluster, &what);
-        notice(cluster, &what);
-    }));
-    tasks.spawn(placement.run(move |workload| followers.workload_changed(workload)));
+    for controller in controllers {
+        tasks.spawn(AnyController::run(controller));
+    }
     tokio::select! {
         biased;
-        () = term.until_over() => {}
+        () = context.term.until_over() => {}
         Some(ended) = tasks.join_next() => {
             let why = ended.map_or_else(|error| error.to_string(), |()| "it ended".to_owned());
             tracing::error!(why, "a controller failed: all are stopped");
@@ -86,25 +85,30 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     tasks.shutdown().await;
 }
 
-/// Says loudly what the hub does not let us list: nothing is decided without it.
-async fn watch_hub<const N: usize>(watches: [(&'static str, WatchHealth); N]) {
+/// Says loudly which kinds the hub does not let us list: nothing is decided without them.
+fn watch_hub(context: &Context, controllers: &Controllers) -> impl Future<Output = ()> + Send + use<> {
+    let mut watches: Vec<(&'static str, WatchHealth)> =
+        vec![("ForeignCluster", context.fleet.clusters.health().clone())];
+    watches.extend(controllers.iter().map(|each| (each.kind(), each.health().clone())));
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
-    loop {
-        tokio::time::sleep(HUB_LISTED_WITHIN).await;
-        for (kind, health) in &watches {
-            let problem = health.failure().map(|failure| failure.error).filter(|_| !health.is_listed());
-            match problem {
-                Some(problem) if said.get(kind) != Some(&problem) => {
-                    tracing::error!(
-                        kind,
-                        problem,
-                        "the hub does not list them, and nothing is placed anywhere until it does: \
-                         `portolan crds | kubectl apply --server-side -f -` installs the definitions"
-                    );
-                    said.insert(kind, problem);
+    async move {
+        loop {
+            tokio::time::sleep(HUB_LISTED_WITHIN).await;
+            for (kind, health) in &watches {
+                let problem = health.failure().map(|failure| failure.error).filter(|_| !health.is_listed());
+                match problem {
+                    Some(problem) if said.get(kind) != Some(&problem) => {
+                        tracing::error!(
+                            kind,
+                            problem,
+                            "the hub does not list its objects of this kind, and nothing is placed anywhere until it \
+                             does: `portolan crds | kubectl apply --server-side -f -` installs the definitions"
+                        );
+                        said.insert(kind, problem);
+                    }
+                    Some(_) => {}
+                    None => _ = said.remove(kind),
                 }
-                Some(_) => {}
-                None => _ = said.remove(kind),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What was carried into a member, watched namespace by namespace.
 
 use super::{CarriedFacts, DependencyKind, Reference};
-use crate::copy::Kind;
+use crate::copies::Kind;
 use crate::fleet::Touched;
 use crate::names::HUB_LABEL;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};

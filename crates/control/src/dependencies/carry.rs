@@ -4,7 +4,7 @@ use super::needed::NeededBy;
 use super::sources::mark;
 use super::withheld::withheld;
 use super::{DependencyKind, Reference, References, Sources};
-use crate::copy::{self, Kind, Put, Sight};
+use crate::copies::{ApplyResult, Kind, ObjectVersion, apply_if_unchanged, delete_if_unchanged};
 use crate::fleet::{Hub, Member};
 use crate::names::{EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, NEEDED_BY_ANNOTATION, SOURCE_ANNOTATION};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -41,8 +41,8 @@ impl CarriedFacts {
         }
     }
 
-    fn sight(&self) -> Sight<'_> {
-        Sight { uid: &self.uid, version: &self.version }
+    fn object_version(&self) -> ObjectVersion<'_> {
+        ObjectVersion { uid: &self.uid, version: &self.version }
     }
 }
 
@@ -133,17 +133,24 @@ impl Bring<'_> {
             return Ok(());
         }
         let object = self.object::<K>(&source);
-        match copy::put::<K>(self.term, self.member, &object, self.facts.map(CarriedFacts::sight)).await? {
-            Put::Applied(applied) => {
+        match apply_if_unchanged::<K>(
+            self.term,
+            self.member,
+            &object,
+            self.facts.map(CarriedFacts::object_version),
+        )
+        .await?
+        {
+            ApplyResult::Applied(applied) => {
                 let version = applied.meta().resource_version.clone().unwrap_or_default();
                 self.member.carried.applied(self.kind, key, mark(&source), version);
             }
-            Put::Outdated => carried.outdated = true,
-            Put::Taken(message) => carried.problems.push(("NameTaken", message)),
-            Put::Refused(message) => match self.facts {
+            ApplyResult::Conflict => carried.outdated = true,
+            ApplyResult::NotOwned(message) => carried.problems.push(("NameTaken", message)),
+            ApplyResult::Refused(message) => match self.facts {
                 // What is immutable cannot be made current; what was made anew in the hub is made anew here.
                 Some(facts) if message.contains("immutable") => {
-                    copy::take_away::<K>(self.term, self.member, key, facts.sight()).await?;
+                    delete_if_unchanged::<K>(self.term, self.member, key, facts.object_version()).await?;
                     carried.outdated = true;
                 }
                 _ => carried.problems.push(("DependencyRefused", message)),
@@ -250,6 +257,26 @@ pub async fn release_seen(
     Ok(any)
 }
 
+/// Whether something was propagated into a member for a workload that it does not need there any more, or may have been:
+/// what exists in a namespace that is on record is not known yet.
+#[must_use]
+pub fn is_left(member: &Member, namespace: &str, workload: &str, kept: &References, recorded: bool) -> bool {
+    if recorded && is_missing(member, namespace) {
+        return false;
+    }
+    let asked = || Some(member.carried.into_namespace(namespace));
+    let there = if recorded { asked() } else { member.carried.watched(namespace) };
+    let Some(there) = there else { return false };
+    let mut any = recorded && !there.settled();
+    for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {
+        there.of(kind).for_each(|key, facts| {
+            let needed = kept.contains_key(&Reference { kind, name: key.name.clone() });
+            any |= facts.needed_by.names(workload) && !needed;
+        });
+    }
+    any
+}
+
 /// Lets go, of one ConfigMap or Secret in a member, all workloads that are not there any more, in one request.
 ///
 /// `is_there` tells whether the hub has a workload of this uid, `is_used` whether any workload there needs the object in
@@ -295,7 +322,7 @@ async fn let_go_of_kind<K: Kind>(
 ) -> Result<(), CallError> {
     let others: Vec<&str> = facts.needed_by.named().filter(|uid| !gone.contains(uid)).collect();
     if others.is_empty() {
-        return copy::take_away::<K>(term, member, key, facts.sight()).await;
+        return delete_if_unchanged::<K>(term, member, key, facts.object_version()).await;
     }
     let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
     let patch = json!({"metadata": {

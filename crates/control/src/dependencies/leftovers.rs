@@ -6,6 +6,7 @@ use crate::capacity::Owner;
 use crate::fleet::{Fleet, Touched};
 use portolan_runtime::{CallError, Clock, Key, Next, Queue, Seed, Term, chain, foreign_text, work};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon to look again while not all workloads are listed.
@@ -19,49 +20,48 @@ const NOW_AND_THEN: Duration = Duration::from_secs(60);
 
 const WORKERS: usize = 2;
 
-/// Lets go what was carried into members for workloads that are not in the hub any more.
+/// Releases what was propagated to members for workloads that are not in the hub any more; clones are the same.
+#[derive(Clone)]
 pub(crate) struct Leftovers {
     fleet: Fleet,
     term: Term,
     clock: Clock,
     queue: Queue<(Key, DependencyKind)>,
-    is_used: Box<IsUsed>,
+    is_used: Arc<IsUsed>,
+    wake: Arc<dyn Fn(&Owner) + Send + Sync>,
 }
 
 /// Whether a workload of the hub needs a ConfigMap or Secret of a namespace in a cluster.
 type IsUsed = dyn Fn(&str, &str, &Reference) -> bool + Send + Sync;
 
 impl Leftovers {
-    /// For the workloads of the hub; `is_used` tells whether any of them needs something in a cluster.
+    /// For the workloads of the hub; `is_used` tells whether any of them needs something in a cluster, `wake` has one
+    /// looked at again.
     pub(crate) fn new(
         fleet: &Fleet,
         clock: &Clock,
         seed: Seed,
         term: &Term,
         is_used: impl Fn(&str, &str, &Reference) -> bool + Send + Sync + 'static,
+        wake: impl Fn(&Owner) + Send + Sync + 'static,
     ) -> Self {
         let (fleet, term, clock) = (fleet.clone(), term.clone(), clock.clone());
-        Self { fleet, term, clock, queue: Queue::new(seed), is_used: Box::new(is_used) }
+        let queue = Queue::new(seed);
+        Self { fleet, term, clock, queue, is_used: Arc::new(is_used), wake: Arc::new(wake) }
     }
 
-    /// What to tell of changes in members; it wakes the workloads that a carried object is marked with.
-    pub(crate) fn notice(
-        &self,
-        wake: impl Fn(&Owner) + Send + Sync + 'static,
-    ) -> impl Fn(&str, &Touched) + Send + Sync + 'static {
-        let (fleet, queue) = (self.fleet.clone(), self.queue.clone());
-        move |cluster, what| {
-            let Touched::Dependency(namespace, Reference { kind, name }) = what else { return };
-            let key = Key::new(namespace, name);
-            let member = fleet.member(cluster);
-            let there = member.and_then(|member| member.carried.watched(namespace));
-            if let Some(facts) = there.and_then(|there| there.of(*kind).get(&key)) {
-                let owners: BTreeSet<Owner> = fleet.ledger.transact(|book| {
-                    facts.needed_by.named().filter_map(|uid| book.owner(uid).cloned()).collect()
-                });
-                owners.iter().for_each(&wake);
-                queue.add((key, *kind));
-            }
+    /// Something has changed in a member: wakes the workloads that a propagated object is marked with.
+    pub(crate) fn member_changed(&self, cluster: &str, event: &Touched) {
+        let Touched::Dependency(namespace, Reference { kind, name }) = event else { return };
+        let key = Key::new(namespace, name);
+        let member = self.fleet.member(cluster);
+        let there = member.and_then(|member| member.carried.watched(namespace));
+        if let Some(facts) = there.and_then(|there| there.of(*kind).get(&key)) {
+            let owners: BTreeSet<Owner> = self.fleet.ledger.transact(|book| {
+                facts.needed_by.named().filter_map(|uid| book.owner(uid).cloned()).collect()
+            });
+            owners.iter().for_each(|owner| (self.wake)(owner));
+            self.queue.add((key, *kind));
         }
     }
 

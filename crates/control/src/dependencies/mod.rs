@@ -20,16 +20,17 @@ mod carry;
 mod finding;
 mod leftovers;
 mod needed;
+mod propagation;
 mod references;
 mod sources;
 mod withheld;
 
 pub use carriage::{Carriage, Namespaced};
-pub(crate) use carry::NOT_PROPAGATED;
 pub use carry::{
-    Carried, CarriedFacts, carry, needs, needs_recorded, release, release_recorded, release_seen,
+    Carried, CarriedFacts, carry, is_left, needs, needs_recorded, release, release_recorded, release_seen,
 };
 pub use finding::{finding, has_dependencies};
 pub(crate) use leftovers::Leftovers;
+pub(crate) use propagation::Propagation;
 pub use references::{DependencyKind, Reference, References, references};
 pub use sources::Sources;

@@ -19,8 +19,6 @@ const IMAGES_AT_MOST: usize = 64;
 pub struct DeploymentFacts {
     /// Whose it is.
     pub mark: Mark,
-    /// The generation of its spec.
-    pub generation: i64,
     /// Whether its numbers reflect its spec.
     pub settled: bool,
     /// Replicas asked for.
@@ -55,7 +53,6 @@ impl DeploymentFacts {
         let images: BTreeSet<String> = images.map(foreign_text).collect();
         Self {
             mark: Mark::of(meta),
-            generation,
             settled: status.observed_generation.is_some_and(|observed| observed >= generation),
             replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1).clamp(0, REPLICAS_AT_MOST),
             ready: count(status.ready_replicas),

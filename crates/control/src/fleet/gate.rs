@@ -73,6 +73,12 @@ impl Gate {
         self.pass(what, |what| call(what, request)).await
     }
 
+    /// Until when the member is left alone, or asked by one at a time only; nothing if it answers.
+    pub(crate) fn pauses(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.unanswered >= UNANSWERED_AT_MOST).then(|| state.again.unwrap_or_else(Instant::now))
+    }
+
     async fn pass<T, F>(&self, what: String, request: impl FnOnce(String) -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
@@ -181,12 +187,5 @@ mod tests {
         assert!(hang(&gate).await, "{held} requests had no answer, and it is asked on");
         let first = gate.ask("x".to_owned(), async { Ok(()) }).await;
         assert!(first.is_err_and(|error| error.is_busy()), "it is left alone for a while");
-    }
-
-    #[test]
-    fn a_member_holds_at_most_a_quarter_of_any_controller() {
-        for workers in [crate::jobs::WORKERS, crate::services::WORKERS, crate::placement::WORKERS] {
-            assert!(PLACES * 4 <= workers, "{PLACES} places, {workers} workers");
-        }
     }
 }

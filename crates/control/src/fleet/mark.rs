@@ -1,6 +1,6 @@
 //! How an object in a member tells whose it is.
 
-use crate::copy::Sight;
+use crate::copies::ObjectVersion;
 use crate::names::{DIGEST_ANNOTATION, EPOCH_ANNOTATION, OWNER_ANNOTATION, WORKLOAD_LABEL};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use portolan_runtime::Key;
@@ -12,6 +12,8 @@ pub struct Mark {
     pub uid: String,
     /// Its version.
     pub version: String,
+    /// The generation of its spec; 0 for kinds that do not count their changes.
+    pub generation: i64,
     /// The uid of the object in the hub that it belongs to, if it is ours.
     pub workload: Option<String>,
     /// The object in the hub that it belongs to, if it is ours.
@@ -41,6 +43,7 @@ impl Mark {
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
             version: meta.resource_version.clone().unwrap_or_default(),
+            generation: meta.generation.unwrap_or_default(),
             // Without the label it is not as it was applied, whatever else it says.
             digest: annotation(DIGEST_ANNOTATION).filter(|_| workload.is_some()),
             workload,
@@ -52,8 +55,8 @@ impl Mark {
 
     /// Which object this is, and which state of it.
     #[must_use]
-    pub fn sight(&self) -> Sight<'_> {
-        Sight { uid: &self.uid, version: &self.version }
+    pub fn object_version(&self) -> ObjectVersion<'_> {
+        ObjectVersion { uid: &self.uid, version: &self.version }
     }
 
     /// Whether it belongs to the object of this uid. A copy that lost its label still does, by its name and its owner.

@@ -1,5 +1,6 @@
 //! One member: its client, and what is known of it.
 
+use super::actuator::{Actuator, Spawner};
 use super::facts::is_open;
 use super::gate::Gate;
 use super::prometheus::ask;
@@ -72,7 +73,9 @@ pub struct Member {
     /// Whether it answers.
     pub reach: Reach,
     /// How much it is asked to do at the same time.
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
+    /// What is to be done in it.
+    pub(crate) actuator: Actuator,
     /// Since when it is watched through this client: a change of its ForeignCluster makes another one.
     pub since: Instant,
     watches: Watches,
@@ -84,11 +87,12 @@ impl Member {
     /// Starts watching a member, for the hub of this identity. Its nodes and pods go to the ledger.
     #[must_use]
     #[allow(clippy::too_many_arguments, reason = "each is something else that only the caller knows")]
-    pub fn watch(
+    pub(crate) fn watch(
         name: &str,
         client: Client,
         hub: &str,
         ledger: &Ledger,
+        spawner: &Spawner,
         source: Option<&TrafficSource>,
         clock: &Clock,
         seed: Seed,
@@ -199,6 +203,7 @@ impl Member {
             told(what);
         };
         tasks.spawn(probe(client.clone(), reach.clone(), heard, clock.clone()));
+        let gate = Arc::<Gate>::default();
         let mut supervisor = JoinSet::new();
         supervisor.spawn(supervise(name.to_owned(), tasks, watches.clone(), touched));
         Self {
@@ -213,7 +218,8 @@ impl Member {
             carried,
             asked_traffic,
             reach,
-            gate: Gate::default(),
+            actuator: Actuator::new(Arc::clone(&gate), spawner.clone()),
+            gate,
             since: Instant::now(),
             watches,
             room,

@@ -1,5 +1,6 @@
 //! From ForeignClusters to members, and back into their status.
 
+use super::actuator::Spawner;
 use super::connect::{Refreshed, reference};
 use super::findings::{self, cannot_connect, not_heard_yet};
 use super::identity::Identity;
@@ -73,6 +74,7 @@ pub struct Fleet {
     unconnected: Arc<RwLock<BTreeSet<String>>>,
     /// When it was first known which clusters there are.
     started: Arc<OnceLock<Instant>>,
+    spawner: Spawner,
 }
 
 #[derive(Clone)]
@@ -117,6 +119,11 @@ impl Fleet {
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
             .map(|each| Arc::clone(&each.member))
+    }
+
+    /// Runs the actuators of all members, for ever.
+    pub(crate) fn actuators(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.spawner.clone().run()
     }
 
     /// What placement sees of a ForeignCluster.
@@ -410,6 +417,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             client,
             &self.hub.id,
             &self.fleet.ledger,
+            &self.fleet.spawner,
             foreign.spec.traffic.as_ref(),
             &self.clock,
             self.seed.child(name),

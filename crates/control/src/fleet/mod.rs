@@ -3,6 +3,7 @@
 //! Each ForeignCluster of the hub becomes a [`Member`] with a client and indexes of what placement needs to know. What
 //! is known of a member stays known when it falls silent; only its reach changes.
 
+mod actuator;
 mod bearer;
 mod bounded;
 mod connect;
@@ -26,6 +27,7 @@ mod service;
 mod sites;
 mod traffic;
 
+pub(crate) use actuator::Subject;
 pub use bearer::{Authorised, Bearer, TokenError, check_token};
 pub use connect::{Connect, ConnectError, Credentials, Dial, Refreshed};
 pub use credential::check_server;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fleet::Touched;
+use crate::fleet::actuator::Spawner;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -41,8 +42,17 @@ fn client(refused: &'static str) -> Client {
 fn join(fleet: &Fleet, refused: &'static str) -> Arc<Member> {
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let tell = |_: Touched| ();
-    let member =
-        Arc::new(Member::watch("a", client(refused), "hub", &fleet.ledger, None, &clock, Seed::new(1), tell));
+    let member = Arc::new(Member::watch(
+        "a",
+        client(refused),
+        "hub",
+        &fleet.ledger,
+        &Spawner::default(),
+        None,
+        &clock,
+        Seed::new(1),
+        tell,
+    ));
     fleet.add_for_tests(&member);
     member
 }

@@ -1,7 +1,6 @@
 //! The Job that a member is to hold for its part.
 
-use crate::annotations::propagated_annotations;
-use crate::copy::{Marks, digest, insert, insert_template_hash};
+use crate::copies::{Ownership, digest, insert, insert_template_hash, propagated_annotations};
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION, WORKLOAD_LABEL};
 use portolan_api::MultiClusterJob;
 use serde_json::{Value, json};
@@ -17,10 +16,10 @@ pub(super) struct Numbers {
 
 /// Builds a Job: the fields as they were written, the numbers of the part, marked as ours. It has no time to live: what
 /// it says of itself is needed until the whole job goes.
-pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, marks: &Marks<'_>) -> (Value, String) {
+pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, ownership: &Ownership<'_>) -> (Value, String) {
     let spec = &job.spec;
     let mut template = spec.template.0.clone();
-    insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(marks.workload));
+    insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(ownership.workload));
     insert_template_hash(&mut template, &spec.template);
     let mut body = json!({
         "completions": numbers.completions,
@@ -49,14 +48,14 @@ pub(super) fn desired(job: &MultiClusterJob, numbers: Numbers, marks: &Marks<'_>
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": marks.owner.name,
-            "namespace": marks.owner.namespace,
+            "name": ownership.owner.name,
+            "namespace": ownership.owner.namespace,
             "labels": job.metadata.labels.clone().unwrap_or_default(),
             "annotations": annotations,
         },
         "spec": body,
     });
-    let digest = marks.put_on(&mut object);
+    let digest = ownership.mark(&mut object);
     (object, digest)
 }
 
@@ -92,9 +91,9 @@ mod tests {
     #[test]
     fn asks_for_its_numbers_and_carries_the_rest_as_written() {
         let owner = Key::new("batch", "sum");
-        let marks = Marks { hub: "h", workload: "u1", owner: &owner, epoch: None };
+        let ownership = Ownership { hub: "h", workload: "u1", owner: &owner, epoch: None };
         let numbers = Numbers { attempt: 2, finished_before: 5, completions: 4, parallelism: 3 };
-        let (object, digest) = desired(&job(), numbers, &marks);
+        let (object, digest) = desired(&job(), numbers, &ownership);
         let spec = &object["spec"];
         assert_eq!((&spec["completions"], &spec["parallelism"]), (&json!(4), &json!(3)));
         assert_eq!(spec["podFailurePolicy"]["rules"][0]["fieldOfTomorrow"], 1);
@@ -106,7 +105,7 @@ mod tests {
         assert_eq!(object["metadata"]["annotations"][ATTEMPT_ANNOTATION], "2");
         assert_eq!(object["metadata"]["annotations"][FINISHED_BEFORE_ANNOTATION], "5");
         let more = Numbers { parallelism: 4, ..numbers };
-        assert_ne!(desired(&job(), more, &marks).1, digest);
+        assert_ne!(desired(&job(), more, &ownership).1, digest);
     }
 
     #[test]

@@ -5,32 +5,30 @@
 //! it can go, and a Job is made only by a record that is the last one: finished work is never run again.
 
 mod desired;
-mod effect;
 mod observe;
+mod orders;
 mod preview;
 mod reconcile;
 mod record;
-mod remove;
 mod status;
 
 pub(crate) use preview::{JobOutlook, Previews};
 
-use crate::capacity::{Claim, Owner};
-use crate::claims::{self, Claimant, Claims};
-use crate::copies::Memory;
-use crate::declared::{self, AT_ONCE};
-use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
-use crate::fleet::{Fleet, Hub, Touched};
+use crate::capacity::Claim;
+use crate::copies::Round;
+use crate::dependencies::{References, has_dependencies, references};
+use crate::driver::{Base, Context, Controller, Declared};
+use crate::fleet::Touched;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::MultiClusterJob;
-use portolan_api::multiclusterjob::JobPlacementStatus;
-use portolan_api::placement::ReplicasMode;
+use portolan_api::multiclusterjob::{JobPlacementStatus, MultiClusterJobStatus};
+use portolan_api::placement::{ReplicasMode, Reservation};
 use portolan_core::capacity::{PodShape, Shape};
-use portolan_runtime::{
-    Change, Clock, Index, Key, Queue, Recorder, Seed, Term, WatchHealth, supervise, work,
-};
+use portolan_runtime::{CallError, Key, Next};
+use record::{count, signed};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
 
 /// The kind, as the ledger of reservations knows it.
 pub(crate) const KIND: &str = "MultiClusterJob";
@@ -38,38 +36,55 @@ pub(crate) const KIND: &str = "MultiClusterJob";
 /// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
-/// How many are decided about at the same time. One member may hold a quarter of them; see the gate of a member.
-pub(crate) const WORKERS: usize = 24;
-
-/// The jobs controller, ready to be run.
+/// Decides about MultiClusterJobs.
 pub(crate) struct Jobs {
-    queue: Queue<Key>,
-    controller: Arc<Controller>,
-    seed: Seed,
+    base: Base<DeclaredJob, Job>,
 }
 
-/// What the controller works with.
-struct Controller {
-    hub: Hub,
-    fleet: Fleet,
-    jobs: Index<Declared>,
-    sources: Sources,
-    memory: Memory,
-    claims: Claims,
-    clock: Clock,
-    term: Term,
-    recorder: Recorder,
+impl Jobs {
+    /// Jobs for a hub.
+    pub(crate) fn new(context: &Context) -> Arc<Self> {
+        Arc::new(Self { base: Base::new(context, "portolan.dev/jobs") })
+    }
 }
 
 /// A job of the hub, and the shape of its pods, read once.
 #[derive(Debug)]
-struct Declared {
+pub(crate) struct DeclaredJob {
     object: MultiClusterJob,
     shape: Result<Shape, String>,
     references: References,
 }
 
-impl Declared {
+impl DeclaredJob {
+    /// For how many locations the numbers of the spec count.
+    fn times(&self) -> u32 {
+        match self.object.spec.completions_mode {
+            ReplicasMode::PerLocation => {
+                u32::try_from(self.object.spec.placement.effective_locations()).unwrap_or(u32::MAX)
+            }
+            ReplicasMode::Total => 1,
+        }
+    }
+
+    /// Whether a change of clusters makes a difference: completions wait for a cluster, or in one that cannot run them.
+    fn is_unsettled(&self) -> bool {
+        let stuck = |placed: &JobPlacementStatus| {
+            placed.completions > placed.succeeded && (placed.reason.is_some() || placed.active == 0)
+        };
+        self.object
+            .status
+            .as_ref()
+            .is_none_or(|status| status.pending_completions > 0 || status.placements.iter().any(stuck))
+    }
+}
+
+impl Declared for DeclaredJob {
+    type Object = MultiClusterJob;
+    type Status = MultiClusterJobStatus;
+    const KIND: &'static str = KIND;
+    const HOLDS_ROOM: bool = true;
+
     fn of(object: MultiClusterJob) -> Self {
         let shape = match object.spec.template.to_typed() {
             Ok(template) => {
@@ -81,32 +96,46 @@ impl Declared {
         Self { object, shape, references }
     }
 
-    fn uid(&self) -> &str {
-        self.object.metadata.uid.as_deref().unwrap_or_default()
+    fn object(&self) -> &MultiClusterJob {
+        &self.object
     }
 
-    /// Whether ConfigMaps or Secrets were carried for it, or are to be.
+    fn status(&self) -> Option<&MultiClusterJobStatus> {
+        self.object.status.as_ref()
+    }
+
+    fn conditions(status: &mut MultiClusterJobStatus) -> &mut Vec<Condition> {
+        &mut status.conditions
+    }
+
+    fn decided_by(status: &MultiClusterJobStatus) -> Option<&Reservation> {
+        status.reservation.as_ref()
+    }
+
+    fn set_decided_by(status: &mut MultiClusterJobStatus, by: Reservation) {
+        status.reservation = Some(by);
+    }
+
+    fn places(status: &MultiClusterJobStatus) -> Vec<(String, i32, i32)> {
+        let placements = status.placements.iter();
+        placements.map(|placed| (placed.cluster.clone(), placed.completions, placed.attempt)).collect()
+    }
+
+    fn first_status(&self) -> MultiClusterJobStatus {
+        let total = signed(count(self.object.spec.completions).saturating_mul(self.times()));
+        MultiClusterJobStatus { completions: total, pending_completions: total, ..Default::default() }
+    }
+
+    fn references(&self) -> Option<&References> {
+        Some(&self.references)
+    }
+
     fn has_dependencies(&self) -> bool {
         let conditions = self.object.status.as_ref().map(|status| status.conditions.as_slice());
         has_dependencies(&self.references, conditions)
     }
 
-    /// The leader that planned it last, if any did.
-    fn claimant(&self) -> Claimant {
-        claims::claimant(self.object.status.as_ref().and_then(|status| status.reservation.as_ref()))
-    }
-
-    /// For how many locations the numbers of the spec count.
-    fn times(&self) -> u32 {
-        match self.object.spec.completions_mode {
-            ReplicasMode::PerLocation => {
-                u32::try_from(self.object.spec.placement.effective_locations()).unwrap_or(u32::MAX)
-            }
-            ReplicasMode::Total => 1,
-        }
-    }
-
-    /// The room that the job holds, as its status says: for the pods that may run at the same time.
+    // For the pods that may run at the same time.
     fn claim(&self) -> Claim {
         let record = record::record(self.object.status.as_ref());
         let spec = &self.object.spec;
@@ -124,138 +153,44 @@ impl Declared {
             waits,
         }
     }
-
-    /// Whether the cluster has a part of the job, by the record.
-    fn is_in(&self, cluster: &str) -> bool {
-        let placements = self.object.status.iter().flat_map(|status| &status.placements);
-        placements.into_iter().any(|placed| placed.cluster == cluster)
-    }
-
-    /// Whether a change of clusters makes a difference: completions wait for a cluster, or in one that cannot run them.
-    fn is_unsettled(&self) -> bool {
-        let stuck = |placed: &JobPlacementStatus| {
-            placed.completions > placed.succeeded && (placed.reason.is_some() || placed.active == 0)
-        };
-        self.object
-            .status
-            .as_ref()
-            .is_none_or(|status| status.pending_completions > 0 || status.placements.iter().any(stuck))
-    }
 }
 
-impl Jobs {
-    /// Jobs for the hub on this fleet.
-    pub(crate) fn new(
-        hub: &Hub,
-        fleet: &Fleet,
-        sources: &Sources,
-        clock: &Clock,
-        seed: Seed,
-        claims: &Claims,
-        term: &Term,
-    ) -> Self {
-        fleet.ledger.expect(KIND);
-        claims.expect(KIND);
-        let controller = Controller {
-            hub: hub.clone(),
-            fleet: fleet.clone(),
-            jobs: Index::default(),
-            sources: sources.clone(),
-            memory: Memory::default(),
-            claims: claims.clone(),
-            clock: clock.clone(),
-            term: term.clone(),
-            recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/jobs"),
-        };
-        Self { queue: Queue::new(seed.child("queue")), controller: Arc::new(controller), seed }
+impl Controller for Jobs {
+    type Declared = DeclaredJob;
+    type Copy = Job;
+
+    fn base(&self) -> &Base<DeclaredJob, Job> {
+        &self.base
     }
 
-    /// Tells the controller what has changed in members.
-    pub(crate) fn wake(&self) -> Wake {
-        Wake { jobs: self.controller.jobs.clone(), queue: self.queue.clone() }
+    async fn reconcile(
+        self: &Arc<Self>,
+        key: &Key,
+        job: &Arc<DeclaredJob>,
+        round: Round,
+    ) -> Result<Next, CallError> {
+        self.look(key, job, round).await
     }
 
-    /// How the watch of the kind stands.
-    pub(crate) fn health(&self) -> &WatchHealth {
-        self.controller.jobs.health()
-    }
-
-    /// Runs jobs for ever.
-    pub(crate) async fn run(self) {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(self.watch());
-        let work = work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key));
-        supervise(tasks, work).await;
-    }
-
-    /// Keeps the jobs and what they hold known, for ever.
-    pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
-        let health = self.controller.jobs.health().clone();
-        let first = move |change: &Change<Declared>| {
-            // The ledger first: whoever sees a job sees what it holds.
-            ledger.transact(|book| {
-                book.cannot_read(KIND, health.unreadable_uids());
-                book.take(KIND, change, Declared::claim);
-            });
-            claims.take(KIND, change, Declared::claimant);
-            AT_ONCE
-        };
-        let (hub, jobs) = (&self.controller.hub.client, &self.controller.jobs);
-        let seed = self.seed.child("multiclusterjobs");
-        declared::watch(hub, Declared::of, jobs, &self.queue, first, |_| (), seed)
-    }
-}
-
-/// Decides which jobs a change concerns.
-#[derive(Clone)]
-pub(crate) struct Wake {
-    jobs: Index<Declared>,
-    queue: Queue<Key>,
-}
-
-impl Wake {
-    /// Room has changed for somebody who waits for it.
-    pub(crate) fn room(&self, owner: &Owner) {
-        if owner.kind == KIND {
-            self.queue.add(owner.key.clone());
-        }
-    }
-
-    /// Whether a job of a namespace that is on record in a cluster refers to a ConfigMap or Secret.
-    pub(crate) fn uses(&self, cluster: &str, namespace: &str, reference: &Reference) -> bool {
-        let mut used = false;
-        self.jobs.for_each_in(namespace, |_, job| {
-            used = used || (job.references.contains_key(reference) && job.is_in(cluster));
-        });
-        used
-    }
-
-    /// Looks again at the jobs of a namespace that refer to a ConfigMap or Secret.
-    pub(crate) fn needs(&self, namespace: &str, reference: &Reference) {
-        self.jobs.for_each_in(namespace, |key, job| {
-            if job.references.contains_key(reference) {
-                self.queue.add_after(key.clone(), ROOM_SETTLES);
-            }
-        });
-    }
-
-    /// Something has changed in a member.
-    pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
-        match what {
-            Touched::Job(key) => self.queue.add(key.clone()),
-            Touched::Reach | Touched::Distance => self.jobs.for_each(|key, job| {
+    fn member_changed(&self, cluster: &str, event: &Touched) {
+        let (jobs, queue) = (&self.base.objects, &self.base.queue);
+        match event {
+            Touched::Job(key) => queue.add(key.clone()),
+            Touched::Reach | Touched::Distance => jobs.for_each(|key, job| {
                 if job.is_unsettled() || job.is_in(cluster) {
-                    self.queue.add(key.clone());
+                    queue.add(key.clone());
                 }
             }),
-            Touched::Room(namespace) => self.jobs.for_each_in(namespace, |key, job| {
+            Touched::Room(namespace) => jobs.for_each_in(namespace, |key, job| {
                 if job.is_unsettled() {
-                    self.queue.add_after(key.clone(), ROOM_SETTLES);
+                    queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Dependency(namespace, reference) => self.needs(namespace, reference),
-            Touched::Workload(_) | Touched::Service(_) | Touched::Numbers | Touched::Traffic(_) => {}
+            Touched::Workload(_)
+            | Touched::Service(_)
+            | Touched::Numbers
+            | Touched::Traffic(_)
+            | Touched::Dependency(..) => {}
         }
     }
 }

@@ -1,8 +1,9 @@
 //! A job in every cluster of the fleet, as the indexes know it. No requests.
 
 use super::record::seen;
-use super::{Controller, Declared};
+use super::{DeclaredJob, Jobs};
 use crate::capacity::Book;
+use crate::driver::Declared;
 use crate::fleet::{JobFacts, Member, Needs, Reached};
 use crate::placement::candidate;
 use portolan_api::ForeignCluster;
@@ -33,18 +34,18 @@ pub(super) struct Seen {
     pub(super) patience: Option<Duration>,
 }
 
-impl Controller {
+impl Jobs {
     /// Looks at all clusters for one job; nothing if a cluster is not known well enough yet to plan.
     pub(super) fn observe(
         &self,
         book: &mut Book,
         key: &Key,
-        job: &Declared,
+        job: &DeclaredJob,
     ) -> Option<BTreeMap<String, Seen>> {
-        if !self.fleet.clusters.synced() || !book.is_complete() {
+        if !self.base.context.fleet.clusters.synced() || !book.is_complete() {
             return None;
         }
-        let clusters = self.fleet.clusters.all();
+        let clusters = self.base.context.fleet.clusters.all();
         clusters
             .into_iter()
             .map(|(name, cluster)| Some((name.name.clone(), self.see(book, key, job, &name.name, &cluster)?)))
@@ -55,14 +56,14 @@ impl Controller {
         &self,
         book: &mut Book,
         key: &Key,
-        job: &Declared,
+        job: &DeclaredJob,
         name: &str,
         cluster: &ForeignCluster,
     ) -> Option<Seen> {
-        let reached = self.fleet.reached(name, Some(book), Needs::Jobs);
+        let reached = self.base.context.fleet.reached(name, Some(book), Needs::Jobs);
         let recorded = job.object.status.iter().flat_map(|status| &status.placements);
         let is_there = || recorded.into_iter().any(|placed| placed.cluster == name);
-        if reached.joining && (self.fleet.is_starting() || is_there()) {
+        if reached.joining && (self.base.context.fleet.is_starting() || is_there()) {
             return None;
         }
         let Reached { member, unknown, answers, .. } = reached;
@@ -72,8 +73,12 @@ impl Controller {
             Ok(shape) => book.view(name, job.uid(), shape),
             Err(_) => View::default(),
         };
-        let awaited =
-            member.as_ref().is_some_and(|member| self.memory.is_awaited(member, key, facts.is_some()));
+        let copies = &self.base.copies;
+        let awaited = member.as_ref().is_some_and(|member| {
+            // What is under way may create one.
+            copies.memory.is_awaited(member, key, facts.is_some())
+                || (facts.is_none() && copies.is_changing(member, key))
+        });
         let patience = if answers { None } else { self.patience(job, cluster) };
         let sight = match (&facts, answers) {
             (_, false) => Sight::Silent { too_long: patience == Some(Duration::ZERO) },
@@ -82,12 +87,13 @@ impl Controller {
             (None, true) => Sight::Nothing,
             (Some(facts), true) => Sight::Job(seen(facts, &job.object)),
         };
-        let candidate = candidate(&self.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
+        let candidate =
+            candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
         Some(Seen { candidate, member, job: facts, answers, awaited, sight, patience })
     }
 
     /// How long the job still waits for a silent cluster; nothing if for ever.
-    fn patience(&self, job: &Declared, cluster: &ForeignCluster) -> Option<Duration> {
+    fn patience(&self, job: &DeclaredJob, cluster: &ForeignCluster) -> Option<Duration> {
         let placement = &job.object.spec.placement;
         if placement.on_unreachable != OnUnreachable::ReplaceAfter {
             return None;
@@ -95,7 +101,7 @@ impl Controller {
         let limit = placement.replace_after.as_ref()?.0;
         let found = conditions::find(&cluster.status.as_ref()?.conditions, ConditionType::Reachable)?;
         // The time stands in the API, so that it goes on over a restart.
-        let silent = self.clock.now().duration_since(found.last_transition_time.0);
+        let silent = self.base.context.clock.now().duration_since(found.last_transition_time.0);
         let silent = Duration::try_from(silent).unwrap_or_default();
         (found.status != "True").then(|| limit.saturating_sub(silent))
     }

@@ -1,10 +1,11 @@
 //! What would be planned for a job, by the plan of the controller.
 
-use super::reconcile::Considered;
+use super::reconcile::Evaluated;
 use super::record::{record, write};
-use super::{Controller, Declared, Jobs, KIND};
+use super::{DeclaredJob, Jobs, KIND};
 use crate::capacity::{Book, Owner, Supposed};
-use crate::preview::{Problem, Reserved, reserved};
+use crate::driver::Declared;
+use crate::review::{Problem, Reserved, reserved};
 use portolan_api::MultiClusterJob;
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_core::jobs::{Plan, Record, explain};
@@ -34,24 +35,17 @@ pub(crate) struct JobOutlook {
 
 /// Answers what would be planned, on what the controller knows.
 #[derive(Clone)]
-pub(crate) struct Previews(Arc<Controller>);
-
-impl Jobs {
-    /// Tells what would be planned, for as long as jobs are run.
-    pub(crate) fn previews(&self) -> Previews {
-        Previews(Arc::clone(&self.controller))
-    }
-}
+pub(crate) struct Previews(pub(crate) Arc<Jobs>);
 
 impl Previews {
     /// The job of the hub, if it is there.
     pub(crate) fn get(&self, key: &Key) -> Option<MultiClusterJob> {
-        self.0.jobs.get(key).map(|job| job.object.clone())
+        self.0.base.objects.get(key).map(|job| job.object.clone())
     }
 
     /// What would be planned now for a job of the hub; nothing if it is not there.
     pub(crate) fn explain(&self, book: &mut Book, key: &Key) -> Option<JobOutlook> {
-        let job = self.0.jobs.get(key)?;
+        let job = self.0.base.objects.get(key)?;
         Some(self.outlook(book, key, &job))
     }
 
@@ -63,7 +57,7 @@ impl Previews {
         object: MultiClusterJob,
         supposed: &mut Vec<Supposed>,
     ) -> JobOutlook {
-        let (key, mut job) = (Key::of(&object), Declared::of(object));
+        let (key, mut job) = (Key::of(&object), DeclaredJob::of(object));
         supposed.push(book.suppose(Owner::new(KIND, &key), job.claim()));
         let outlook = self.outlook(book, &key, &job);
         if let Ok(plan) = &outlook.plan {
@@ -84,7 +78,7 @@ impl Previews {
         outlook
     }
 
-    fn outlook(&self, book: &mut Book, key: &Key, job: &Declared) -> JobOutlook {
+    fn outlook(&self, book: &mut Book, key: &Key, job: &DeclaredJob) -> JobOutlook {
         let placements = job.object.status.iter().flat_map(|status| &status.placements);
         let note = |placed: &JobPlacementStatus| {
             Some((placed.cluster.clone(), (placed.reason.clone(), placed.message.clone()?)))
@@ -99,9 +93,9 @@ impl Previews {
             suspended: job.object.spec.suspend,
         };
         match self.0.consider(book, key, job) {
-            Considered::NotYet => {}
-            Considered::Not(reason, why) => outlook.plan = Err(Problem::Undecided(reason, why)),
-            Considered::So { seen, work, plan } => {
+            Evaluated::CacheNotSynced => {}
+            Evaluated::Impossible(reason, why) => outlook.plan = Err(Problem::Undecided(reason, why)),
+            Evaluated::Made { seen, work, plan } => {
                 let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
                 outlook.accounts = explain(&work, &candidates, &plan);
                 outlook.plan = Ok(*plan);

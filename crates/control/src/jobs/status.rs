@@ -2,7 +2,6 @@
 
 use super::observe::Seen;
 use super::record::{signed, write};
-use crate::copies::FAILING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
@@ -165,7 +164,7 @@ fn placement(
     }
     if let Some(why) = situation.troubles.get(cluster).filter(|_| part.open() > 0) {
         let state = if current.is_some() { PlacementState::Applied } else { PlacementState::Reserved };
-        say(&mut placed, state, FAILING, why.clone());
+        say(&mut placed, state, "MemberError", why.clone());
         return placed;
     }
     let given_away = matches!(placed.released, Some(JobRelease::NoRoom | JobRelease::Refused));

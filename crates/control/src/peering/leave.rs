@@ -4,7 +4,7 @@ use super::apply::PeerError;
 use super::depart::release;
 use super::namespaces::{Departure, give_back, opened, opened_locally};
 use super::objects::{NAMESPACE, Names};
-use crate::declared::{AWAITING_MEMBER, DELETION_FAILS};
+use crate::driver::{AWAITING_MEMBER, DELETION_FAILS};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Request};

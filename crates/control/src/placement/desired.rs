@@ -1,26 +1,42 @@
 //! What a member is to hold of a workload.
 
-use crate::annotations::propagated_annotations;
-use crate::copy::{Marks, insert, insert_template_hash};
+use super::{Placement, Workload};
+use crate::copies::{Desired, Ownership, insert, insert_template_hash, propagated_annotations};
 use crate::names::WORKLOAD_LABEL;
 use portolan_api::MultiClusterDeployment;
 use portolan_runtime::Key;
 use serde_json::{Value, json};
+use std::sync::PoisonError;
 
-/// A Deployment to be applied in a member, and its digest.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Desired {
-    pub(super) object: Value,
-    pub(super) digest: String,
+impl Placement {
+    /// What a member is to hold of a workload, applied in this leader's name.
+    pub(super) fn desired(&self, workload: &Workload, replicas: u32) -> Desired {
+        let context = &self.base.context;
+        let (object, digest) = deployment(&workload.object, &context.hub.id, context.term.epoch(), replicas);
+        Desired { object, digest, template: self.template(workload) }
+    }
+
+    /// The digest of what a member is to hold, computed once.
+    pub(super) fn digest(&self, workload: &Workload, replicas: u32) -> String {
+        let context = &self.base.context;
+        let digest = || deployment(&workload.object, &context.hub.id, context.term.epoch(), replicas).1;
+        let mut digests = workload.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        digests.entry(replicas).or_insert_with(digest).clone()
+    }
+
+    /// The digest of what members are to hold, whatever the number of replicas.
+    pub(super) fn template(&self, workload: &Workload) -> String {
+        self.digest(workload, 1)
+    }
 }
 
-/// Builds the Deployment for one member: the workload's own fields as they were written, marked as ours.
-pub(super) fn desired(
+/// Builds the Deployment for one member, and its digest: the workload's own fields as they were written, marked as ours.
+fn deployment(
     workload: &MultiClusterDeployment,
     hub: &str,
     epoch: Option<i64>,
     replicas: u32,
-) -> Desired {
+) -> (Value, String) {
     let meta = &workload.metadata;
     let (namespace, name) =
         (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
@@ -52,9 +68,9 @@ pub(super) fn desired(
         },
         "spec": deployment,
     });
-    let marks = Marks { hub, workload: uid, owner: &Key::new(namespace, name), epoch };
-    let digest = marks.put_on(&mut object);
-    Desired { object, digest }
+    let ownership = Ownership { hub, workload: uid, owner: &Key::new(namespace, name), epoch };
+    let digest = ownership.mark(&mut object);
+    (object, digest)
 }
 
 #[cfg(test)]
@@ -88,7 +104,7 @@ mod tests {
 
     #[test]
     fn carries_the_template_as_written_and_marks_it_as_ours() {
-        let object = desired(&workload(2), "hub1", Some(7), 2).object;
+        let object = deployment(&workload(2), "hub1", Some(7), 2).0;
         assert_eq!(object["spec"]["template"]["spec"]["fieldOfTomorrow"], true);
         assert_eq!(
             object["spec"]["template"]["metadata"]["labels"],
@@ -114,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_digest_tells_what_differs() {
-        let of = |epoch, replicas| desired(&workload(replicas), "hub1", epoch, replicas).digest;
+        let of = |epoch, replicas| deployment(&workload(replicas), "hub1", epoch, replicas).1;
         assert_eq!(of(None, 2), of(Some(2), 2), "another leader applies the same");
         assert_ne!(of(None, 2), of(None, 3));
     }
@@ -122,7 +138,7 @@ mod tests {
     #[test]
     fn pods_say_which_template_made_them_as_far_as_room_is_concerned() {
         let hash = |workload: &MultiClusterDeployment, epoch, replicas| {
-            let object = desired(workload, "hub1", epoch, replicas).object;
+            let object = deployment(workload, "hub1", epoch, replicas).0;
             object["spec"]["template"]["metadata"]["labels"][TemplateHash::LABEL].clone()
         };
         let first = workload(2);
@@ -144,7 +160,7 @@ mod tests {
         let mut odd = workload(1);
         odd.spec.template.0 = json!({"metadata": "text"});
         assert_eq!(
-            desired(&odd, "h", None, 1).object["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
+            deployment(&odd, "h", None, 1).0["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
             "u1"
         );
     }

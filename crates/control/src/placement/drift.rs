@@ -1,9 +1,9 @@
 //! What somebody changed in a member, of what was placed there.
 
-use super::memory::Applied;
 use super::observe::Seen;
-use super::{Controller, Workload};
-use crate::fleet::Member;
+use super::{Placement, Workload};
+use crate::copies::Outcome;
+use crate::fleet::{DeploymentFacts, Member};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::DynamicObject;
@@ -14,74 +14,97 @@ use portolan_core::placement::Decision;
 use portolan_runtime::{CallError, Key};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
-/// No more than so many differences of one copy are told.
+/// No more than so many differences of one copy are reported.
 const MOST: usize = 10;
 
-/// A copy that was compared with what was placed: which state of it, and what differs.
+/// Copies that were compared with what was placed, by workload and cluster.
+#[derive(Debug, Default)]
+pub(super) struct Comparisons(Mutex<BTreeMap<Key, BTreeMap<String, Compared>>>);
+
+/// Which state of a copy was compared, and what differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Compared {
+struct Compared {
     uid: String,
     generation: i64,
     digest: String,
-    pub(super) differences: Vec<String>,
+    differences: Vec<String>,
 }
 
-impl Controller {
-    /// By cluster: what differs from what was placed, if that is to be reported and not corrected.
-    pub(super) async fn drifts(
+impl Comparisons {
+    fn get(&self, key: &Key, cluster: &str, copy: &DeploymentFacts) -> Option<Compared> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.get(key)?.get(cluster)?;
+        let current = known.uid == copy.mark.uid
+            && known.generation == copy.mark.generation
+            && copy.mark.digest.as_ref() == Some(&known.digest);
+        current.then(|| known.clone())
+    }
+
+    fn set(&self, key: &Key, cluster: &str, compared: Compared) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(key.clone()).or_default().insert(cluster.to_owned(), compared);
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+impl Placement {
+    /// By cluster: what differs from what was placed, as far as that was compared, if it is to be reported and not
+    /// corrected.
+    pub(super) fn drifts(
         &self,
         key: &Key,
         workload: &Workload,
         decision: &Decision,
         seen: &BTreeMap<String, Seen>,
     ) -> BTreeMap<String, Vec<String>> {
-        let mut drifts = BTreeMap::new();
         if workload.object.spec.drift_policy != DriftPolicy::Report {
-            return drifts;
+            return BTreeMap::new();
         }
-        for (cluster, placed) in &decision.placed {
-            let Some(seen) = seen.get(cluster).filter(|seen| seen.answers) else { continue };
-            let (Some(member), Some(copy)) = (&seen.member, &seen.copy) else { continue };
-            let digest = self.digest(workload, placed.replicas);
-            if copy.mark.digest.as_ref() != Some(&digest) {
-                continue;
-            }
-            let as_applied =
-                |applied: &Applied| applied.digest == digest && applied.generation == copy.generation;
-            if self.memory.applied.get(key, cluster).as_ref().is_some_and(as_applied) {
-                continue;
-            }
-            let known = self.memory.compared.get(key, cluster);
-            let current = |known: &Compared| {
-                known.uid == copy.mark.uid && known.generation == copy.generation && known.digest == digest
-            };
-            let compared = match known.filter(current) {
-                Some(known) => known,
-                None => match compare(member, key, &self.desired(workload, placed.replicas).object).await {
-                    Ok(differences) => Compared {
-                        uid: copy.mark.uid.clone(),
-                        generation: copy.generation,
-                        digest,
-                        differences,
-                    },
-                    // A member that cannot be asked is told as such, and holds up nobody else.
-                    Err(error) => {
-                        self.failing(key, cluster, workload, &error);
-                        continue;
-                    }
-                },
-            };
-            self.memory.compared.set(key, cluster, compared.clone());
-            if !compared.differences.is_empty() {
-                drifts.insert(cluster.clone(), compared.differences);
-            }
+        let drift = |cluster: &String| {
+            let copy = seen.get(cluster).filter(|seen| seen.answers)?.copy.as_ref()?;
+            let compared = self.comparisons.get(key, cluster, copy)?;
+            Some(compared.differences).filter(|differences| !differences.is_empty())
+        };
+        let placed = decision.placed.keys();
+        placed.filter_map(|cluster| Some((cluster.clone(), drift(cluster)?))).collect()
+    }
+
+    /// Compares a copy with what was placed, if its drift is to be reported and that state of it was not compared yet.
+    pub(super) async fn compare(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        member: &Member,
+        copy: &DeploymentFacts,
+    ) -> Result<Outcome, CallError> {
+        let (cluster, replicas) = (&member.name, workload.held().find(|(name, _)| *name == member.name));
+        let (Some(digest), Some((_, replicas))) = (&copy.mark.digest, replicas) else {
+            return Ok(Outcome::AsDecided);
+        };
+        let is_reported = workload.object.spec.drift_policy == DriftPolicy::Report;
+        if !is_reported || *digest != self.digest(workload, replicas) {
+            return Ok(Outcome::AsDecided);
         }
-        drifts
+        let applied = self.base.copies.memory.applied(key, cluster);
+        let as_applied = applied
+            .is_some_and(|applied| applied.digest == *digest && applied.generation == copy.mark.generation);
+        if as_applied || self.comparisons.get(key, cluster, copy).is_some() {
+            return Ok(Outcome::AsDecided);
+        }
+        let differences = read_differences(member, key, &self.desired(workload, replicas).object).await?;
+        let (uid, generation) = (copy.mark.uid.clone(), copy.mark.generation);
+        let compared = Compared { uid, generation, digest: digest.clone(), differences };
+        self.comparisons.set(key, cluster, compared);
+        Ok(Outcome::LookAgain)
     }
 }
 
-async fn compare(member: &Member, key: &Key, placed: &Value) -> Result<Vec<String>, CallError> {
+async fn read_differences(member: &Member, key: &Key, placed: &Value) -> Result<Vec<String>, CallError> {
     let resource = ApiResource::erase::<Deployment>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(member.client.clone(), &key.namespace, &resource);
     let what = format!("read Deployment {key} in {}", member.name);

@@ -3,21 +3,32 @@
 //! Where replicas go is written before anything is done about it. How far their copies have come changes with every
 //! pod; it is told within a moment, and in one write with what else has changed by then.
 
-use super::memory::lock;
-use super::{Controller, Workload};
+use super::{Placement, Workload};
 use portolan_api::MultiClusterDeploymentStatus;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_runtime::Key;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How far copies have come is told within this time.
-const TOLD_WITHIN: Duration = Duration::from_secs(2);
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How far copies have come is told within this time, however much there is to do.
-const TOLD_AT_LAST: Duration = Duration::from_secs(30);
+const WRITTEN_AT_LAST: Duration = Duration::from_secs(30);
 
-impl Controller {
+/// By workload: since when its status does not say how far its copies have come.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten(Mutex<BTreeMap<Key, Instant>>);
+
+impl Unwritten {
+    pub(super) fn forget(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+impl Placement {
     /// How much longer a new status may wait, if it tells no more than how far copies have come.
     pub(super) fn may_wait(
         &self,
@@ -25,17 +36,17 @@ impl Controller {
         workload: &Workload,
         new: &MultiClusterDeploymentStatus,
     ) -> Option<Duration> {
-        let mut untold = lock(&self.memory.untold);
+        let mut unwritten = self.unwritten.0.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = |old: &MultiClusterDeploymentStatus| old != new && only_progress(old, new);
         if !workload.object.status.as_ref().is_some_and(progress) {
-            untold.remove(key);
+            unwritten.remove(key);
             return None;
         }
-        let since = *untold.entry(key.clone()).or_insert_with(Instant::now);
-        let within = self.queue.behind().clamp(TOLD_WITHIN, TOLD_AT_LAST);
+        let since = *unwritten.entry(key.clone()).or_insert_with(Instant::now);
+        let within = self.base.queue.behind().clamp(WRITTEN_WITHIN, WRITTEN_AT_LAST);
         let left = within.saturating_sub(since.elapsed());
         if left.is_zero() {
-            untold.remove(key);
+            unwritten.remove(key);
             return None;
         }
         Some(left)

@@ -1,7 +1,8 @@
 //! What a decision is taken on: every cluster of the fleet as the workload sees it. Indexes only, no requests.
 
-use super::{Controller, Workload, weights};
+use super::{Placement, Workload, weights};
 use crate::capacity::Book;
+use crate::driver::Declared;
 use crate::fleet::{DeploymentFacts, Fleet, Member, Needs, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
@@ -26,7 +27,7 @@ pub(super) struct Seen {
     pub(super) answers: bool,
 }
 
-impl Controller {
+impl Placement {
     /// Looks at all clusters for one workload; nothing if a cluster is not known well enough yet to decide.
     pub(super) fn observe(
         &self,
@@ -34,10 +35,10 @@ impl Controller {
         key: &Key,
         workload: &Workload,
     ) -> Option<BTreeMap<String, Seen>> {
-        if !self.fleet.clusters.synced() || !book.is_complete() {
+        if !self.base.context.fleet.clusters.synced() || !book.is_complete() {
             return None;
         }
-        let clusters = self.fleet.clusters.all();
+        let clusters = self.base.context.fleet.clusters.all();
         clusters
             .into_iter()
             .map(|(name, cluster)| Some((name.name, self.see(book, key, workload, &cluster)?)))
@@ -46,19 +47,21 @@ impl Controller {
 
     fn see(&self, book: &mut Book, key: &Key, workload: &Workload, cluster: &ForeignCluster) -> Option<Seen> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let reached = self.fleet.reached(&name, Some(book), Needs::Placement);
+        let reached = self.base.context.fleet.reached(&name, Some(book), Needs::Placement);
         // Who has nothing there need not wait until it is known.
-        if reached.joining && (self.fleet.is_starting() || book.held(&name, workload.uid()) > 0) {
+        if reached.joining && (self.base.context.fleet.is_starting() || book.held(&name, workload.uid()) > 0)
+        {
             return None;
         }
         let Reached { member, unknown, answers, .. } = reached;
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
-        let copy = copy.filter(|copy| is_ours(copy, key, workload.uid()));
+        let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
         };
-        let mut candidate = candidate(&self.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
+        let mut candidate =
+            candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
         candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
         candidate.running = match &copy {
             Some(copy) => u32::try_from(copy.replicas).unwrap_or(0),
@@ -80,7 +83,7 @@ impl Controller {
         if workload.object.spec.placement.effective_policy() != PlacementPolicy::TrafficAware {
             return None;
         }
-        let now = self.clock.now();
+        let now = self.base.context.clock.now();
         let asked = member.asked_traffic.of(key, &workload.labels, now);
         asked.or_else(|| member.traffic.of(key, &workload.labels, now))
     }
@@ -151,14 +154,6 @@ fn closed(
 
 fn has_namespace(member: &Member, namespace: &str) -> bool {
     member.namespaces.get(&Key::cluster(namespace)).is_some()
-}
-
-/// Whether a Deployment of this hub is the workload's copy. One whose label somebody took off still tells whose it is.
-pub(super) fn is_ours(copy: &DeploymentFacts, key: &Key, uid: &str) -> bool {
-    match &copy.mark.workload {
-        Some(workload) => workload == uid,
-        None => copy.mark.owner.as_ref() == Some(key),
-    }
 }
 
 /// What the workload asks for, in the terms of the decision. A template that cannot be read asks for nothing.

@@ -3,10 +3,11 @@
 mod trial;
 
 use super::observe::Seen;
-use super::reconcile::Considered;
-use super::{Controller, KIND, Placement, Workload};
+use super::reconcile::Evaluated;
+use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner, Supposed};
-use crate::preview::{Problem, Reserved, reserved};
+use crate::driver::Declared;
+use crate::review::{Problem, Reserved, reserved};
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Account, Decision, explain};
@@ -42,19 +43,12 @@ pub(crate) struct Outlook {
 
 /// Answers what would be decided, on what the controller knows.
 #[derive(Clone)]
-pub(crate) struct Previews(Arc<Controller>);
-
-impl Placement {
-    /// Tells what would be decided, for as long as placement runs.
-    pub(crate) fn previews(&self) -> Previews {
-        Previews(Arc::clone(&self.controller))
-    }
-}
+pub(crate) struct Previews(pub(crate) Arc<Placement>);
 
 impl Previews {
     /// The workload of the hub, if it is there.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Workload>> {
-        self.0.workloads.get(key)
+        self.0.base.objects.get(key)
     }
 
     /// What would be decided now about a workload of the hub.
@@ -114,7 +108,8 @@ impl Previews {
             })
             .collect();
         for gone in last.into_iter().filter(|each| !decision.placed.contains_key(&each.cluster)) {
-            let answers = self.0.fleet.member(&gone.cluster).is_some_and(|member| member.reach.answers());
+            let answers =
+                self.0.base.context.fleet.member(&gone.cluster).is_some_and(|member| member.reach.answers());
             let state = if answers { PlacementState::Removing } else { PlacementState::Unknown };
             next.push(PlacementStatus { replicas: 0, state, ..gone });
         }
@@ -136,9 +131,9 @@ impl Previews {
             paused: workload.object.spec.paused,
         };
         match self.0.consider(book, key, workload) {
-            Considered::NotYet => {}
-            Considered::Not(reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
-            Considered::So { seen, wanted, decision, .. } => {
+            Evaluated::CacheNotSynced => {}
+            Evaluated::Impossible(reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
+            Evaluated::Made { seen, wanted, decision, .. } => {
                 let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
                 outlook.accounts = explain(&wanted, &candidates, &decision);
                 let placed = |cluster: &String| decision.placed.contains_key(cluster);
@@ -178,10 +173,10 @@ impl Previews {
 
     /// ConfigMaps and Secrets that must be there and are not.
     fn missing(&self, key: &Key, workload: &Workload) -> Vec<String> {
-        if !self.0.sources.synced() {
+        if !self.0.base.context.sources.synced() {
             return Vec::new();
         }
-        let missing = self.0.sources.missing(&key.namespace, &workload.references);
+        let missing = self.0.base.context.sources.missing(&key.namespace, &workload.references);
         let needed = missing.into_iter().filter(|(_, optional)| !optional);
         needed.map(|(reference, _)| reference.to_string()).collect()
     }

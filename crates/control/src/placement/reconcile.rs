@@ -1,48 +1,42 @@
 //! One look at one workload.
 
-use super::apply::BUSY_FOR;
-use super::dry_run::{REFUSED_FOR, Trial};
-use super::memory::Failure;
 use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
-use super::{Controller, Workload};
+use super::trial::{REFUSED_FOR, Verdict};
+use super::{Placement, Workload};
 use crate::capacity::Book;
+use crate::copies::{Failure, Round};
 use crate::dependencies::References;
-use crate::{copy, declared};
+use crate::driver::{CHANGED_MEANWHILE, Declared, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write, earlier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::MultiClusterDeployment;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::placement::{Decision, Order, Placed, Wanted, decide, transition};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// How soon to look again while a cluster is still being got to know.
-const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
-
-/// How soon to look again at a workload that somebody else changed; usually the change itself brings us back earlier.
-const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
 
 /// What came of deciding.
 enum Decided {
-    /// Not enough is known yet.
-    NotYet,
-    /// It was decided on a version of the workload that is not the last one.
-    OnWhatWas,
-    /// What was seen, the decision on it, and when it is due to be taken anew.
-    So(BTreeMap<String, Seen>, Decision, Option<Duration>),
+    /// A cluster is not listed yet.
+    CacheNotSynced,
+    /// The workload has changed since it was read.
+    StaleObject,
+    /// What was seen, the decision on it, and when it is due to be taken again.
+    Made(BTreeMap<String, Seen>, Decision, Option<Duration>),
     /// Nothing can be decided: the reason, in a word and in a sentence.
-    Not(&'static str, String),
+    Impossible(&'static str, String),
 }
 
-/// What came of looking.
-pub(super) enum Considered {
-    /// Not enough is known yet.
-    NotYet,
-    /// What was seen and wanted, the decision on it, and when it is due to be taken anew.
-    So { seen: BTreeMap<String, Seen>, wanted: Box<Wanted>, decision: Decision, due: Option<Duration> },
+/// What came of deciding without holding room.
+pub(super) enum Evaluated {
+    /// A cluster is not listed yet.
+    CacheNotSynced,
+    /// What was seen and wanted, the decision on it, and when it is due to be taken again.
+    Made { seen: BTreeMap<String, Seen>, wanted: Box<Wanted>, decision: Decision, due: Option<Duration> },
     /// Nothing can be decided: the reason, in a word and in a sentence.
-    Not(&'static str, String),
+    Impossible(&'static str, String),
 }
 
 /// What there is to say beside numbers, by cluster.
@@ -60,130 +54,103 @@ pub(super) struct Notes {
     pub(super) missing: Option<References>,
 }
 
-impl Controller {
-    pub(super) async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
-        if !self.workloads.synced() {
-            return Ok(Next::After(GETTING_TO_KNOW));
-        }
-        if let Some(next) = self.claim(&key).await? {
-            return Ok(next);
-        }
-        let Some(workload) = self.workloads.get(&key) else {
-            if declared::is_unreadable::<MultiClusterDeployment, _>(&self.workloads, &key, &self.recorder)
-                .await
-            {
-                return Ok(Next::Done);
-            }
-            return Ok(self.sweep(&key, None).await);
-        };
-        if workload.object.metadata.deletion_timestamp.is_some() {
-            return self.remove(&key, &workload).await;
-        }
-        if !declared::is_kept(&workload.object) {
-            declared::keep(&self.term, &self.hub.client, &workload.object).await?;
-            return Ok(Next::Done);
-        }
-        let swept = self.sweep(&key, Some(workload.uid())).await;
-        let (seen, decision, due) = match self.decide(&key, &workload) {
-            Decided::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
-            // The workload has changed meanwhile, and the change brings us back.
-            Decided::OnWhatWas => return Ok(Next::Done),
-            Decided::So(seen, decision, due) => (seen, decision, due),
-            Decided::Not(reason, message) => {
-                let told = undecided(&workload, reason, &message, &self.clock.time());
-                let written = self.write_status(&workload, told).await?;
+impl Placement {
+    pub(super) async fn look(
+        self: &Arc<Self>,
+        key: &Key,
+        workload: &Arc<Workload>,
+        round: Round,
+    ) -> Result<Next, CallError> {
+        let base = &self.base;
+        let now = || base.context.clock.time();
+        let (seen, decision, due) = match self.decide(key, workload) {
+            Decided::CacheNotSynced => return Ok(Next::After(SYNC_POLL_INTERVAL)),
+            // The change brings us back.
+            Decided::StaleObject => return Ok(Next::Done),
+            Decided::Made(seen, decision, due) => (seen, decision, due),
+            Decided::Impossible(reason, message) => {
+                let new = undecided(workload, reason, &message, &now());
+                let written = base.write_status(workload, new, Write::IfChanged).await?;
                 return Ok(if written.is_some() { Next::Done } else { Next::After(CHANGED_MEANWHILE) });
             }
         };
         let paused = workload.object.spec.paused;
         if !paused {
-            let trial = match self.try_template(&key, &workload, &decision, &seen).await {
-                Ok(trial) => trial,
-                Err(error) => {
-                    self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-                    return if error.is_busy() { Ok(Next::After(BUSY_FOR)) } else { Err(error) };
+            match self.try_template(key, workload, &decision, &seen, round) {
+                Verdict::Passed => {}
+                Verdict::Pending(wait) => {
+                    base.retract(workload);
+                    return Ok(Next::After(wait));
                 }
-            };
-            match trial {
-                Trial::Passed => {}
-                Trial::AnotherCluster => {
-                    self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-                    return Ok(Next::After(Duration::ZERO));
-                }
-                Trial::Refused(problem) => {
-                    let told = undecided(&workload, "InvalidTemplate", &problem, &self.clock.time());
-                    self.write_status(&workload, told).await?;
+                Verdict::Refused(problem) => {
+                    let new = undecided(workload, "InvalidTemplate", &problem, &now());
+                    base.write_status(workload, new, Write::IfChanged).await?;
                     return Ok(Next::After(REFUSED_FOR));
                 }
             }
         }
-        let copies = self.snapshots(&workload, &decision, &seen);
+        let copies = self.snapshots(workload, &decision, &seen);
         let orders = transition(&decision, &copies);
+        let sources = &base.context.sources;
         let notes = Notes {
-            failures: self.failures(&key, &workload),
-            drifts: self.drifts(&key, &workload, &decision, &seen).await,
+            failures: self.failures(key, workload),
+            drifts: self.drifts(key, workload, &decision, &seen),
             outdated: outdated(&orders, &decision),
             orders,
-            missing: self
-                .sources
-                .synced()
-                .then(|| self.sources.missing(&key.namespace, &workload.references)),
+            missing: sources.synced().then(|| sources.missing(&key.namespace, &workload.references)),
         };
-        let mut new = status(&workload, &decision, &seen, &notes, &self.clock.time());
-        new.reservation = self.reservation(&workload, &new);
-        let told_in = self.may_wait(&key, &workload, &new);
-        let reserved = match told_in {
-            Some(_) => {
-                self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-                None
+        let new = status(workload, &decision, &seen, &notes, &now());
+        let written_in = self.may_wait(key, workload, &new);
+        if written_in.is_some() {
+            base.retract(workload);
+        } else {
+            let Some(written) = base.write_status(workload, new, Write::IfChanged).await? else {
+                return Ok(Next::After(CHANGED_MEANWHILE));
+            };
+            if !paused {
+                self.submit(key, workload, &decision, &seen, &notes.orders, round);
             }
-            None => match self.write_status(&workload, new).await? {
-                Some(reserved) => Some(reserved),
-                None => return Ok(Next::After(CHANGED_MEANWHILE)),
-            },
-        };
-        let told_in = told_in.map(Next::After);
-        let tell = async {
-            if let Some(reserved) = &reserved {
-                self.tell(&workload, reserved).await;
-            }
-        };
-        if paused {
-            tell.await;
-            return Ok(told_in.unwrap_or(Next::Done));
+            self.tell(workload, &written).await;
         }
-        let effect = self.effect(&key, &workload, &decision, &seen, &notes.orders);
-        let ((), next) = futures::future::join(tell, effect).await;
-        let refused = self.refusals_end(&key).map(Next::After);
-        let times = [Some(next?), Some(swept), refused, due.map(Next::After), told_in];
-        Ok(earliest(times.into_iter().flatten()))
+        let mut next = written_in.map_or(Next::Done, Next::After);
+        if paused {
+            return Ok(next);
+        }
+        if written_in.is_some() {
+            self.submit(key, workload, &decision, &seen, &notes.orders, round);
+        }
+        for wait in [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), due].into_iter().flatten() {
+            next = earlier(next, Next::After(wait));
+        }
+        Ok(next)
     }
 
     /// Observes, decides and holds what was decided, in one step: no other decision counts the same room.
     fn decide(&self, key: &Key, workload: &Workload) -> Decided {
-        self.fleet.ledger.transact(|book| {
+        self.base.context.fleet.ledger.transact(|book| {
             let (seen, wanted, decision, due) = match self.consider(book, key, workload) {
-                Considered::NotYet => return Decided::NotYet,
-                Considered::Not(reason, message) => return Decided::Not(reason, message),
-                Considered::So { seen, wanted, decision, due } => (seen, wanted, decision, due),
+                Evaluated::CacheNotSynced => return Decided::CacheNotSynced,
+                Evaluated::Impossible(reason, message) => return Decided::Impossible(reason, message),
+                Evaluated::Made { seen, wanted, decision, due } => (seen, wanted, decision, due),
             };
             let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
             let version = workload.object.metadata.resource_version.as_deref();
-            match book.assume(workload.uid(), version, &wanted.shape, placed.collect()) {
-                true => Decided::So(seen, decision, due),
-                false => Decided::OnWhatWas,
+            if book.assume(workload.uid(), version, &wanted.shape, placed.collect()) {
+                Decided::Made(seen, decision, due)
+            } else {
+                Decided::StaleObject
             }
         })
     }
 
     /// Observes and decides; nothing is held.
-    pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Considered {
-        let Some(mut seen) = self.observe(book, key, workload) else { return Considered::NotYet };
+    pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Evaluated {
+        let Some(mut seen) = self.observe(book, key, workload) else { return Evaluated::CacheNotSynced };
         let due = self.mark_lost(workload, &mut seen);
         self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {
             Ok(wanted) => Box::new(wanted),
-            Err(problem) => return Considered::Not("InvalidTemplate", problem),
+            Err(problem) => return Evaluated::Impossible("InvalidTemplate", problem),
         };
         let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
             book.shortage(cluster, workload.uid(), &wanted.shape, more)
@@ -191,37 +158,9 @@ impl Controller {
         match decided {
             Ok(decision) => {
                 let decision = if workload.object.spec.paused { held(workload, &decision) } else { decision };
-                Considered::So { seen, wanted, decision, due }
+                Evaluated::Made { seen, wanted, decision, due }
             }
-            Err(why) => Considered::Not("PolicyUnavailable", why.to_string()),
-        }
-    }
-
-    /// Writes the status if it says anything new, by compare-and-swap on the version that the decision was taken on.
-    ///
-    /// Nothing means that the workload has changed meanwhile: whoever changed it brings us back.
-    pub(super) async fn write_status(
-        &self,
-        workload: &Workload,
-        status: MultiClusterDeploymentStatus,
-    ) -> Result<Option<MultiClusterDeployment>, CallError> {
-        if workload.object.status.as_ref() == Some(&status) {
-            self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-            return Ok(Some(workload.object.clone()));
-        }
-        match copy::replace_status(&self.term, &self.hub.client, &workload.object, &status).await {
-            Ok(None) => {
-                self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-                Ok(None)
-            }
-            Ok(written) => Ok(written),
-            Err(error) => {
-                // The write may have taken effect although the answer was lost: until the index tells, the room counts.
-                if error.code().is_some() {
-                    self.fleet.ledger.transact(|book| book.retract(workload.uid()));
-                }
-                Err(error)
-            }
+            Err(why) => Evaluated::Impossible("PolicyUnavailable", why.to_string()),
         }
     }
 
@@ -233,7 +172,7 @@ impl Controller {
         let (old, new) = (summary(&before.object), summary(now));
         if old != new {
             let note = format!("placed {}", new.as_deref().unwrap_or("nothing"));
-            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.base.recorder.record(now, Weight::Normal, "Placed", &note).await;
         }
         let pending =
             |object: &MultiClusterDeployment| object.status.as_ref().map_or(0, |s| s.pending_replicas);
@@ -241,7 +180,7 @@ impl Controller {
             let conditions = now.status.iter().flat_map(|status| &status.conditions);
             let why =
                 conditions.filter(|each| each.type_ == "Placed").map(|each| each.message.as_str()).next();
-            self.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
+            self.base.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
         }
         for (type_, bad) in [
             (ConditionType::Placed, "False"),
@@ -260,19 +199,10 @@ impl Controller {
             if let Some(new) = new.filter(|new| new.status == bad && new.reason != "Pending")
                 && old.is_none_or(|old| news(&old, &new))
             {
-                self.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;
+                self.base.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;
             }
         }
     }
-}
-
-/// The earliest of several times to look again.
-fn earliest(times: impl Iterator<Item = Next>) -> Next {
-    let waits = times.filter_map(|next| match next {
-        Next::After(wait) => Some(wait),
-        Next::Done => None,
-    });
-    waits.min().map_or(Next::Done, Next::After)
 }
 
 fn candidates(seen: &BTreeMap<String, Seen>) -> Vec<portolan_core::placement::Candidate> {

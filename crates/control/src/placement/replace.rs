@@ -5,14 +5,14 @@
 //! of the policy meanwhile: going back on it would take away copies that serve.
 
 use super::observe::Seen;
-use super::{Controller, Workload};
+use super::{Placement, Workload};
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::{OnUnreachable, PlacementState, PlacementStatus};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-impl Controller {
+impl Placement {
     /// Marks the clusters whose replicas are to be replaced; answers when the next one will be due.
     pub(super) fn mark_lost(
         &self,
@@ -50,14 +50,14 @@ impl Controller {
         let placement = &workload.object.spec.placement;
         let patience =
             placement.replace_after.filter(|_| placement.on_unreachable == OnUnreachable::ReplaceAfter)?;
-        let foreign = self.fleet.clusters.get(&Key::cluster(cluster))?;
+        let foreign = self.base.context.fleet.clusters.get(&Key::cluster(cluster))?;
         let status = foreign.status.as_ref()?;
         let reachable = conditions::find(&status.conditions, ConditionType::Reachable)?;
         if reachable.status == "True" {
             // The silence is not on record yet; its record brings us back.
             return None;
         }
-        let silent = self.clock.now().duration_since(reachable.last_transition_time.0);
+        let silent = self.base.context.clock.now().duration_since(reachable.last_transition_time.0);
         let silent = Duration::try_from(silent).unwrap_or(Duration::ZERO);
         Some(patience.0.saturating_sub(silent))
     }

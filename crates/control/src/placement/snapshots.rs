@@ -1,13 +1,13 @@
 //! The copies of a workload as the way to a decision sees them.
 
 use super::observe::Seen;
-use super::{Controller, Workload};
+use super::{Placement, Workload};
 use crate::fleet::DeploymentFacts;
 use portolan_api::placement::PlacementStatus;
 use portolan_core::placement::{CopySnapshot, Decision};
 use std::collections::BTreeMap;
 
-impl Controller {
+impl Placement {
     /// What runs of the workload in each cluster. Of a silent cluster, the numbers last known count.
     pub(super) fn snapshots(
         &self,

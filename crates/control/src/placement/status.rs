@@ -2,11 +2,12 @@
 
 use super::Workload;
 use super::availability;
-use super::memory::Failure;
 use super::observe::Seen;
 use super::reconcile::Notes;
 use super::replace::is_replaced;
+use crate::copies::Failure;
 use crate::dependencies::{finding, needs_recorded};
+use crate::driver::Declared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};

@@ -3,9 +3,10 @@
 use super::manifest::{Checked, check, error};
 use super::{Reviews, Unanswered, deployment, job, service};
 use crate::capacity::{Book, Owner};
+use crate::driver::Declared;
 use crate::fleet::Fleet;
 use crate::placement::{Outlook, Trial, Workload};
-use crate::preview::Problem;
+use crate::review::Problem;
 use portolan_api::placementreview::{
     MAX_MANIFESTS, ObjectReview, PlacementReviewSpec, ReviewError, ReviewResult, ReviewTarget, ReviewedKind,
 };

@@ -10,11 +10,11 @@ mod deployment;
 mod job;
 mod manifest;
 mod merge;
+mod problem;
 mod rollout;
 mod service;
 
-use crate::copy::replace_status;
-use crate::declared::{self, AT_ONCE};
+use crate::driver::{Context, Delay, SYNC_POLL_INTERVAL, replace_status, watch};
 use crate::fleet::{Fleet, Hub, Needs};
 use crate::{jobs, placement, services};
 use kube::Api;
@@ -26,15 +26,13 @@ use portolan_api::placementreview::PlacementReviewStatus;
 use portolan_runtime::{
     CallError, Clock, Index, Key, Next, Queue, Seed, Term, chain, foreign_text, supervise, work,
 };
+pub(crate) use problem::{Problem, Reserved, reserved};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// An answered review is deleted after this long.
 const TTL: Duration = Duration::from_secs(300);
-
-/// How soon to look again while a cluster is still being got to know.
-const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
 
 /// After this long, what is not known is told instead of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -92,27 +90,23 @@ impl From<CallError> for Unanswered {
 
 impl Reviews {
     /// Reviews for the hub, answered by these controllers.
-    #[allow(clippy::too_many_arguments, reason = "each is something else that only the caller knows")]
     pub(crate) fn new(
-        hub: &Hub,
-        fleet: &Fleet,
+        context: &Context,
         placement: placement::Previews,
         jobs: jobs::Previews,
         services: services::Previews,
-        clock: &Clock,
-        seed: Seed,
-        term: &Term,
     ) -> Self {
+        let seed = context.seed.child("reviews");
         Self {
-            hub: hub.clone(),
-            fleet: fleet.clone(),
+            hub: context.hub.clone(),
+            fleet: context.fleet.clone(),
             placement,
             jobs,
             services,
             reviews: Index::default(),
             queue: Queue::new(seed.child("queue")),
-            clock: clock.clone(),
-            term: term.clone(),
+            clock: context.clock.clone(),
+            term: context.term.clone(),
             seed,
         }
     }
@@ -122,8 +116,8 @@ impl Reviews {
         let mut tasks = JoinSet::new();
         let seed = self.seed.child("placementreviews");
         let hub = &self.hub.client;
-        let at_once = |_: &portolan_runtime::Change<Known>| AT_ONCE;
-        tasks.spawn(declared::watch(hub, Known::of, &self.reviews, &self.queue, at_once, |_| (), seed));
+        let at_once = |_: &portolan_runtime::Change<Known>| Delay::NONE;
+        tasks.spawn(watch(hub, Known::of, &self.reviews, &self.queue, at_once, |_| (), seed));
         let work = work(&self.queue, WORKERS, &self.clock, |key| self.reconcile(key));
         supervise(tasks, work).await;
     }
@@ -140,7 +134,7 @@ impl Reviews {
                         PlacementReviewStatus { result, objects, ..PlacementReviewStatus::default() };
                     self.write(review, status, Ok(())).await
                 }
-                Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => Ok(Next::After(GETTING_TO_KNOW)),
+                Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => Ok(Next::After(SYNC_POLL_INTERVAL)),
                 Err(Unanswered::NotYet) => {
                     let seconds = PATIENCE.as_secs();
                     let why = format!("not known after {seconds} s: {}", self.unknown());

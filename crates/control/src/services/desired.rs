@@ -1,8 +1,6 @@
 //! What a member is to hold of a service, and whether it does.
 
-use crate::annotations::propagated_annotations;
-use crate::copies::Desired;
-use crate::copy::Marks;
+use crate::copies::{Desired, Ownership, propagated_annotations};
 use crate::fleet::ServiceFacts;
 use crate::names::EPOCH_ANNOTATION;
 use portolan_api::MultiClusterService;
@@ -27,8 +25,8 @@ pub(super) fn desired(service: &MultiClusterService, key: &Key, hub: &str, epoch
         "spec": spec,
     });
     let workload = meta.uid.as_deref().unwrap_or_default();
-    let digest = Marks { hub, workload, owner: key, epoch }.put_on(&mut object);
-    Desired { object, digest }
+    let digest = Ownership { hub, workload, owner: key, epoch }.mark(&mut object);
+    Desired { object, template: digest.clone(), digest }
 }
 
 /// Whether the Service in a member still has everything that was applied, beside what the member added.

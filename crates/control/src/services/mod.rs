@@ -8,142 +8,108 @@ mod follow;
 mod observe;
 mod preview;
 mod reconcile;
-mod remove;
 mod status;
 
 pub(crate) use preview::{Previews, ServiceOutlook, ServicePart};
 
-use crate::claims::{self, Claimant, Claims};
-use crate::copies::Memory;
-use crate::declared::{self, AT_ONCE};
-use crate::fleet::{Fleet, Hub, Touched};
-use crate::placement::Workload;
-use portolan_api::MultiClusterService;
-use portolan_runtime::{
-    Change, Clock, Index, Key, Queue, Recorder, Seed, Term, WatchHealth, supervise, work,
-};
+use crate::copies::Round;
+use crate::driver::{Base, Context, Controller, Declared};
+use crate::fleet::Touched;
+use crate::placement::{Placement, Workload};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::placement::Reservation;
+use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
+use portolan_runtime::{CallError, Index, Key, Next, Queue};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
 
 /// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
-/// The kind, as those know it who claim.
-const KIND: &str = "MultiClusterService";
-
-/// How many are decided about at the same time. One member may hold a quarter of them; see the gate of a member.
-pub(crate) const WORKERS: usize = 24;
-
-/// The services controller, ready to be run.
+/// Decides about MultiClusterServices.
 pub(crate) struct Services {
-    queue: Queue<Key>,
-    controller: Arc<Controller>,
-    seed: Seed,
-}
-
-/// What the controller works with.
-struct Controller {
-    hub: Hub,
-    fleet: Fleet,
-    services: Index<MultiClusterService>,
+    base: Base<MultiClusterService, Service>,
     workloads: Index<Workload>,
-    memory: Memory,
-    claims: Claims,
-    clock: Clock,
-    term: Term,
-    recorder: Recorder,
 }
 
 impl Services {
-    /// Services for the hub on this fleet, following these workloads.
-    pub(crate) fn new(
-        hub: &Hub,
-        fleet: &Fleet,
-        workloads: &Index<Workload>,
-        clock: &Clock,
-        seed: Seed,
-        claims: &Claims,
-        term: &Term,
-    ) -> Self {
-        claims.expect(KIND);
-        let controller = Controller {
-            hub: hub.clone(),
-            fleet: fleet.clone(),
-            services: Index::default(),
-            workloads: workloads.clone(),
-            memory: Memory::default(),
-            claims: claims.clone(),
-            clock: clock.clone(),
-            term: term.clone(),
-            recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/services"),
-        };
-        Self { queue: Queue::new(seed.child("queue")), controller: Arc::new(controller), seed }
-    }
-
-    /// Tells the controller what has changed.
-    pub(crate) fn wake(&self) -> Wake {
-        Wake {
-            services: self.controller.services.clone(),
-            workloads: self.controller.workloads.clone(),
-            queue: self.queue.clone(),
-        }
-    }
-
-    /// How the watch of the kind stands.
-    pub(crate) fn health(&self) -> &WatchHealth {
-        self.controller.services.health()
-    }
-
-    /// Keeps services for ever.
-    pub(crate) async fn run(self) {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(self.watch());
-        let work = work(&self.queue, WORKERS, &self.controller.clock, |key| self.controller.reconcile(key));
-        supervise(tasks, work).await;
-    }
-
-    /// Keeps the services of the hub known, for ever.
-    pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
-        let first = move |change: &Change<MultiClusterService>| {
-            claims.take(KIND, change, claimant);
-            AT_ONCE
-        };
-        let (services, seed) = (&self.controller.services, self.seed.child("multiclusterservices"));
-        declared::watch(hub, |service| service, services, &self.queue, first, |_| (), seed)
+    /// Services for a hub, following the workloads that placement places.
+    pub(crate) fn new(context: &Context, placement: &Placement) -> Arc<Self> {
+        let base = Base::new(context, "portolan.dev/services");
+        let workloads = placement.base().objects.clone();
+        let (services, known, queue) = (base.objects.clone(), workloads.clone(), base.queue.clone());
+        placement.base().on_change(move |key| workload_changed(&services, &known, &queue, key));
+        Arc::new(Self { base, workloads })
     }
 }
 
-/// The leader that decided about a service last, if any did.
-fn claimant(service: &MultiClusterService) -> Claimant {
-    claims::claimant(service.status.as_ref().and_then(|status| status.reservation.as_ref()))
+impl Declared for MultiClusterService {
+    type Object = Self;
+    type Status = MultiClusterServiceStatus;
+    const KIND: &'static str = "MultiClusterService";
+    const HOLDS_ROOM: bool = false;
+
+    fn of(object: Self) -> Self {
+        object
+    }
+
+    fn object(&self) -> &Self {
+        self
+    }
+
+    fn status(&self) -> Option<&MultiClusterServiceStatus> {
+        self.status.as_ref()
+    }
+
+    fn conditions(status: &mut MultiClusterServiceStatus) -> &mut Vec<Condition> {
+        &mut status.conditions
+    }
+
+    fn decided_by(status: &MultiClusterServiceStatus) -> Option<&Reservation> {
+        status.reservation.as_ref()
+    }
+
+    fn set_decided_by(status: &mut MultiClusterServiceStatus, by: Reservation) {
+        status.reservation = Some(by);
+    }
+
+    fn places(status: &MultiClusterServiceStatus) -> Vec<(String, i32, i32)> {
+        status.clusters.iter().map(|each| (each.cluster.clone(), 1, 0)).collect()
+    }
 }
 
-/// Decides which services a change concerns.
-#[derive(Clone)]
-pub(crate) struct Wake {
-    services: Index<MultiClusterService>,
-    workloads: Index<Workload>,
-    queue: Queue<Key>,
-}
+impl Controller for Services {
+    type Declared = MultiClusterService;
+    type Copy = Service;
 
-impl Wake {
-    /// Something has changed in a member.
-    pub(crate) fn touched(&self, cluster: &str, what: &Touched) {
-        match what {
-            Touched::Service(key) => self.queue.add(key.clone()),
-            Touched::Reach => self.services.for_each(|key, service| {
-                let known = service.status.iter().flat_map(|status| &status.clusters);
-                if known.into_iter().any(|each| each.cluster == cluster) {
-                    self.queue.add(key.clone());
+    fn base(&self) -> &Base<MultiClusterService, Service> {
+        &self.base
+    }
+
+    async fn reconcile(
+        self: &Arc<Self>,
+        key: &Key,
+        service: &Arc<MultiClusterService>,
+        round: Round,
+    ) -> Result<Next, CallError> {
+        self.look(key, service, round).await
+    }
+
+    fn member_changed(&self, cluster: &str, event: &Touched) {
+        let (services, queue) = (&self.base.objects, &self.base.queue);
+        match event {
+            Touched::Service(key) => queue.add(key.clone()),
+            Touched::Reach => services.for_each(|key, service| {
+                if service.is_in(cluster) {
+                    queue.add(key.clone());
                 }
             }),
             // A namespace that is open now lets in a Service that waits for it.
-            Touched::Room(namespace) => self.services.for_each_in(namespace, |key, service| {
+            Touched::Room(namespace) => services.for_each_in(namespace, |key, service| {
                 let known = service.status.iter().flat_map(|status| &status.clusters);
                 if known.into_iter().any(|each| each.cluster == cluster && each.reason.is_some()) {
-                    self.queue.add_after(key.clone(), ROOM_SETTLES);
+                    queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
             Touched::Workload(_)
@@ -154,16 +120,21 @@ impl Wake {
             | Touched::Traffic(_) => {}
         }
     }
+}
 
-    /// A MultiClusterDeployment of the hub has changed.
-    pub(crate) fn workload_changed(&self, key: &Key) {
-        let workload = self.workloads.get(key);
-        self.services.for_each_in(&key.namespace, |service_key, service| {
-            let followed = service.status.iter().flat_map(|status| &status.follows);
-            let selected = workload.as_ref().is_some_and(|workload| follow::selects(service, workload));
-            if selected || followed.into_iter().any(|name| *name == key.name) {
-                self.queue.add(service_key.clone());
-            }
-        });
-    }
+/// A MultiClusterDeployment of the hub has changed: looks again at the services that follow it, or followed it.
+fn workload_changed(
+    services: &Index<MultiClusterService>,
+    workloads: &Index<Workload>,
+    queue: &Queue<Key>,
+    key: &Key,
+) {
+    let workload = workloads.get(key);
+    services.for_each_in(&key.namespace, |service_key, service| {
+        let followed = service.status.iter().flat_map(|status| &status.follows);
+        let selected = workload.as_ref().is_some_and(|workload| follow::selects(service, workload));
+        if selected || followed.into_iter().any(|name| *name == key.name) {
+            queue.add(service_key.clone());
+        }
+    });
 }

@@ -1,8 +1,11 @@
 //! A service in every cluster of the fleet, as the indexes know it. No requests.
 
-use super::Controller;
+use super::Services;
+use super::follow::Following;
+use crate::driver::Declared;
 use crate::fleet::{Member, Needs, Reached, ServiceFacts};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
+use portolan_api::MultiClusterService;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,43 +24,45 @@ pub(super) struct Seen {
     pub(super) closed: Option<(&'static str, String)>,
 }
 
-impl Controller {
-    /// Looks at all clusters for one service; nothing if one of them is not known well enough yet.
-    pub(super) fn observe(&self, key: &Key, uid: &str) -> Option<BTreeMap<String, Seen>> {
-        if !self.fleet.clusters.synced() || !self.workloads.synced() {
-            return None;
+/// What is known of a service in all clusters.
+pub(super) enum Observed {
+    /// A cluster is not listed yet.
+    NotSynced,
+    /// A workload that the service follows cannot be read: the service stays as it is.
+    WorkloadUnreadable,
+    /// Every cluster.
+    Clusters(BTreeMap<String, Seen>),
+}
+
+impl Services {
+    /// Looks at all clusters for one service.
+    pub(super) fn observe(&self, key: &Key, service: &MultiClusterService) -> Observed {
+        let fleet = &self.base.context.fleet;
+        if !fleet.clusters.synced() || !self.workloads.synced() {
+            return Observed::NotSynced;
         }
-        // What follows a workload that cannot be read stays as it is.
-        let service = self.services.get(key);
-        let mut follows =
-            service.iter().flat_map(|service| &service.status).flat_map(|status| &status.follows);
+        let mut follows = service.status.iter().flat_map(|status| &status.follows);
         let unread =
             |name: &String| self.workloads.health().unreadable(&Key::new(&key.namespace, name)).is_some();
         if follows.any(unread) {
-            return None;
+            return Observed::WorkloadUnreadable;
         }
-        let clusters = self.fleet.clusters.all();
-        clusters
-            .into_iter()
-            .map(|(name, _)| self.see(key, uid, &name.name).map(|seen| (name.name, seen)))
-            .collect()
+        let clusters = fleet.clusters.all().into_iter();
+        let seen = clusters.map(|(name, _)| self.see(key, service, &name.name).map(|seen| (name.name, seen)));
+        seen.collect::<Option<_>>().map_or(Observed::NotSynced, Observed::Clusters)
     }
 
-    fn see(&self, key: &Key, uid: &str, name: &str) -> Option<Seen> {
-        let reached = self.fleet.reached(name, None, Needs::Services);
-        let is_there = || {
-            let service = self.services.get(key);
-            let status = service.as_ref().and_then(|service| service.status.as_ref());
-            status.is_some_and(|status| status.clusters.iter().any(|each| each.cluster == name))
-        };
-        if reached.joining && (self.fleet.is_starting() || is_there()) {
+    fn see(&self, key: &Key, service: &MultiClusterService, name: &str) -> Option<Seen> {
+        let fleet = &self.base.context.fleet;
+        let reached = fleet.reached(name, None, Needs::Services);
+        if reached.joining && (fleet.is_starting() || service.is_in(name)) {
             return None;
         }
         let Reached { member, answers, .. } = reached;
         let Some(member) = member else {
             return Some(Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None });
         };
-        let copy = member.services.get(key).filter(|copy| copy.mark.is_of(uid));
+        let copy = member.services.get(key).filter(|copy| copy.mark.is_of(service.uid()));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
         member.slices.for_each_in(&key.namespace, |_, slice| {
             if slice.service.as_ref() == Some(key) {
@@ -93,4 +98,12 @@ fn closed(member: &Member, namespace: &str) -> Option<(&'static str, String)> {
             ),
         )),
     }
+}
+
+/// Whether users that come through a Service which is to be taken away are served elsewhere, or nowhere for good.
+pub(super) fn answered_elsewhere(following: &Following, seen: &BTreeMap<String, Seen>) -> bool {
+    let ready = |cluster: &String| {
+        seen.get(cluster).is_some_and(|seen| seen.member.is_some() && seen.copy.is_some() && seen.ready > 0)
+    };
+    following.wanted.is_empty() || following.wanted.iter().any(ready)
 }

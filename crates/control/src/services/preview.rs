@@ -1,8 +1,8 @@
 //! Where a service would be, by what the controller goes by.
 
+use super::Services;
 use super::follow::follow_with;
-use super::observe::Seen;
-use super::{Controller, Services};
+use super::observe::{Observed, Seen};
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
 use portolan_runtime::Key;
@@ -43,19 +43,12 @@ pub(crate) struct ServicePart {
 
 /// Answers where services would be, on what the controller knows.
 #[derive(Clone)]
-pub(crate) struct Previews(Arc<Controller>);
-
-impl Services {
-    /// Tells where services would be, for as long as they are kept.
-    pub(crate) fn previews(&self) -> Previews {
-        Previews(Arc::clone(&self.controller))
-    }
-}
+pub(crate) struct Previews(pub(crate) Arc<Services>);
 
 impl Previews {
     /// The service of the hub, if it is there.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<MultiClusterService>> {
-        self.0.services.get(key)
+        self.0.base.objects.get(key)
     }
 
     /// Where this service belongs, if these workloads were in the place of those of the same name.
@@ -66,7 +59,6 @@ impl Previews {
         instead: &BTreeMap<Key, Workload>,
     ) -> ServiceOutlook {
         let following = follow_with(service, key, &self.0.workloads, instead);
-        let uid = service.metadata.uid.as_deref().unwrap_or_default();
         let part = |(cluster, seen): (String, Seen)| {
             let wanted = following.wanted.contains(&cluster);
             let refused = seen.closed.filter(|_| wanted && seen.copy.is_none());
@@ -97,8 +89,10 @@ impl Previews {
                 verdict,
             }
         };
-        let seen = self.0.observe(key, uid);
-        let parts = seen.map(|seen| seen.into_iter().map(part).collect());
+        let parts = match self.0.observe(key, service) {
+            Observed::Clusters(seen) => Some(seen.into_iter().map(part).collect()),
+            Observed::NotSynced | Observed::WorkloadUnreadable => None,
+        };
         ServiceOutlook { follows: following.workloads.clone(), parts }
     }
 }

@@ -1,184 +1,104 @@
 //! One look at one service.
 
+use super::Services;
 use super::desired::{desired, holds, unchangeable};
 use super::follow::{Following, follow};
-use super::observe::Seen;
+use super::observe::{Observed, Seen, answered_elsewhere};
 use super::status::{Situation, status};
-use super::{Controller, KIND, claimant};
-use crate::claims::{Step, reservation};
-use crate::copies::{
-    Desired, FAILING, FAILING_AGAIN, Outcome, REFUSAL_HOLDS, SEEN_WITHIN, earlier, is_superseded,
-};
+use crate::copies::{Copies, Desired, Outcome, REFUSAL_HOLDS, Round};
+use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write, earlier};
 use crate::fleet::{Member, ServiceFacts};
-use crate::{copy, declared};
 use k8s_openapi::api::core::v1::Service;
-use portolan_api::placement::Reservation;
-use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
+use portolan_api::MultiClusterService;
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
 
-/// How soon to look again while a cluster is still being got to know.
-const GETTING_TO_KNOW: Duration = Duration::from_millis(250);
-
-/// How soon to look again at what somebody else changed; usually the change itself brings us back earlier.
-const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
-
-/// How often a service is looked at without any news, in case some were missed.
-const FULL_LOOK: Duration = Duration::from_secs(300);
-
-impl Controller {
-    pub(super) async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
-        if !self.services.synced() {
-            return Ok(Next::After(GETTING_TO_KNOW));
-        }
-        let service = self.services.get(&key);
-        match (self.claims.step(KIND, &key, service.as_deref().map(claimant)).await, &service) {
-            (Step::Claim, Some(service)) => return self.claim(service).await,
-            (Step::Wait(next), _) => return Ok(next),
-            _ => {}
-        }
-        let Some(service) = service else {
-            if declared::is_unreadable::<MultiClusterService, _>(&self.services, &key, &self.recorder).await {
-                return Ok(Next::Done);
-            }
-            return self.memory.sweep::<Service>(&self.term, &self.fleet, &key, None).await;
-        };
-        if service.metadata.deletion_timestamp.is_some() {
-            return self.remove(&key, &service).await;
-        }
-        if !declared::is_kept(&*service) {
-            declared::keep(&self.term, &self.hub.client, &*service).await?;
-            return Ok(Next::Done);
-        }
-        let uid = service.metadata.uid.clone().unwrap_or_default();
-        let swept = self.memory.sweep::<Service>(&self.term, &self.fleet, &key, Some(&uid)).await?;
-        let Some(seen) = self.observe(&key, &uid) else { return Ok(Next::After(GETTING_TO_KNOW)) };
-        let following = follow(&service, &key, &self.workloads);
-        let desired = desired(&service, &key, &self.hub.id, self.term.epoch());
-        let troubles = self.memory.troubles(&key);
-        let failures = following.wanted.iter().filter_map(|cluster| {
-            let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
-            if let Some(message) = copy.and_then(|copy| unchangeable(copy, &desired)) {
-                return Some((cluster.clone(), ("Immutable", message)));
-            }
-            if let Some(failure) = self.memory.failure(cluster, &key, &desired.digest) {
-                return Some((cluster.clone(), (failure.reason, failure.message)));
-            }
-            let trouble = troubles.get(cluster)?;
-            Some((cluster.clone(), (FAILING, trouble.clone())))
-        });
-        let situation = Situation {
-            service: &service,
-            following: &following,
-            seen: &seen,
-            desired: &desired,
-            failures: failures.collect(),
-        };
-        let mut new = status(&situation, &self.clock.time());
-        new.reservation = self.reservation(&service, &new);
-        let refused = !situation.failures.is_empty();
-        // Where the service is going to be is on record before a member is touched, so that it is found there again.
-        if service.status.as_ref() != Some(&new) {
-            let Some(written) = copy::replace_status(&self.term, &self.hub.client, &*service, &new).await?
-            else {
-                return Ok(Next::After(CHANGED_MEANWHILE));
-            };
-            self.tell(&service, &written).await;
-        }
-        let next = earlier(self.effect(&key, &desired, &following, &seen).await?, swept);
-        Ok(if refused { earlier(next, Next::After(REFUSAL_HOLDS)) } else { next })
-    }
-
-    /// Makes a service this leader's own, and leaves all else as it is.
-    async fn claim(&self, service: &MultiClusterService) -> Result<Next, CallError> {
-        let mut status = service.status.clone().unwrap_or_default();
-        status.reservation = self.reservation(service, &status);
-        let written = copy::replace_status(&self.term, &self.hub.client, service, &status).await.map(|_| ());
-        self.claims.written(KIND, service, &self.recorder, written).await
-    }
-
-    /// Who stands for what a status says: this leader, since the service last changed hands or places.
-    fn reservation(
-        &self,
-        service: &MultiClusterService,
-        new: &MultiClusterServiceStatus,
-    ) -> Option<Reservation> {
-        let old = service.status.as_ref();
-        let places = |status: &MultiClusterServiceStatus| {
-            status.clusters.iter().map(|each| each.cluster.clone()).collect::<Vec<_>>()
-        };
-        let last = old.and_then(|status| status.reservation.as_ref());
-        Some(reservation(&self.term, &self.clock, last, old.map(places) != Some(places(new))))
-    }
-
-    /// Applies the Service where pods are, in all clusters at once, and takes it away where they are gone.
-    async fn effect(
+impl Services {
+    pub(super) async fn look(
         &self,
         key: &Key,
-        desired: &Desired,
+        service: &MultiClusterService,
+        round: Round,
+    ) -> Result<Next, CallError> {
+        let context = &self.base.context;
+        let seen = match self.observe(key, service) {
+            Observed::NotSynced => return Ok(Next::After(SYNC_POLL_INTERVAL)),
+            // The workload that is followed brings us back when it can be read.
+            Observed::WorkloadUnreadable => return Ok(Next::Done),
+            Observed::Clusters(seen) => seen,
+        };
+        let following = follow(service, key, &self.workloads);
+        let desired = Arc::new(desired(service, key, &context.hub.id, context.term.epoch()));
+        let failures = self.failures(key, &following, &seen, &desired);
+        let refused = !failures.is_empty();
+        let situation =
+            Situation { service, following: &following, seen: &seen, desired: &desired, failures };
+        let new = status(&situation, &context.clock.time());
+        // Where the service is going to be is on record before a member is touched, so that it is found there again.
+        let Some(written) = self.base.write_status(service, new, Write::IfChanged).await? else {
+            return Ok(Next::After(CHANGED_MEANWHILE));
+        };
+        if written.status != service.status {
+            self.tell(service, &written).await;
+        }
+        self.submit(key, round, &desired, &following, &seen);
+        let closed = seen.iter().any(|(name, seen)| following.wanted.contains(name) && seen.closed.is_some());
+        let next = Next::After(if closed || refused { REFUSAL_HOLDS } else { RESYNC_PERIOD });
+        Ok(earlier(next, self.base.copies.memory.refusals_end(key).map_or(Next::Done, Next::After)))
+    }
+
+    /// Why the Service is not in a cluster where it is to be, by cluster.
+    fn failures(
+        &self,
+        key: &Key,
         following: &Following,
         seen: &BTreeMap<String, Seen>,
-    ) -> Result<Next, CallError> {
-        let applies = following.wanted.iter().filter_map(|cluster| {
-            let seen = seen.get(cluster)?;
-            let member = seen.member.as_ref().filter(|_| seen.closed.is_none())?;
-            let applied = self.apply(key, member, seen.copy.as_deref(), desired);
-            Some(async move { self.memory.kept(member, key, applied.await) })
-        });
-        let outcomes = futures::future::join_all(applies).await;
-        let closed = seen.iter().any(|(name, seen)| following.wanted.contains(name) && seen.closed.is_some());
-        let mut next = Next::After(if closed { REFUSAL_HOLDS } else { FULL_LOOK });
-        let mut refused = false;
-        for outcome in outcomes {
-            match outcome? {
-                Some(Outcome::AsDecided) => {}
-                Some(Outcome::NotSeenYet) => next = Next::After(SEEN_WITHIN),
-                Some(Outcome::Refused) => refused = true,
-                None => next = earlier(next, Next::After(FAILING_AGAIN)),
+        desired: &Desired,
+    ) -> BTreeMap<String, (&'static str, String)> {
+        let failures = self.base.copies.memory.failures(key);
+        let failure = |cluster: &String| {
+            let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
+            if let Some(message) = copy.and_then(|copy| unchangeable(copy, desired)) {
+                return Some(("Immutable", message));
             }
-        }
-        if answered_elsewhere(following, seen) {
-            for (cluster, seen) in seen {
-                let here = following.wanted.contains(cluster) || following.lingering.contains(cluster);
-                if let (false, Some(member), Some(copy)) = (here, &seen.member, &seen.copy) {
-                    let deleted = self.memory.delete::<Service>(&self.term, member, key, &copy.mark).await;
-                    let again =
-                        self.memory.kept(member, key, deleted)?.map_or(FAILING_AGAIN, |()| SEEN_WITHIN);
-                    next = earlier(next, Next::After(again));
-                }
-            }
-        }
-        Ok(if refused { Next::After(Duration::ZERO) } else { next })
+            let failure = failures.get(cluster)?;
+            let current = failure.template == desired.template && failure.is_reported();
+            current.then(|| (failure.reason, failure.message.clone()))
+        };
+        let wanted = following.wanted.iter();
+        wanted.filter_map(|cluster| Some((cluster.clone(), failure(cluster)?))).collect()
     }
 
-    /// Applies the Service in one member, if it does not hold it already.
-    async fn apply(
+    /// Has the Service applied where pods are, and deleted where they are gone.
+    fn submit(
         &self,
         key: &Key,
-        member: &Member,
-        copy: Option<&ServiceFacts>,
-        desired: &Desired,
-    ) -> Result<Outcome, CallError> {
-        let as_made = |copy: &ServiceFacts| {
-            holds(copy, desired) || self.memory.made(&member.name, key, &desired.digest, &copy.mark.version)
-        };
-        if copy.is_some_and(|copy| unchangeable(copy, desired).is_some()) {
-            return Ok(Outcome::AsDecided);
-        }
-        match copy.filter(|copy| as_made(copy)) {
-            Some(copy) => {
-                if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
-                    if is_superseded(&self.term, member, key, Some(&copy.mark)).await {
-                        return Ok(Outcome::NotSeenYet);
-                    }
-                    copy::stamp::<Service>(&self.term, member, key, copy.mark.sight()).await?;
+        round: Round,
+        desired: &Arc<Desired>,
+        following: &Following,
+        seen: &BTreeMap<String, Seen>,
+    ) {
+        let elsewhere = answered_elsewhere(following, seen);
+        for (cluster, seen) in seen {
+            let Some(member) = &seen.member else { continue };
+            let (copies, there, name) = (Arc::clone(&self.base.copies), Arc::clone(member), key.clone());
+            if following.wanted.contains(cluster) {
+                if seen.closed.is_none() {
+                    let (copy, desired) = (seen.copy.clone(), Arc::clone(desired));
+                    let template = desired.template.clone();
+                    self.base.copies.submit(round, member, key, &template, move || async move {
+                        apply(&copies, &name, &there, copy.as_deref(), &desired).await
+                    });
                 }
-                Ok(Outcome::AsDecided)
-            }
-            None => {
-                let seen = copy.map(|copy| &copy.mark);
-                self.memory.apply::<Service>(&self.term, member, key, seen, desired).await
+            } else if elsewhere
+                && !following.lingering.contains(cluster)
+                && let Some(copy) = &seen.copy
+            {
+                let mark = copy.mark.clone();
+                self.base.copies.submit(round, member, key, "", move || async move {
+                    copies.delete(&there, &name, &mark).await
+                });
             }
         }
     }
@@ -192,7 +112,7 @@ impl Controller {
         let (old, new) = (clusters(before), clusters(now));
         if old != new {
             let note = if new.is_empty() { "in no cluster".to_owned() } else { format!("in {new}") };
-            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.base.recorder.record(now, Weight::Normal, "Placed", &note).await;
         }
         let clusters = now.status.iter().flat_map(|status| &status.clusters);
         for refused in clusters
@@ -200,15 +120,25 @@ impl Controller {
         {
             let why = refused.message.as_deref().unwrap_or_default();
             let note = format!("{}: {why}", refused.cluster);
-            self.recorder.record(now, Weight::Warning, "Refused", &note).await;
+            self.base.recorder.record(now, Weight::Warning, "Refused", &note).await;
         }
     }
 }
 
-/// Whether users that come through a Service which is to be taken away are served elsewhere, or nowhere for good.
-pub(super) fn answered_elsewhere(following: &Following, seen: &BTreeMap<String, Seen>) -> bool {
-    let ready = |cluster: &String| {
-        seen.get(cluster).is_some_and(|seen| seen.member.is_some() && seen.copy.is_some() && seen.ready > 0)
+/// Applies the Service in one member, if it does not hold it already.
+async fn apply(
+    copies: &Copies<Service>,
+    key: &Key,
+    member: &Member,
+    copy: Option<&ServiceFacts>,
+    desired: &Desired,
+) -> Result<Outcome, CallError> {
+    let as_made = |copy: &ServiceFacts| {
+        holds(copy, desired) || copies.memory.made(key, &member.name, &desired.digest, &copy.mark.version)
     };
-    following.wanted.is_empty() || following.wanted.iter().any(ready)
+    match copy {
+        Some(copy) if unchangeable(copy, desired).is_some() => Ok(Outcome::AsDecided),
+        Some(copy) if as_made(copy) => copies.keep(member, key, &copy.mark).await,
+        _ => Ok(copies.apply(member, key, copy.map(|copy| &copy.mark), desired).await?.0),
+    }
 }

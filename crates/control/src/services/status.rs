@@ -2,8 +2,7 @@
 
 use super::desired::holds;
 use super::follow::Following;
-use super::observe::Seen;
-use super::reconcile::answered_elsewhere;
+use super::observe::{Seen, answered_elsewhere};
 use crate::copies::Desired;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};

@@ -1,9 +1,9 @@
 //! A copy tried in a member by a dry run: what the member would say, and whether its pods would be replaced.
 
 use super::super::Workload;
-use super::super::desired::desired;
 use super::Previews;
-use crate::copy::insert;
+use crate::copies::insert;
+use crate::driver::Declared;
 use crate::fleet::Member;
 use crate::names::{FIELD_MANAGER, HUB_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -41,10 +41,11 @@ impl Previews {
         replicas: u32,
         until: Instant,
     ) -> Trial {
-        let Some(member) = self.0.fleet.member(cluster).filter(|member| member.reach.answers()) else {
+        let Some(member) = self.0.base.context.fleet.member(cluster).filter(|member| member.reach.answers())
+        else {
             return Trial::Unknown("it does not answer".to_owned());
         };
-        let wanted = desired(&workload.object, &self.0.hub.id, self.0.term.epoch(), replicas);
+        let wanted = self.0.desired(workload, replicas);
         let copy = member.deployments.get(key).filter(|copy| copy.mark.is_of(workload.uid()));
         if copy.is_some_and(|copy| copy.mark.digest.as_deref() == Some(&wanted.digest)) {
             return Trial::Held;

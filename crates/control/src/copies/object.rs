@@ -1,24 +1,19 @@
-//! Objects of the hub's making in members: marked, applied, taken away. The same for every kind.
+//! Objects of the hub in members: applied, annotated, deleted. The same for every kind.
 //!
 //! Each copy says whose it is (hub, workload), what was applied (a digest) and in which term (the leader's epoch).
 //! What was seen of a copy is given with every change of it: the API server refuses the change if the copy is another
 //! one by then. So a leader that was replaced and does not know it cannot undo what its successor did; see
 //! placement for the whole argument.
 
+use super::ownership::insert;
 use crate::fleet::Member;
-use crate::names::{
-    DIGEST_ANNOTATION, EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
-};
+use crate::names::{EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL};
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, Resource};
-use portolan_api::template::PodTemplate;
-use portolan_core::capacity::{PodShape, Shape, TemplateHash};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
+use kube::{Api, Resource};
 use portolan_runtime::{CallError, Key, Term, chain, foreign_text};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Value, json};
 use std::fmt::Debug;
 
 /// What every namespaced kind is to the functions here.
@@ -32,55 +27,9 @@ impl<K> Kind for K where
 {
 }
 
-/// Whose a copy is.
-#[derive(Clone, Copy, Debug)]
-pub struct Marks<'a> {
-    /// The identity of the hub.
-    pub hub: &'a str,
-    /// The uid of the workload in the hub.
-    pub workload: &'a str,
-    /// The workload's namespace and name.
-    pub owner: &'a Key,
-    /// The epoch of the leader that applies it, if there is an election.
-    pub epoch: Option<i64>,
-}
-
-/// A digest of what a value says.
-pub fn digest(value: &Value) -> String {
-    Sha256::digest(value.to_string())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Marks<'_> {
-    /// Marks an object as ours, and answers the digest of what is applied. The epoch is no part of the digest: another
-    /// leader applies the same.
-    pub fn put_on(&self, object: &mut Value) -> String {
-        insert(object, &["metadata", "labels"], WORKLOAD_LABEL, json!(self.workload));
-        insert(object, &["metadata", "labels"], HUB_LABEL, json!(self.hub));
-        insert(object, &["metadata", "annotations"], OWNER_ANNOTATION, json!(self.owner.to_string()));
-        let digest = digest(object);
-        insert(object, &["metadata", "annotations"], DIGEST_ANNOTATION, json!(digest));
-        if let Some(epoch) = self.epoch {
-            insert(object, &["metadata", "annotations"], EPOCH_ANNOTATION, json!(epoch.to_string()));
-        }
-        digest
-    }
-}
-
-/// Lets pods of a template say which template made them, as far as room is concerned. Nothing else about pods tells that
-/// once admission in a member has changed them.
-pub(crate) fn insert_template_hash(template: &mut Value, written: &PodTemplate) {
-    let typed = written.to_typed().ok();
-    let shape = typed.and_then(|typed| PodShape::of_template(&typed).ok()).map(Shape::from);
-    // A template that cannot be read makes no pods: it is refused before.
-    if let Some(shape) = shape {
-        let hash = json!(shape.template_hash().to_string());
-        insert(template, &["metadata", "labels"], TemplateHash::LABEL, hash);
-    }
-}
-
 /// A copy as it was seen: which object, and which state of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct ObjectVersion<'a> {
     /// Its uid.
     pub uid: &'a str,
     /// Its version.
@@ -89,19 +38,19 @@ pub struct Sight<'a> {
 
 /// What came of applying a copy.
 #[derive(Debug)]
-pub enum Put<K> {
+pub(crate) enum ApplyResult<K> {
     /// The member holds it.
     Applied(Box<K>),
     /// It was no longer as it was seen: look again.
-    Outdated,
+    Conflict,
     /// An object of this name is there that is not ours: it stays as it is.
-    Taken(String),
+    NotOwned(String),
     /// The member refuses it, and will again.
     Refused(String),
 }
 
 /// A version that no object has. Applied with it, an object is made where there is none, and refused where there is one.
-const NONE_HAS: &str = "1";
+const CREATE_ONLY_RESOURCE_VERSION: &str = "1";
 
 /// Applies a copy in a member, in place of the one that was seen there, if any was.
 ///
@@ -109,12 +58,12 @@ const NONE_HAS: &str = "1";
 ///
 /// # Errors
 /// The member cannot be asked.
-pub async fn put<K: Kind>(
+pub(crate) async fn apply_if_unchanged<K: Kind>(
     term: &Term,
     member: &Member,
     object: &Value,
-    seen: Option<Sight<'_>>,
-) -> Result<Put<K>, CallError> {
+    seen: Option<ObjectVersion<'_>>,
+) -> Result<ApplyResult<K>, CallError> {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let key = Key::new(text("namespace"), text("name"));
     let kind = K::kind(&());
@@ -125,26 +74,28 @@ pub async fn put<K: Kind>(
             insert(&mut object, &["metadata"], "resourceVersion", json!(seen.version));
             insert(&mut object, &["metadata"], "uid", json!(seen.uid));
         }
-        None => insert(&mut object, &["metadata"], "resourceVersion", json!(NONE_HAS)),
+        None => insert(&mut object, &["metadata"], "resourceVersion", json!(CREATE_ONLY_RESOURCE_VERSION)),
     }
     let params = PatchParams { force: seen.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
     let what = format!("apply {kind} {key} in {}", member.name);
     let applied = member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Apply(&object))).await;
     let error = match applied {
-        Ok(applied) => return Ok(Put::Applied(Box::new(applied))),
-        Err(error) if error.is_final() => return Ok(Put::Refused(told(&error, &key.namespace))),
+        Ok(applied) => return Ok(ApplyResult::Applied(Box::new(applied))),
+        Err(error) if error.is_final() => {
+            return Ok(ApplyResult::Refused(refusal_message(&error, &key.namespace)));
+        }
         Err(error) if !error.is_conflict() => return Err(error),
-        Err(_) if seen.is_some() => return Ok(Put::Outdated),
+        Err(_) if seen.is_some() => return Ok(ApplyResult::Conflict),
         Err(error) => error,
     };
     let look = format!("look for {kind} {key} in {}", member.name);
     match member.gate.ask(look, api.get_metadata_opt(&key.name)).await? {
-        Some(found) if is_of(&found.metadata, &object) => Ok(Put::Outdated),
+        Some(found) if is_of(&found.metadata, &object) => Ok(ApplyResult::Conflict),
         Some(found) if lost_its_hub(&found.metadata, &object) => {
             label::<K>(term, member, &key, &found.metadata, &object).await?;
-            Ok(Put::Outdated)
+            Ok(ApplyResult::Conflict)
         }
-        Some(_) => Ok(Put::Taken(format!(
+        Some(_) => Ok(ApplyResult::NotOwned(format!(
             "{kind} {key} exists there already and is not ours: rename one of the two"
         ))),
         // It went meanwhile.
@@ -198,11 +149,11 @@ fn is_of(meta: &ObjectMeta, marked: &Value) -> bool {
 ///
 /// # Errors
 /// The member cannot be asked, or the copy was no longer as it was seen: look again.
-pub async fn stamp<K: Kind>(
+pub(super) async fn annotate_epoch<K: Kind>(
     term: &Term,
     member: &Member,
     key: &Key,
-    seen: Sight<'_>,
+    seen: ObjectVersion<'_>,
 ) -> Result<(), CallError> {
     let Some(epoch) = term.epoch() else { return Ok(()) };
     let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
@@ -220,11 +171,11 @@ pub async fn stamp<K: Kind>(
 ///
 /// # Errors
 /// The member cannot be asked, or the copy was no longer as it was seen: look again. One that is gone is no error.
-pub async fn take_away<K: Kind>(
+pub(crate) async fn delete_if_unchanged<K: Kind>(
     term: &Term,
     member: &Member,
     key: &Key,
-    seen: Sight<'_>,
+    seen: ObjectVersion<'_>,
 ) -> Result<(), CallError> {
     let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
     let preconditions =
@@ -234,61 +185,8 @@ pub async fn take_away<K: Kind>(
     unless_gone(member.gate.call(term, what, api.delete(&key.name, &params)).await)
 }
 
-/// Replaces the status of an object in the hub, by compare-and-swap on the version that the object carries.
-///
-/// Nothing means that the object has changed meanwhile, or is gone.
-///
-/// # Errors
-/// The hub cannot be asked, or refuses the status.
-pub async fn replace_status<K: Kind>(
-    term: &Term,
-    hub: &Client,
-    object: &K,
-    status: &impl Serialize,
-) -> Result<Option<K>, CallError> {
-    let (key, metadata) = (Key::of(object), object.meta());
-    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
-    let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let what = format!("write status of {} {key}", K::kind(&()));
-    // Nothing but the status is written by this: to send the rest along would only cost both sides time.
-    let body = json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        "metadata": {
-            "name": metadata.name, "namespace": metadata.namespace,
-            "uid": metadata.uid, "resourceVersion": metadata.resource_version,
-        },
-        "status": status,
-    });
-    let write = api.replace_subresource("status", &key.name, &params, &body);
-    match term.call(what, write).await {
-        Ok(written) => Ok(Some(written)),
-        Err(error) if error.is_conflict() || error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Writes the finalizers of an object in the hub, by compare-and-swap.
-///
-/// # Errors
-/// The hub cannot be asked, or the object has changed meanwhile: look again.
-pub async fn set_finalizers<K: Kind>(
-    term: &Term,
-    hub: &Client,
-    object: &K,
-    finalizers: &[String],
-) -> Result<(), CallError> {
-    let key = Key::of(object);
-    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
-    let version = &object.meta().resource_version;
-    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let what = format!("set finalizers of {} {key}", K::kind(&()));
-    unless_gone(term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
-}
-
 /// Why a member refuses, and what would help.
-pub(crate) fn told(error: &CallError, namespace: &str) -> String {
+pub(crate) fn refusal_message(error: &CallError, namespace: &str) -> String {
     // The member's own words are in it.
     let why = foreign_text(&chain(error));
     match error.code() {
@@ -301,22 +199,5 @@ fn unless_gone<T>(result: Result<T, CallError>) -> Result<(), CallError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         other => other.map(|_| ()),
-    }
-}
-
-/// Sets a field of a nested object, making the objects on the way.
-pub(crate) fn insert(object: &mut Value, path: &[&str], field: &str, value: Value) {
-    let mut at = object;
-    for step in path {
-        become_object(at);
-        at = &mut at[*step];
-    }
-    become_object(at);
-    at[field] = value;
-}
-
-fn become_object(value: &mut Value) {
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
     }
 }

@@ -20,7 +20,7 @@ const CLAIMING: Duration = Duration::from_millis(250);
 
 /// What is still to be claimed in a term; clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Claims {
+pub(crate) struct EpochFence {
     term: Term,
     /// By kind; nothing is known before its objects have been listed.
     kinds: Arc<Mutex<BTreeMap<&'static str, Option<Open>>>>,
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Claim,
 }
 
-impl Claims {
+impl EpochFence {
     pub(crate) fn new(term: &Term) -> Self {
         Self { term: term.clone(), kinds: Arc::default() }
     }
@@ -215,11 +215,11 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_waits_without_an_election() {
-        let (claims, key) = (Claims::new(&Term::alone("me")), Key::new("d", "a"));
-        claims.expect("Kind");
-        assert_eq!(claims.step("Kind", &key, Some(by(0))).await, Step::Decide);
-        claims.take("Kind", &Change::Listed([(key.clone(), 3)].into()), |epoch| by(*epoch));
-        assert_eq!(claims.step("Kind", &key, Some(by(3))).await, Step::Decide);
+        let (fence, key) = (EpochFence::new(&Term::alone("me")), Key::new("d", "a"));
+        fence.expect("Kind");
+        assert_eq!(fence.step("Kind", &key, Some(by(0))).await, Step::Decide);
+        fence.take("Kind", &Change::Listed([(key.clone(), 3)].into()), |epoch| by(*epoch));
+        assert_eq!(fence.step("Kind", &key, Some(by(3))).await, Step::Decide);
     }
 
     #[test]

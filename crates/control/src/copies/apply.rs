@@ -1,0 +1,125 @@
+//! Making a member hold a copy as it was decided.
+
+use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
+use super::object::{ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged};
+use super::{Copied, Copies, Outcome, memory};
+use crate::fleet::{Mark, Member};
+use portolan_runtime::{CallError, Key, Term, chain};
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// An object to be applied in a member.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Desired {
+    pub(crate) object: Value,
+    /// The digest of the object.
+    pub(crate) digest: String,
+    /// The digest of the same without numbers of replicas: what a member refuses of it, it refuses with any number.
+    pub(crate) template: String,
+}
+
+impl<K: Copied> Copies<K> {
+    /// Applies a copy in place of the one that was seen, unless that was done a moment ago or refused not long ago.
+    /// Answers with the copy if the member was asked and took it.
+    pub(crate) async fn apply(
+        &self,
+        member: &Member,
+        key: &Key,
+        seen: Option<&Mark>,
+        desired: &Desired,
+    ) -> Result<(Outcome, Option<Box<K>>), CallError> {
+        let cluster = member.name.as_str();
+        if self.is_refused(member, key, &desired.template) {
+            return Ok((Outcome::AsDecided, None));
+        }
+        let is_on_its_way = |applied: &Applied| {
+            let shown = |seen: &Mark| applied.generation > 0 && seen.generation >= applied.generation;
+            applied.digest == desired.digest
+                && applied.at.is_some_and(|at| at.elapsed() < CACHE_LAG_GRACE)
+                && !seen.is_some_and(shown)
+        };
+        if self.memory.applied(key, cluster).as_ref().is_some_and(is_on_its_way)
+            || is_superseded(&self.term, member, key, seen).await
+        {
+            return Ok((Outcome::NotSeenYet, None));
+        }
+        let result =
+            apply_if_unchanged::<K>(&self.term, member, &desired.object, seen.map(Mark::object_version))
+                .await;
+        let not_answered = result.as_ref().is_err_and(|error| error.code().is_none() && !error.is_busy());
+        if seen.is_none() && (not_answered || matches!(result, Ok(ApplyResult::Conflict))) {
+            self.memory.may_have_created(key, cluster);
+        }
+        let refuse = |reason, message| {
+            let kind = FailureKind::RefusedByMember;
+            self.memory.refuse(key, cluster, &desired.template, kind, (reason, message));
+            Ok((Outcome::Refused, None))
+        };
+        match result {
+            Ok(ApplyResult::Applied(copy)) => {
+                let meta = copy.meta();
+                let applied = Applied {
+                    digest: desired.digest.clone(),
+                    version: meta.resource_version.clone().unwrap_or_default(),
+                    generation: meta.generation.unwrap_or_default(),
+                    at: Some(Instant::now()),
+                    shown: seen.is_some(),
+                };
+                self.memory.set_applied(key, cluster, applied);
+                Ok((Outcome::AsDecided, Some(copy)))
+            }
+            Ok(ApplyResult::Conflict) => Ok((Outcome::NotSeenYet, None)),
+            Ok(ApplyResult::NotOwned(message)) => refuse("NameTaken", message),
+            Ok(ApplyResult::Refused(message)) => refuse("Refused", message),
+            // Only a namespace that does not exist is not found.
+            Err(error) if error.is_not_found() => refuse("NamespaceMissing", chain(&error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Leaves a copy as it is, in this leader's name.
+    pub(crate) async fn keep(&self, member: &Member, key: &Key, seen: &Mark) -> Result<Outcome, CallError> {
+        if self.term.epoch().is_none_or(|epoch| seen.epoch == Some(epoch)) {
+            return Ok(Outcome::AsDecided);
+        }
+        if is_superseded(&self.term, member, key, Some(seen)).await {
+            return Ok(Outcome::NotSeenYet);
+        }
+        annotate_epoch::<K>(&self.term, member, key, seen.object_version()).await?;
+        Ok(Outcome::AsDecided)
+    }
+
+    /// Deletes a copy that still is as it was seen.
+    pub(crate) async fn delete(&self, member: &Member, key: &Key, seen: &Mark) -> Result<Outcome, CallError> {
+        let is_known = self.memory.is_being_deleted(key, &member.name, &seen.uid);
+        if !is_known && !is_superseded(&self.term, member, key, Some(seen)).await {
+            delete_if_unchanged::<K>(&self.term, member, key, seen.object_version()).await?;
+            self.memory.set_deleted(key, &member.name, &seen.uid);
+        }
+        Ok(Outcome::NotSeenYet)
+    }
+
+    /// Whether a member refused this not long ago.
+    pub(crate) fn is_refused(&self, member: &Member, key: &Key, template: &str) -> bool {
+        let refused = |failure: memory::Failure| failure.template == template && failure.holds_in(member);
+        self.memory.failure(key, &member.name).is_some_and(refused)
+    }
+}
+
+/// Whether a later leader may have changed a copy already: then it is left alone, and looked at again.
+///
+/// A greater epoch on a copy is a reason to ask the hub's Lease, no more: whoever may change the copy can write it. If the
+/// Lease still names this leader, the copy is applied or deleted as if its epoch were not there; the version that was
+/// seen goes along as always.
+pub(crate) async fn is_superseded(term: &Term, member: &Member, key: &Key, seen: Option<&Mark>) -> bool {
+    let (Some(theirs), Some(ours)) = (seen.and_then(|seen| seen.epoch), term.epoch()) else { return false };
+    if theirs <= ours {
+        return false;
+    }
+    let leads = term.confirm().await;
+    if leads {
+        let cluster = &member.name;
+        tracing::warn!(cluster, object = %key, theirs, ours, "a copy has the epoch of no leader: it is set back");
+    }
+    !leads
+}

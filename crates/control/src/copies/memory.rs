@@ -1,0 +1,404 @@
+//! What this process remembers of what it did in members; all of it can be found out again.
+
+use crate::fleet::Member;
+use portolan_runtime::{Key, foreign_text};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a member refused is tried again after this long: somebody may have mended it there. Refused again, it is left
+/// alone for twice as long as before.
+pub(crate) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
+
+/// The longest time for which something that is refused again and again is left alone.
+const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(300);
+
+/// What was applied or deleted comes back through the watch within this time; until then it is not done again.
+pub(crate) const CACHE_LAG_GRACE: Duration = Duration::from_secs(2);
+
+/// A watch that is slow shows what was created within this time; until then nobody may say that it does not exist.
+const CACHE_LAG_LIMIT: Duration = Duration::from_secs(60);
+
+/// A member that failed so often is tried again after this long, if another one takes the workload.
+const ERRORS_KEEP_AWAY: Duration = Duration::from_secs(120);
+
+/// So many failed tries in a row are reported in the status.
+const ERRORS_REPORTED: u32 = 3;
+
+/// How soon a request that failed is tried again, at first and at most.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+const RETRY_AT_MOST: Duration = Duration::from_secs(30);
+
+/// By object of the hub and cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many rounds were begun, of any object.
+    rounds: u64,
+    objects: BTreeMap<Key, Remembered>,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    round: u64,
+    places: BTreeMap<String, Place>,
+}
+
+/// What was done about one object in one cluster.
+#[derive(Debug, Default)]
+struct Place {
+    applied: Option<Applied>,
+    deleted: Option<Deleted>,
+    failure: Option<Failure>,
+    /// What users were told last.
+    reported: Option<String>,
+}
+
+/// A decision about an object: work that rests on an earlier one and has not begun is void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round(u64);
+
+/// What was applied, and what that made of the copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) digest: String,
+    pub(crate) version: String,
+    /// Nothing for kinds that do not count their changes.
+    pub(crate) generation: i64,
+    pub(crate) at: Option<Instant>,
+    /// Whether the watch has shown that there is a copy.
+    pub(crate) shown: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Deleted {
+    uid: String,
+    at: Instant,
+}
+
+/// What was to be done in a member could not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The digest of what was to be applied, without numbers of replicas: anything else is tried at once.
+    pub(crate) template: String,
+    pub(crate) kind: FailureKind,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    at: Instant,
+    /// For how long it is not tried again.
+    holds: Duration,
+    /// How often in a row.
+    times: u32,
+    /// Whether the cluster was closed since.
+    pub(crate) while_closed: bool,
+}
+
+/// Who stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The member refuses it, and will again: other clusters may take it.
+    RefusedByMember,
+    /// Something is wrong in the hub, which is the same for all members.
+    InvalidInHub,
+    /// The member did not answer, or answered with a failure of its own: the next try may succeed.
+    MemberError,
+}
+
+impl Failure {
+    /// How much longer it is not tried again.
+    pub(crate) fn left(&self) -> Duration {
+        self.holds.saturating_sub(self.at.elapsed())
+    }
+
+    /// Whether it still holds for this connection to the member: a later one is tried at once.
+    pub(crate) fn holds_in(&self, member: &Member) -> bool {
+        self.at >= member.since && !self.left().is_zero()
+    }
+
+    /// Whether other clusters are tried before this one.
+    pub(crate) fn keeps_away(&self) -> bool {
+        match self.kind {
+            FailureKind::RefusedByMember => !self.left().is_zero(),
+            FailureKind::InvalidInHub => false,
+            FailureKind::MemberError => self.is_reported() && self.at.elapsed() < ERRORS_KEEP_AWAY,
+        }
+    }
+
+    /// Whether users are to know of it: a single request that failed is none of their business.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.kind != FailureKind::MemberError || self.times >= ERRORS_REPORTED
+    }
+
+    /// When to try again what failed.
+    pub(super) fn retry_after(&self) -> Duration {
+        let doubled = self.times.saturating_sub(1).min(10);
+        RETRY_AFTER.saturating_mul(1 << doubled).min(RETRY_AT_MOST)
+    }
+}
+
+impl Memory {
+    /// Begins a decision about an object.
+    pub(crate) fn begin(&self, key: &Key) -> Round {
+        let mut state = self.state();
+        state.rounds += 1;
+        let round = state.rounds;
+        state.objects.entry(key.clone()).or_default().round = round;
+        Round(round)
+    }
+
+    /// Whether no later decision about the object was begun.
+    pub(crate) fn is_current(&self, key: &Key, round: Round) -> bool {
+        self.state().objects.get(key).is_some_and(|object| object.round == round.0)
+    }
+
+    /// What was applied last in a cluster.
+    pub(crate) fn applied(&self, key: &Key, cluster: &str) -> Option<Applied> {
+        self.read(key, cluster, |place| place.applied.clone())
+    }
+
+    /// Whether the version that was seen is what came of applying exactly this.
+    pub(crate) fn made(&self, key: &Key, cluster: &str, digest: &str, version: &str) -> bool {
+        self.applied(key, cluster)
+            .is_some_and(|applied| applied.digest == digest && applied.version == version)
+    }
+
+    /// Whether a copy was created in a member that the watch does not show yet; `shows` tells whether it does now.
+    pub(crate) fn is_awaited(&self, member: &Member, key: &Key, shows: bool) -> bool {
+        self.awaits(&member.name, member.since, key, shows)
+    }
+
+    fn awaits(&self, cluster: &str, connected: Instant, key: &Key, shows: bool) -> bool {
+        let mut state = self.state();
+        let place = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster));
+        let Some(applied) = place.and_then(|place| place.applied.as_mut()) else { return false };
+        applied.shown |= shows;
+        // A later connection has begun with all that exists.
+        let since = applied.at.filter(|at| *at >= connected);
+        !applied.shown && since.is_some_and(|at| at.elapsed() < CACHE_LAG_LIMIT)
+    }
+
+    /// Remembers what came of applying a copy.
+    pub(super) fn set_applied(&self, key: &Key, cluster: &str, applied: Applied) {
+        self.write(key, cluster, |place| {
+            place.applied = Some(applied);
+            place.failure = None;
+        });
+    }
+
+    /// A copy may exist that the watch does not show yet: nobody answered whether it was created, or it existed before.
+    /// It is not known what it is like, so that it is applied again.
+    pub(super) fn may_have_created(&self, key: &Key, cluster: &str) {
+        let applied = Applied { at: Some(Instant::now()), ..Applied::default() };
+        self.write(key, cluster, |place| place.applied = Some(applied));
+    }
+
+    /// Whether the copy of this uid was deleted a moment ago.
+    pub(super) fn is_being_deleted(&self, key: &Key, cluster: &str, uid: &str) -> bool {
+        let deleted = self.read(key, cluster, |place| place.deleted.clone());
+        deleted.is_some_and(|deleted| deleted.uid == uid && deleted.at.elapsed() < CACHE_LAG_GRACE)
+    }
+
+    /// Remembers that the copy of this uid was deleted.
+    pub(super) fn set_deleted(&self, key: &Key, cluster: &str, uid: &str) {
+        let deleted = Deleted { uid: uid.to_owned(), at: Instant::now() };
+        self.write(key, cluster, |place| {
+            place.applied = None;
+            place.deleted = Some(deleted);
+        });
+    }
+
+    /// What could not be done last in a cluster.
+    pub(crate) fn failure(&self, key: &Key, cluster: &str) -> Option<Failure> {
+        self.read(key, cluster, |place| place.failure.clone())
+    }
+
+    /// What could not be done last, by cluster.
+    pub(crate) fn failures(&self, key: &Key) -> BTreeMap<String, Failure> {
+        let state = self.state();
+        let places = state.objects.get(key).into_iter().flat_map(|object| &object.places);
+        places.filter_map(|(cluster, place)| Some((cluster.clone(), place.failure.clone()?))).collect()
+    }
+
+    /// Remembers that a member refuses what is to be applied, or that it cannot be given; it is not tried again for a
+    /// while.
+    pub(crate) fn refuse(
+        &self,
+        key: &Key,
+        cluster: &str,
+        template: &str,
+        kind: FailureKind,
+        (reason, message): (&'static str, String),
+    ) {
+        let message = foreign_text(&message);
+        tracing::warn!(cluster, object = %key, reason, message, "a member refuses a copy");
+        self.write(key, cluster, |place| {
+            let before = place.failure.take();
+            let again = before.filter(|before| before.kind == kind && before.template == template);
+            let holds = again.map_or(REFUSAL_HOLDS, |before| (before.holds * 2).min(REFUSAL_HOLDS_AT_MOST));
+            place.failure = Some(Failure {
+                template: template.to_owned(),
+                kind,
+                reason,
+                message,
+                at: Instant::now(),
+                holds,
+                times: 1,
+                while_closed: false,
+            });
+        });
+    }
+
+    /// Remembers that a member could not be asked, or failed. A refusal that still holds says more, and stays.
+    pub(crate) fn fail(&self, key: &Key, cluster: &str, template: &str, why: &str) -> Duration {
+        let (kind, reason) = (FailureKind::MemberError, "MemberError");
+        self.write(key, cluster, |place| {
+            let before = place.failure.take();
+            if let Some(before) = before.as_ref().filter(|before| !before.left().is_zero()) {
+                let wait = before.left();
+                place.failure = Some(before.clone());
+                return wait;
+            }
+            let again = before.filter(|before| before.kind == kind && before.template == template);
+            let failure = Failure {
+                template: template.to_owned(),
+                kind,
+                reason,
+                message: foreign_text(why),
+                at: Instant::now(),
+                holds: Duration::ZERO,
+                times: again.map_or(1, |before| before.times.saturating_add(1)),
+                while_closed: false,
+            };
+            let wait = failure.retry_after();
+            place.failure = Some(failure);
+            wait
+        })
+    }
+
+    /// Forgets that a member could not be asked, or failed.
+    pub(super) fn answered(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| {
+            place.failure.take_if(|failure| failure.kind == FailureKind::MemberError);
+        });
+    }
+
+    /// Remembers that a cluster was closed since it refused.
+    pub(crate) fn set_closed(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| {
+            if let Some(failure) = &mut place.failure {
+                failure.while_closed = true;
+            }
+        });
+    }
+
+    /// Forgets what one member refused of an object.
+    pub(crate) fn forgive_in(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| place.failure = None);
+    }
+
+    /// Forgets what members refused of an object.
+    pub(crate) fn forgive(&self, key: &Key) {
+        for place in self.state().objects.get_mut(key).into_iter().flat_map(|each| each.places.values_mut()) {
+            place.failure = None;
+            place.reported = None;
+        }
+    }
+
+    /// When the first of the members that refused an object is tried again.
+    pub(crate) fn refusals_end(&self, key: &Key) -> Option<Duration> {
+        let refusals = self.failures(key).into_values();
+        let refusals = refusals.filter(|failure| failure.kind != FailureKind::MemberError);
+        // One that has ended was tried again, or its cluster is not to hold anything.
+        refusals.map(|failure| failure.left()).filter(|left| !left.is_zero()).min()
+    }
+
+    /// Whether users were not told this last of the object in the cluster; from now on they were.
+    pub(crate) fn is_news(&self, key: &Key, cluster: &str, note: &str) -> bool {
+        self.write(key, cluster, |place| {
+            place.reported.replace(note.to_owned()).is_none_or(|before| before != note)
+        })
+    }
+
+    /// Forgets everything about an object.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.state().objects.remove(key);
+    }
+
+    fn read<T>(&self, key: &Key, cluster: &str, read: impl FnOnce(&Place) -> Option<T>) -> Option<T> {
+        self.state().objects.get(key)?.places.get(cluster).and_then(read)
+    }
+
+    fn write<T>(&self, key: &Key, cluster: &str, write: impl FnOnce(&mut Place) -> T) -> T {
+        let mut state = self.state();
+        let places = &mut state.objects.entry(key.clone()).or_default().places;
+        match places.get_mut(cluster) {
+            Some(place) => write(place),
+            None => write(places.entry(cluster.to_owned()).or_default()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_that_was_created_is_awaited_until_it_is_shown_or_much_time_has_passed() {
+        let (memory, key, connected) = (Memory::default(), Key::cluster("job"), Instant::now());
+        let awaits = |shows| memory.awaits("m1", connected, &key, shows);
+        assert!(!awaits(false), "nothing was created");
+        memory.may_have_created(&key, "m1");
+        assert!(awaits(false) && !awaits(true), "the watch shows it");
+        assert!(!awaits(false), "it existed, and was deleted");
+        memory.may_have_created(&key, "m1");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(
+            !memory.awaits("m1", Instant::now(), &key, false),
+            "what a later connection has not listed does not exist"
+        );
+        assert!(awaits(false));
+        tokio::time::sleep(CACHE_LAG_LIMIT).await;
+        assert!(!awaits(false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_later_decision_makes_earlier_ones_void_also_after_the_object_was_forgotten() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        let first = memory.begin(&key);
+        assert!(memory.is_current(&key, first));
+        let second = memory.begin(&key);
+        assert!(!memory.is_current(&key, first) && memory.is_current(&key, second));
+        memory.forget(&key);
+        assert!(!memory.is_current(&key, second));
+        memory.begin(&key);
+        assert!(!memory.is_current(&key, first) && !memory.is_current(&key, second));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_holds_twice_as_long_each_time_and_a_failure_is_retried_soon() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        let refuse =
+            || memory.refuse(&key, "m1", "t", FailureKind::RefusedByMember, ("Refused", "no".into()));
+        let left = || memory.failure(&key, "m1").unwrap().left();
+        refuse();
+        assert_eq!(left(), REFUSAL_HOLDS);
+        assert_eq!(memory.fail(&key, "m1", "t", "timeout"), REFUSAL_HOLDS, "the refusal says more");
+        tokio::time::sleep(REFUSAL_HOLDS).await;
+        refuse();
+        assert_eq!(left(), 2 * REFUSAL_HOLDS);
+        (0..9).for_each(|_| refuse());
+        assert_eq!(left(), REFUSAL_HOLDS_AT_MOST);
+        let waits: Vec<Duration> = (0..12).map(|_| memory.fail(&key, "m2", "t", "timeout")).collect();
+        assert_eq!((waits[0], waits[1], waits[11]), (RETRY_AFTER, 2 * RETRY_AFTER, RETRY_AT_MOST));
+        assert!(memory.failure(&key, "m2").unwrap().keeps_away());
+        memory.answered(&key, "m2");
+        assert_eq!(memory.failure(&key, "m2"), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Copies of the hub's objects in members: one machinery for every kind.
+//!
+//! A controller decides what each member is to hold. [`Copies`] hands that to the actuators of the members, remembers
+//! what came of it, and has the object looked at again when there is a reason to.
+
+mod annotations;
+mod apply;
+mod memory;
+mod object;
+mod ownership;
+mod removal;
+
+pub(crate) use annotations::propagated_annotations;
+pub(crate) use apply::{Desired, is_superseded};
+pub(crate) use memory::{CACHE_LAG_GRACE, Failure, FailureKind, Memory, REFUSAL_HOLDS, Round};
+pub use object::Kind;
+pub use object::ObjectVersion;
+pub(crate) use object::{ApplyResult, apply_if_unchanged, delete_if_unchanged};
+pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
+pub(crate) use removal::{AWAITING_DELETION, Remaining};
+
+use crate::fleet::{DeploymentFacts, Fleet, JobFacts, Mark, Member, Needs, ServiceFacts, Subject};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Service;
+use portolan_runtime::{CallError, Index, Key, Queue, Term, chain, foreign_text};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A member that has too much to do is asked again after this long.
+const BUSY_FOR: Duration = Duration::from_secs(2);
+
+/// A kind of which members hold copies that have the name of the object they belong to.
+pub(crate) trait Copied: Kind + Send + Sync + 'static {
+    /// What is kept of a copy.
+    type Facts: Send + Sync + 'static;
+
+    /// What must be known of a member before anything is decided about its copies.
+    const NEEDS: Needs;
+
+    /// The copies in a member.
+    fn of(member: &Member) -> &Index<Self::Facts>;
+
+    /// Whose a copy is.
+    fn mark(facts: &Self::Facts) -> &Mark;
+}
+
+impl Copied for Deployment {
+    type Facts = DeploymentFacts;
+
+    const NEEDS: Needs = Needs::Placement;
+
+    fn of(member: &Member) -> &Index<DeploymentFacts> {
+        &member.deployments
+    }
+
+    fn mark(facts: &DeploymentFacts) -> &Mark {
+        &facts.mark
+    }
+}
+
+impl Copied for Service {
+    type Facts = ServiceFacts;
+
+    const NEEDS: Needs = Needs::Services;
+
+    fn of(member: &Member) -> &Index<ServiceFacts> {
+        &member.services
+    }
+
+    fn mark(facts: &ServiceFacts) -> &Mark {
+        &facts.mark
+    }
+}
+
+impl Copied for Job {
+    type Facts = JobFacts;
+
+    const NEEDS: Needs = Needs::Jobs;
+
+    fn of(member: &Member) -> &Index<JobFacts> {
+        &member.jobs
+    }
+
+    fn mark(facts: &JobFacts) -> &Mark {
+        &facts.mark
+    }
+}
+
+/// What came of work in one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The member holds the copy as decided, or is getting it.
+    AsDecided,
+    /// The member was given the copy a moment ago, and the watch does not show it yet.
+    NotSeenYet,
+    /// The member refused the copy just now.
+    Refused,
+    /// Something was found out that is to be reported.
+    LookAgain,
+}
+
+/// The copies of one kind in all members.
+pub(crate) struct Copies<K> {
+    /// The kind in the hub.
+    kind: &'static str,
+    fleet: Fleet,
+    term: Term,
+    queue: Queue<Key>,
+    pub(crate) memory: Memory,
+    _copies: PhantomData<fn() -> K>,
+}
+
+impl<K: Copied> Copies<K> {
+    /// The copies of a kind of the hub, whose objects are looked at again through this queue.
+    pub(crate) fn new(kind: &'static str, fleet: &Fleet, term: &Term, queue: &Queue<Key>) -> Arc<Self> {
+        Arc::new(Self {
+            kind,
+            fleet: fleet.clone(),
+            term: term.clone(),
+            queue: queue.clone(),
+            memory: Memory::default(),
+            _copies: PhantomData,
+        })
+    }
+
+    /// Hands work about an object to the actuator of a member. It is void if a later decision about the object has begun
+    /// before it does. `template` is what it tries to apply, without numbers of replicas; nothing if it applies nothing.
+    pub(crate) fn submit<F>(
+        self: &Arc<Self>,
+        round: Round,
+        member: &Arc<Member>,
+        key: &Key,
+        template: &str,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<Outcome, CallError>> + Send + 'static,
+    {
+        let (copies, cluster, key) = (Arc::clone(self), member.name.clone(), key.clone());
+        let (template, subject) = (template.to_owned(), self.subject(&key));
+        let (queue, again) = (self.queue.clone(), key.clone());
+        let work = move || async move {
+            if copies.memory.is_current(&key, round) {
+                let result = work().await;
+                copies.finish(&key, &cluster, &template, result);
+            }
+        };
+        member.actuator.submit(subject, work, move || queue.add(again));
+    }
+
+    /// Whether work about an object is under way in a member: what it holds may change any moment.
+    pub(crate) fn is_changing(&self, member: &Member, key: &Key) -> bool {
+        member.actuator.is_running(&self.subject(key))
+    }
+
+    fn subject(&self, key: &Key) -> Subject {
+        (self.kind, key.clone())
+    }
+
+    /// Remembers what came of work, and has the object looked at again if there is a reason to. The change of a copy
+    /// comes back through the watch of the member.
+    fn finish(&self, key: &Key, cluster: &str, template: &str, result: Result<Outcome, CallError>) {
+        let wait = match result {
+            Ok(outcome) => {
+                self.memory.answered(key, cluster);
+                match outcome {
+                    Outcome::AsDecided => return,
+                    Outcome::NotSeenYet => CACHE_LAG_GRACE,
+                    Outcome::Refused | Outcome::LookAgain => Duration::ZERO,
+                }
+            }
+            // Nothing is done in the name of this term any more.
+            Err(CallError::NotLeading { .. }) => return,
+            Err(error) if error.is_busy() => BUSY_FOR,
+            Err(error) => {
+                let why = foreign_text(&chain(&error));
+                tracing::warn!(cluster, object = %key, why, "a member cannot be given what was decided");
+                self.memory.fail(key, cluster, template, &why)
+            }
+        };
+        self.queue.add_after(key.clone(), wait);
+    }
+}

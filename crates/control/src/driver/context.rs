@@ -1,0 +1,25 @@
+//! What all controllers of a hub share.
+
+use super::EpochFence;
+use crate::dependencies::Sources;
+use crate::fleet::{Fleet, Hub};
+use portolan_runtime::{Clock, Seed, Term};
+
+/// What all controllers of a hub share for the length of a term.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) hub: Hub,
+    pub(crate) fleet: Fleet,
+    pub(crate) sources: Sources,
+    pub(crate) fence: EpochFence,
+    pub(crate) clock: Clock,
+    pub(crate) term: Term,
+    pub(crate) seed: Seed,
+}
+
+impl Context {
+    pub(crate) fn new(hub: Hub, clock: Clock, seed: Seed, term: Term) -> Self {
+        let fence = EpochFence::new(&term);
+        Self { hub, fleet: Fleet::default(), sources: Sources::default(), fence, clock, term, seed }
+    }
+}

@@ -1,0 +1,88 @@
+//! Writes to declared objects in the hub, by compare-and-swap on the version that was read.
+
+use crate::copies::Kind;
+use crate::names::{FIELD_MANAGER, FINALIZER};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use portolan_runtime::{CallError, Key, Term};
+use serde::Serialize;
+use serde_json::json;
+
+/// Replaces the status of an object in the hub, by compare-and-swap on the version that the object carries.
+///
+/// Nothing means that the object has changed meanwhile, or is gone.
+///
+/// # Errors
+/// The hub cannot be asked, or refuses the status.
+pub(crate) async fn replace_status<K: Kind>(
+    term: &Term,
+    hub: &Client,
+    object: &K,
+    status: &impl Serialize,
+) -> Result<Option<K>, CallError> {
+    let (key, metadata) = (Key::of(object), object.meta());
+    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
+    let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let what = format!("write status of {} {key}", K::kind(&()));
+    // Nothing but the status is written by this: to send the rest along would only cost both sides time.
+    let body = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": {
+            "name": metadata.name, "namespace": metadata.namespace,
+            "uid": metadata.uid, "resourceVersion": metadata.resource_version,
+        },
+        "status": status,
+    });
+    let write = api.replace_subresource("status", &key.name, &params, &body);
+    match term.call(what, write).await {
+        Ok(written) => Ok(Some(written)),
+        Err(error) if error.is_conflict() || error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the finalizers of an object in the hub, by compare-and-swap.
+///
+/// # Errors
+/// The hub cannot be asked, or the object has changed meanwhile: look again.
+async fn set_finalizers<K: Kind>(
+    term: &Term,
+    hub: &Client,
+    object: &K,
+    finalizers: &[String],
+) -> Result<(), CallError> {
+    let key = Key::of(object);
+    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
+    let version = &object.meta().resource_version;
+    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let what = format!("set finalizers of {} {key}", K::kind(&()));
+    match term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Whether our finalizer is on the object.
+pub(crate) fn has_finalizer<K: Kind>(object: &K) -> bool {
+    object.meta().finalizers.iter().flatten().any(|each| each == FINALIZER)
+}
+
+/// Adds our finalizer to the object.
+pub(crate) async fn add_finalizer<K: Kind>(term: &Term, hub: &Client, object: &K) -> Result<(), CallError> {
+    let mut finalizers = object.meta().finalizers.clone().unwrap_or_default();
+    finalizers.push(FINALIZER.to_owned());
+    set_finalizers(term, hub, object, &finalizers).await
+}
+
+/// Removes our finalizer from the object.
+pub(crate) async fn remove_finalizer<K: Kind>(
+    term: &Term,
+    hub: &Client,
+    object: &K,
+) -> Result<(), CallError> {
+    let finalizers = object.meta().finalizers.clone().unwrap_or_default();
+    let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
+    set_finalizers(term, hub, object, &kept).await
+}

@@ -1,0 +1,103 @@
+//! One look at one object, of any kind.
+
+use super::base::{Base, Write, held_up};
+use super::fence::Step;
+use super::hub_object::{add_finalizer, has_finalizer, remove_finalizer};
+use super::unreadable::is_unreadable;
+use super::{Controller, Declared};
+use crate::copies::{AWAITING_DELETION, Copied, Round};
+use kube::Resource;
+use portolan_runtime::{CallError, Key, Next};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon to look again while a cluster is still being listed.
+pub(crate) const SYNC_POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How soon to look again at an object that somebody else changed; usually the change itself brings us back earlier.
+pub(crate) const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
+
+/// How often an object is looked at without any news, in case some were missed.
+pub(crate) const RESYNC_PERIOD: Duration = Duration::from_secs(300);
+
+/// Looks at one object: fenced, kept by a finalizer, and without copies of others under its name, it is decided about.
+pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> Result<Next, CallError> {
+    let base = controller.base();
+    let context = &base.context;
+    if !base.objects.synced() {
+        return Ok(Next::After(SYNC_POLL_INTERVAL));
+    }
+    let declared = base.objects.get(&key);
+    let recorded = declared.as_deref().map(Base::<C::Declared, C::Copy>::claimant);
+    match (context.fence.step(C::Declared::KIND, &key, recorded).await, &declared) {
+        (Step::Claim, Some(declared)) => return claim(base, declared).await,
+        (Step::Wait(next), _) => return Ok(next),
+        _ => {}
+    }
+    let Some(declared) = declared else {
+        if is_unreadable::<<C::Declared as Declared>::Object, _>(&base.objects, &key, &base.recorder).await {
+            return Ok(Next::Done);
+        }
+        base.copies.memory.forget(&key);
+        controller.forget(&key);
+        let round = base.copies.memory.begin(&key);
+        let next = base.copies.sweep(round, &key, None);
+        if next == Next::Done {
+            base.copies.memory.forget(&key);
+        }
+        return Ok(next);
+    };
+    let round = base.copies.memory.begin(&key);
+    if declared.object().meta().deletion_timestamp.is_some() {
+        return delete(controller, &key, &declared, round).await;
+    }
+    if !has_finalizer(declared.object()) {
+        add_finalizer(&context.term, &context.hub.client, declared.object()).await?;
+        return Ok(Next::Done);
+    }
+    let swept = base.copies.sweep(round, &key, Some(declared.uid()));
+    let next = controller.reconcile(&key, &declared, round).await?;
+    Ok(earlier(next, swept))
+}
+
+/// Makes an object this leader's own, and leaves all else as it is.
+async fn claim<D: Declared, K: Copied>(base: &Base<D, K>, declared: &D) -> Result<Next, CallError> {
+    let status = declared.status().cloned().unwrap_or_else(|| declared.first_status());
+    let written = base.write_status(declared, status, Write::IfChanged).await.map(|_| ());
+    base.context.fence.written(D::KIND, declared.object(), &base.recorder, written).await
+}
+
+/// Has everything deleted that members hold of an object, and removes its finalizer when nothing is left.
+async fn delete<C: Controller>(
+    controller: &Arc<C>,
+    key: &Key,
+    declared: &Arc<C::Declared>,
+    round: Round,
+) -> Result<Next, CallError> {
+    let base = controller.base();
+    if !has_finalizer(declared.object()) {
+        return Ok(Next::Done);
+    }
+    if !base.context.fleet.clusters.synced() {
+        return Ok(Next::After(AWAITING_DELETION));
+    }
+    let remaining = base.delete_everywhere(round, key, declared);
+    if remaining.is_held_up() {
+        base.report(declared, held_up(&remaining, &C::Copy::kind(&()))).await?;
+    }
+    if let Some(next) = remaining.next() {
+        return Ok(next);
+    }
+    base.copies.memory.forget(key);
+    controller.forget(key);
+    remove_finalizer(&base.context.term, &base.context.hub.client, declared.object()).await?;
+    Ok(Next::Done)
+}
+
+/// The earlier of two times to look again.
+pub(crate) fn earlier(one: Next, other: Next) -> Next {
+    match (one, other) {
+        (Next::After(one), Next::After(other)) => Next::After(one.min(other)),
+        (Next::Done, next) | (next, Next::Done) => next,
+    }
+}

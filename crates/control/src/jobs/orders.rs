@@ -1,0 +1,190 @@
+//! Handing the orders of a plan to the members.
+
+use super::desired::{Numbers, desired, template_digest};
+use super::observe::Seen;
+use super::{DeclaredJob, Jobs};
+use crate::copies::{Copies, Desired, Outcome, Ownership, Round, is_superseded};
+use crate::dependencies::Propagation;
+use crate::driver::Declared;
+use crate::fleet::{JobFacts, Member};
+use crate::names::FIELD_MANAGER;
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use portolan_core::jobs::{Order, Part, Plan};
+use portolan_runtime::{CallError, Key, Term};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One order, and what it needs to be carried out in a member.
+struct Task {
+    copies: Arc<Copies<Job>>,
+    propagation: Propagation,
+    term: Term,
+    member: Arc<Member>,
+    key: Key,
+    /// What is to be created, or what the Job is to be like; nothing if it is suspended or deleted.
+    desired: Option<Desired>,
+    there: Option<Arc<JobFacts>>,
+    /// Whether the Job that exists is as planned.
+    as_planned: bool,
+    order: Order,
+}
+
+impl Jobs {
+    /// Hands the orders of the plan to the actuators of the members, and has ConfigMaps and Secrets released that are not
+    /// needed any more.
+    pub(super) fn submit(
+        &self,
+        key: &Key,
+        job: &Arc<DeclaredJob>,
+        plan: &Plan,
+        seen: &BTreeMap<String, Seen>,
+        round: Round,
+    ) {
+        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
+            let Some(member) = &seen.member else { continue };
+            let order = plan.orders.get(cluster).filter(|order| is_to_be_done(order, seen));
+            let task = order
+                .zip(plan.record.parts.get(cluster))
+                .map(|(order, part)| self.task(key, job, (order, part), member, seen));
+            let creates = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
+            match task {
+                Some(task) => {
+                    let template = task.desired.as_ref().map(|desired| desired.template.clone());
+                    let template = template.unwrap_or_default();
+                    self.base.copies.submit(round, member, key, &template, move || task.run());
+                }
+                None if seen.job.is_some() || creates => {}
+                None => _ = self.base.release(round, key, job, member),
+            }
+        }
+    }
+
+    fn task(
+        &self,
+        key: &Key,
+        job: &Arc<DeclaredJob>,
+        (order, part): (&Order, &Part),
+        member: &Arc<Member>,
+        seen: &Seen,
+    ) -> Task {
+        let there = seen.job.clone();
+        let numbers = match (order, &there) {
+            (Order::Make { attempt, finished_before, completions, parallelism }, _) => Some(Numbers {
+                attempt: *attempt,
+                finished_before: *finished_before,
+                completions: *completions,
+                parallelism: *parallelism,
+            }),
+            (Order::Run { parallelism }, Some(there)) => Some(Numbers {
+                attempt: part.attempt,
+                finished_before: part.finished_before,
+                completions: there.completions,
+                parallelism: *parallelism,
+            }),
+            _ => None,
+        };
+        let deadline = job.object.spec.active_deadline_seconds;
+        let as_planned = |there: &JobFacts, numbers: Numbers| {
+            there.parallelism == numbers.parallelism
+                && (there.attempt, there.finished_before) == (numbers.attempt, numbers.finished_before)
+                && there.mark.digest.is_some()
+                && !there.suspended
+                && there.deadline == deadline
+        };
+        let context = &self.base.context;
+        Task {
+            copies: Arc::clone(&self.base.copies),
+            propagation: self.base.propagation(key, job, member),
+            term: context.term.clone(),
+            member: Arc::clone(member),
+            key: key.clone(),
+            as_planned: there
+                .as_deref()
+                .zip(numbers)
+                .is_some_and(|(there, numbers)| as_planned(there, numbers)),
+            desired: numbers.map(|numbers| self.desired(key, job, numbers)),
+            there,
+            order: order.clone(),
+        }
+    }
+
+    /// The Job for these numbers, in this leader's name.
+    fn desired(&self, key: &Key, job: &DeclaredJob, numbers: Numbers) -> Desired {
+        let context = &self.base.context;
+        let ownership =
+            Ownership { hub: &context.hub.id, workload: job.uid(), owner: key, epoch: context.term.epoch() };
+        let (object, digest) = desired(&job.object, numbers, &ownership);
+        Desired { object, digest, template: template_digest(&job.object) }
+    }
+}
+
+/// Whether an order asks anything of a member as it was seen.
+fn is_to_be_done(order: &Order, seen: &Seen) -> bool {
+    match order {
+        // A namespace that was closed since takes no new Job.
+        Order::Make { .. } => seen.job.is_none() && seen.candidate.closed.is_none(),
+        Order::Run { .. } | Order::Hold | Order::Remove => seen.job.is_some(),
+        Order::Leave => false,
+    }
+}
+
+impl Task {
+    async fn run(self) -> Result<Outcome, CallError> {
+        let outcome = self.carry_out().await?;
+        if self.desired.is_none() {
+            return Ok(outcome);
+        }
+        self.propagation.release_others(outcome).await
+    }
+
+    async fn carry_out(&self) -> Result<Outcome, CallError> {
+        let Self { copies, member, key, .. } = &self;
+        match (&self.order, self.there.as_deref(), &self.desired) {
+            (Order::Make { .. }, None, Some(desired)) => {
+                if let Some(outcome) = self.propagation.bring(copies, &desired.template).await? {
+                    return Ok(outcome);
+                }
+                Ok(copies.apply(member, key, None, desired).await?.0)
+            }
+            (Order::Run { .. }, Some(there), Some(desired)) => {
+                // A Job that runs goes on with what it has; a problem with that is reported where it is created.
+                if self.propagation.keep_current().await? {
+                    return Ok(Outcome::NotSeenYet);
+                }
+                if self.as_planned {
+                    return copies.keep(member, key, &there.mark).await;
+                }
+                if copies.memory.made(key, &member.name, &desired.digest, &there.mark.version) {
+                    return Ok(Outcome::AsDecided);
+                }
+                Ok(copies.apply(member, key, Some(&there.mark), desired).await?.0)
+            }
+            (Order::Hold, Some(there), _) => self.suspend(there).await,
+            (Order::Remove, Some(there), _) => copies.delete(member, key, &there.mark).await,
+            _ => Ok(Outcome::AsDecided),
+        }
+    }
+
+    /// Suspends a Job: its pods are stopped, what it has finished stays counted.
+    async fn suspend(&self, there: &JobFacts) -> Result<Outcome, CallError> {
+        let Self { member, key, term, .. } = self;
+        if there.suspended || is_superseded(term, member, key, Some(&there.mark)).await {
+            return Ok(Outcome::AsDecided);
+        }
+        let api: Api<Job> = Api::namespaced(member.client.clone(), &key.namespace);
+        let seen = there.mark.object_version();
+        let patch = json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
+            "spec": {"suspend": true},
+        });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("suspend Job {key} in {}", member.name);
+        match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Outcome::NotSeenYet),
+            other => other.map(|_| Outcome::NotSeenYet),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Handing what is to be done about a workload to the members.
+
+use super::observe::Seen;
+use super::{Placement, Workload};
+use crate::copies::{Desired, Outcome, Round};
+use crate::fleet::{DeploymentFacts, Member};
+use k8s_openapi::api::apps::v1::Deployment;
+use portolan_api::placement::DriftPolicy;
+use portolan_core::placement::{Decision, Order};
+use portolan_runtime::{CallError, Key, Weight};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is to be done about a workload in one member.
+struct Task {
+    key: Key,
+    workload: Arc<Workload>,
+    member: Arc<Member>,
+    copy: Option<Arc<DeploymentFacts>>,
+    order: Option<Order>,
+    /// Whether replicas are placed there.
+    used: bool,
+    /// Whether all pods of the copy are of the present template.
+    current: bool,
+}
+
+impl Placement {
+    /// Hands what is to be done on the way to the decision to the actuators of the members.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        key: &Key,
+        workload: &Arc<Workload>,
+        decision: &Decision,
+        seen: &BTreeMap<String, Seen>,
+        orders: &BTreeMap<String, Order>,
+        round: Round,
+    ) {
+        let template = self.template(workload);
+        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
+            let Some(member) = &seen.member else { continue };
+            let order = orders.get(cluster).copied();
+            let used = decision.placed.contains_key(cluster);
+            if order.is_none() && seen.copy.is_none() && !used {
+                self.base.release(round, key, workload, member);
+                continue;
+            }
+            let current = seen.copy.as_ref().is_some_and(|copy| {
+                copy.rolled_out(copy.replicas) && self.is_current(workload, decision, cluster, copy)
+            });
+            let task = Task {
+                key: key.clone(),
+                workload: Arc::clone(workload),
+                member: Arc::clone(member),
+                copy: seen.copy.clone(),
+                order,
+                used,
+                current,
+            };
+            let placement = Arc::clone(self);
+            let work = move || async move { placement.carry_out(&task).await };
+            self.base.copies.submit(round, member, key, &template, work);
+        }
+    }
+
+    /// Does what is to be done in one member, and releases the ConfigMaps and Secrets that are not needed there any more.
+    async fn carry_out(&self, task: &Task) -> Result<Outcome, CallError> {
+        let Task { key, workload, member, copy, order, .. } = task;
+        let copies = &self.base.copies;
+        let outcome = match (order, copy) {
+            (Some(Order::Apply { replicas }), _) => self.apply(task, *replicas).await?,
+            (Some(Order::Keep), Some(copy)) => copies.keep(member, key, &copy.mark).await?,
+            (Some(Order::Delete), Some(copy)) => copies.delete(member, key, &copy.mark).await?,
+            _ => Outcome::AsDecided,
+        };
+        let outcome = match (outcome, copy) {
+            (Outcome::AsDecided, Some(copy)) => self.compare(key, workload, member, copy).await?,
+            _ => outcome,
+        };
+        let propagation = self.base.propagation(key, workload, member);
+        match copy {
+            // Pods of a former template still need what the present one does not refer to.
+            Some(_) if !task.current || *order == Some(Order::Keep) => Ok(outcome),
+            None if !task.used => propagation.release_all(outcome).await,
+            _ => propagation.release_others(outcome).await,
+        }
+    }
+
+    /// Applies one copy, if the member does not hold it already.
+    async fn apply(&self, task: &Task, replicas: u32) -> Result<Outcome, CallError> {
+        let Task { key, workload, member, copy, .. } = task;
+        let (copies, digest) = (&self.base.copies, self.digest(workload, replicas));
+        let template = self.template(workload);
+        if copies.is_refused(member, key, &template) {
+            return Ok(Outcome::AsDecided);
+        }
+        let propagation = self.base.propagation(key, workload, member);
+        if let Some(outcome) = propagation.bring(copies, &template).await? {
+            return Ok(outcome);
+        }
+        if let Some(copy) = copy {
+            // A copy whose label somebody removed gets it back: it has no digest.
+            let as_applied = copy.mark.digest.as_deref() == Some(&digest);
+            let applied = copies.memory.applied(key, &member.name).filter(|applied| applied.digest == digest);
+            // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
+            let drifted = applied.is_none_or(|applied| applied.generation < copy.mark.generation);
+            let correct = workload.object.spec.drift_policy == DriftPolicy::Correct;
+            if as_applied && !(drifted && correct) {
+                return copies.keep(member, key, &copy.mark).await;
+            }
+        }
+        let desired = self.desired(workload, replicas);
+        let seen = copy.as_ref().map(|copy| &copy.mark);
+        let (outcome, applied) = copies.apply(member, key, seen, &desired).await?;
+        if let (Some(copy), Some(applied)) = (copy, applied) {
+            self.report_correction(task, copy, &desired, &applied).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Reports, as an event, when somebody's change in a member was undone.
+    async fn report_correction(
+        &self,
+        task: &Task,
+        copy: &DeploymentFacts,
+        desired: &Desired,
+        applied: &Deployment,
+    ) {
+        let before = copy.mark.generation;
+        let undone = copy.mark.digest.as_ref() == Some(&desired.digest)
+            && applied.metadata.generation.is_some_and(|generation| generation > before);
+        if undone {
+            let cluster = &task.member.name;
+            let note =
+                format!("somebody changed the copy in {cluster}: it was set back (generation {before})");
+            let object = &task.workload.object;
+            self.base.recorder.record(object, Weight::Normal, "DriftCorrected", &note).await;
+        }
+    }
+}
