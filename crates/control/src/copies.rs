@@ -4,6 +4,7 @@ use crate::copy::{self, Kind, Put};
 use crate::fleet::{Fleet, JobFacts, Mark, Member, ServiceFacts};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
+use portolan_api::Reason;
 use portolan_runtime::{CallError, Index, Key, Next, Term, chain, foreign_text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ const SEEN_AT_LAST: Duration = Duration::from_secs(60);
 pub(crate) const FAILING_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reason that is told of a member that could not be given what was decided.
-pub(crate) const FAILING: &str = "NotApplied";
+pub(crate) const FAILING: Reason = Reason::NotApplied;
 
 /// How often to look whether a member that holds up a deletion is back; its return is told anyway.
 const AWAITING_RETURN: Duration = Duration::from_secs(30);
@@ -153,7 +154,7 @@ struct Applied {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     digest: String,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     at: Instant,
     /// For how long it is not tried again.
@@ -292,8 +293,8 @@ impl Memory {
                 Ok(Outcome::AsDecided)
             }
             Put::Outdated => Ok(Outcome::NotSeenYet),
-            Put::Taken(message) => Ok(self.refused(place, desired, "NameTaken", message)),
-            Put::Refused(message) => Ok(self.refused(place, desired, "Refused", message)),
+            Put::Taken(message) => Ok(self.refused(place, desired, Reason::NameTaken, message)),
+            Put::Refused(message) => Ok(self.refused(place, desired, Reason::Refused, message)),
         }
     }
 
@@ -388,20 +389,14 @@ impl Memory {
         member: &Member,
         key: &Key,
         desired: &Desired,
-        reason: &'static str,
+        reason: Reason,
         message: String,
     ) -> Outcome {
         self.refused((member.name.clone(), key.clone()), desired, reason, message)
     }
 
-    fn refused(
-        &self,
-        place: (String, Key),
-        desired: &Desired,
-        reason: &'static str,
-        message: String,
-    ) -> Outcome {
-        tracing::warn!(cluster = place.0, object = %place.1, reason, message, "a member refuses a copy");
+    fn refused(&self, place: (String, Key), desired: &Desired, reason: Reason, message: String) -> Outcome {
+        tracing::warn!(cluster = place.0, object = %place.1, %reason, message, "a member refuses a copy");
         let (digest, at) = (desired.digest.clone(), Instant::now());
         let mut failures = lock(&self.failures);
         let again = failures.get(&place).filter(|before| before.reason == reason);

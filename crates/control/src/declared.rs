@@ -6,6 +6,7 @@ use kube::api::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use portolan_api::Reason;
 use portolan_api::conditions::{ConditionType, Finding};
 use portolan_runtime::{CallError, Change, Index, Key, Queue, Recorder, Seed, Term, Weight, follow_with};
 use std::collections::BTreeMap;
@@ -61,13 +62,9 @@ pub(crate) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recor
     let object = PartialObjectMeta::<K> { types: None, metadata, _phantom: PhantomData };
     let note =
         format!("it cannot be read, and nothing is done about it until it is mended: {}", unreadable.problem);
-    recorder.record(&object, Weight::Warning, "Unreadable", &note).await;
+    recorder.record(&object, Weight::Warning, Reason::Unreadable, &note).await;
     true
 }
-
-/// Why a deletion waits: for members that cannot be reached, or for members that refuse.
-pub(crate) const AWAITING_MEMBER: &str = "AwaitingMember";
-pub(crate) const DELETION_FAILS: &str = "DeletionFails";
 
 /// What is told of a deletion that members hold up.
 pub(crate) fn awaiting(away: &[String], copy: &str) -> Finding {
@@ -75,7 +72,7 @@ pub(crate) fn awaiting(away: &[String], copy: &str) -> Finding {
         "deletion waits for {}, which cannot be reached: its {copy} goes when it returns, or with its ForeignCluster",
         away.join(", ")
     );
-    Finding::new(ConditionType::Ready, false, AWAITING_MEMBER, message)
+    Finding::new(ConditionType::Ready, false, Reason::AwaitingMember, message)
 }
 
 /// What is told of a deletion that members hold up: those that cannot be reached, and those that refuse.
@@ -89,7 +86,7 @@ pub(crate) fn held_up(away: &[String], failing: &BTreeMap<String, String>, copy:
     let more = failing.len().saturating_sub(TOLD_AT_MOST) + away.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!("deletion waits for clusters that do not delete their {copy}: {told}{more}");
-    Finding::new(ConditionType::Ready, false, DELETION_FAILS, message)
+    Finding::new(ConditionType::Ready, false, Reason::DeletionFails, message)
 }
 
 /// Whether our finalizer is on the object.

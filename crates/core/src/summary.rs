@@ -1,6 +1,7 @@
 //! Refusals of many clusters in few words: some in full, the others counted.
 
 use crate::placement::Refusal;
+use portolan_api::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -10,7 +11,7 @@ pub struct Summary<'a> {
     /// The clusters that are told in full, in order.
     pub told: BTreeMap<&'a str, &'a Refusal>,
     /// How many others there are, by reason.
-    pub others: BTreeMap<&'a str, usize>,
+    pub others: BTreeMap<Reason, usize>,
 }
 
 /// Sums up refusals: tells at most so many clusters in full. The clusters that the user named go first, then one for each
@@ -61,7 +62,7 @@ mod tests {
 
     fn refusals(count: usize) -> BTreeMap<String, Refusal> {
         let refusal = |index: usize| {
-            let reason = if index.is_multiple_of(25) { "NamespaceMissing" } else { "NoRoom" };
+            let reason = if index.is_multiple_of(25) { Reason::NamespaceMissing } else { Reason::NoRoom };
             (format!("c{index:04}"), Refusal { reason, message: format!("because of {reason}") })
         };
         (0..count).map(refusal).collect()

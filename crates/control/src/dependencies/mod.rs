@@ -25,7 +25,6 @@ mod sources;
 mod withheld;
 
 pub use carriage::{Carriage, Namespaced};
-pub(crate) use carry::NOT_PROPAGATED;
 pub use carry::{
     Carried, CarriedFacts, carry, needs, needs_recorded, release, release_recorded, release_seen,
 };

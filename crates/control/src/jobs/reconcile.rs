@@ -15,6 +15,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJobStatus};
 use portolan_api::placement::Reservation;
@@ -40,7 +41,7 @@ enum Planned {
     /// What was seen, and the plan on it.
     So(BTreeMap<String, Seen>, Box<Plan>, u32),
     /// Nothing can be planned: the reason, in a word and in a sentence.
-    Not(&'static str, String),
+    Not(Reason, String),
 }
 
 /// What came of looking.
@@ -50,7 +51,7 @@ pub(super) enum Considered {
     /// What was seen, what is asked for, and the plan on it.
     So { seen: BTreeMap<String, Seen>, work: Box<Work>, plan: Box<Plan> },
     /// Nothing can be planned: the reason, in a word and in a sentence.
-    Not(&'static str, String),
+    Not(Reason, String),
 }
 
 impl Controller {
@@ -152,7 +153,7 @@ impl Controller {
         self.close_where_refused(key, &mut seen);
         let shape = match &job.shape {
             Ok(shape) => shape,
-            Err(problem) => return Considered::Not("InvalidTemplate", problem.clone()),
+            Err(problem) => return Considered::Not(Reason::InvalidTemplate, problem.clone()),
         };
         let leaves = |(name, seen): (&String, &Seen)| {
             let leaving = seen.candidate.site.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
@@ -164,7 +165,7 @@ impl Controller {
         if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {
             let seconds = job.object.spec.active_deadline_seconds.unwrap_or_default();
             let message = format!("the job was active for longer than spec.activeDeadlineSeconds {seconds}");
-            record.end = Some(End::Failed { reason: "DeadlineExceeded".to_owned(), message });
+            record.end = Some(End::Failed { reason: Reason::DeadlineExceeded, message });
         }
         let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
         let planned = plan(&work, &record, &sights, &candidates, |cluster, more| {
@@ -172,7 +173,7 @@ impl Controller {
         });
         match planned {
             Ok(plan) => Considered::So { seen, work: Box::new(work), plan: Box::new(plan) },
-            Err(why) => Considered::Not("PolicyUnavailable", why.to_string()),
+            Err(why) => Considered::Not(Reason::PolicyUnavailable, why.to_string()),
         }
     }
 
@@ -255,7 +256,7 @@ impl Controller {
         job: &Declared,
         plan: &Plan,
         seen: &BTreeMap<String, Seen>,
-    ) -> BTreeMap<String, (&'static str, String)> {
+    ) -> BTreeMap<String, (Reason, String)> {
         let failure = |cluster: &String, order: &Order| {
             let Order::Make { attempt, finished_before, completions, parallelism } = *order else {
                 return None;
@@ -346,20 +347,25 @@ impl Controller {
         let (old, new) = (status(before), status(now));
         if old.locations_summary != new.locations_summary {
             let note = format!("placed {}", new.locations_summary.as_deref().unwrap_or("nothing"));
-            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
         }
         let message = |type_| {
             let found = conditions::find(&new.conditions, type_);
             found.map(|found| found.message.clone()).unwrap_or_default()
         };
         if new.pending_completions > 0 && old.pending_completions != new.pending_completions {
-            self.recorder.record(now, Weight::Warning, "Pending", &message(ConditionType::Placed)).await;
+            self.recorder
+                .record(now, Weight::Warning, Reason::Pending, &message(ConditionType::Placed))
+                .await;
         }
         if new.retries > old.retries {
-            let failed = new.placements.iter().filter(|placed| placed.reason.as_deref() == Some("JobFailed"));
+            let failed = new
+                .placements
+                .iter()
+                .filter(|placed| placed.reason.as_deref().and_then(Reason::parse) == Some(Reason::JobFailed));
             let failed = failed.map(|placed| placed.cluster.as_str()).collect::<Vec<_>>().join(", ");
             let note = format!("what failed in {failed} goes to another cluster: retry {}", new.retries);
-            self.recorder.record(now, Weight::Warning, "RetriedElsewhere", &note).await;
+            self.recorder.record(now, Weight::Warning, Reason::RetriedElsewhere, &note).await;
         }
         for placed in &new.placements {
             let before = old.placements.iter().find(|each| each.cluster == placed.cluster);
@@ -369,15 +375,16 @@ impl Controller {
                 let note = format!("{}: {why}", placed.cluster);
                 // What is tried in vain again and again is told once.
                 if self.memory.is_news(&placed.cluster, &Key::of(now), &note) {
-                    self.recorder.record(now, Weight::Warning, "GivenElsewhere", &note).await;
+                    self.recorder.record(now, Weight::Warning, Reason::GivenElsewhere, &note).await;
                 }
             }
         }
-        for (type_, weight) in
-            [(ConditionType::Complete, Weight::Normal), (ConditionType::Failed, Weight::Warning)]
-        {
+        for (type_, weight, reason) in [
+            (ConditionType::Complete, Weight::Normal, Reason::Complete),
+            (ConditionType::Failed, Weight::Warning, Reason::Failed),
+        ] {
             if conditions::is_true(&new.conditions, type_) && !conditions::is_true(&old.conditions, type_) {
-                self.recorder.record(now, weight, type_.as_str(), &message(type_)).await;
+                self.recorder.record(now, weight, reason, &message(type_)).await;
             }
         }
     }

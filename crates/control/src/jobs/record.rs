@@ -3,6 +3,7 @@
 use super::desired::template_digest;
 use crate::fleet::JobFacts;
 use portolan_api::MultiClusterJob;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::{
     CompletionMode, JobPlacementStatus, JobRelease, MultiClusterJobStatus, OnJobFailure,
@@ -74,7 +75,8 @@ fn end(status: &MultiClusterJobStatus) -> Option<End> {
     }
     let failed = conditions::find(&status.conditions, ConditionType::Failed)?;
     let ended = conditions::is_true(&status.conditions, ConditionType::Failed);
-    ended.then(|| End::Failed { reason: failed.reason.clone(), message: failed.message.clone() })
+    let reason = Reason::parse(&failed.reason).unwrap_or(Reason::Failed);
+    ended.then(|| End::Failed { reason, message: failed.message.clone() })
 }
 
 /// A part, as the status tells it.

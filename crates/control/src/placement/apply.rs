@@ -6,9 +6,10 @@ use super::observe::Seen;
 use super::{Controller, Workload};
 use crate::copies::is_superseded;
 use crate::copy::{self, Put};
-use crate::dependencies::{NOT_PROPAGATED, References, carry};
+use crate::dependencies::{References, carry};
 use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
+use portolan_api::Reason;
 use portolan_api::placement::DriftPolicy;
 use portolan_core::placement::{Decision, Order};
 use portolan_runtime::{CallError, Key, Next, Weight, chain};
@@ -149,8 +150,11 @@ impl Controller {
             carry(&self.term, &self.hub, &self.sources, member, &key.namespace, uid, references).await?;
         if let Some((reason, problem)) = carried.problems.into_iter().next() {
             // What the hub itself may not give is refused everywhere.
-            let kind =
-                if reason == NOT_PROPAGATED { FailureKind::NotInOrder } else { FailureKind::RefusedByMember };
+            let kind = if reason == Reason::NotPropagated {
+                FailureKind::NotInOrder
+            } else {
+                FailureKind::RefusedByMember
+            };
             return Ok(self.refused(key, cluster, workload, kind, (reason, problem)));
         }
         if carried.outdated {
@@ -185,7 +189,7 @@ impl Controller {
             (self.desired(workload, replicas), seen.copy.as_ref().map(|copy| copy.mark.sight()));
         let put = match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await {
             // Only a namespace that is gone is not found.
-            Err(error) if error.is_not_found() => return refused("NamespaceMissing", chain(&error)),
+            Err(error) if error.is_not_found() => return refused(Reason::NamespaceMissing, chain(&error)),
             put => put?,
         };
         match put {
@@ -198,8 +202,8 @@ impl Controller {
                 Ok(Outcome::AsDecided)
             }
             Put::Outdated => Ok(Outcome::NotSeenYet),
-            Put::Taken(message) => refused("NameTaken", message),
-            Put::Refused(message) => refused("Refused", message),
+            Put::Taken(message) => refused(Reason::NameTaken, message),
+            Put::Refused(message) => refused(Reason::Refused, message),
         }
     }
 
@@ -220,7 +224,7 @@ impl Controller {
                 "somebody changed the copy in {cluster}: it was set back (generation {})",
                 copy.generation
             );
-            self.recorder.record(&workload.object, Weight::Normal, "DriftCorrected", &note).await;
+            self.recorder.record(&workload.object, Weight::Normal, Reason::DriftCorrected, &note).await;
         }
     }
 

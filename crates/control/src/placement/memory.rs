@@ -2,6 +2,7 @@
 
 use super::drift::Compared;
 use super::dry_run::{Accepted, Tried};
+use portolan_api::Reason;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,7 @@ pub(super) struct Failure {
     /// The digest of a copy with one replica: whatever else is to be applied is tried at once.
     pub(super) template: String,
     pub(super) kind: FailureKind,
-    pub(super) reason: &'static str,
+    pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) at: Instant,
     /// For how long it is not tried again.

@@ -5,6 +5,7 @@ use crate::capacity::Book;
 use crate::fleet::{DeploymentFacts, Fleet, Member, Needs, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
+use portolan_api::Reason;
 use portolan_api::placement::PlacementPolicy;
 use portolan_core::capacity::{Room, View};
 use portolan_core::placement::{Candidate, Refusal, Wanted};
@@ -91,7 +92,7 @@ pub(crate) fn candidate(
     fleet: &Fleet,
     cluster: &ForeignCluster,
     member: Option<&Member>,
-    unknown: Option<(&'static str, String)>,
+    unknown: Option<(Reason, String)>,
     namespace: &str,
     view: View,
 ) -> Candidate {
@@ -112,13 +113,13 @@ pub(crate) fn candidate(
 fn closed(
     cluster: &ForeignCluster,
     member: Option<&Member>,
-    unknown: Option<(&'static str, String)>,
+    unknown: Option<(Reason, String)>,
     namespace: &str,
 ) -> Option<Refusal> {
     let refusal = |reason, message| Some(Refusal { reason, message });
     let Some(member) = member else {
         return refusal(
-            "NotConnected",
+            Reason::NotConnected,
             "it is not connected yet: see the Ready condition of its ForeignCluster".into(),
         );
     };
@@ -126,22 +127,22 @@ fn closed(
         return refusal(reason, message);
     }
     if cluster.metadata.deletion_timestamp.is_some() {
-        return refusal("Leaving", "its ForeignCluster is being deleted".into());
+        return refusal(Reason::Leaving, "its ForeignCluster is being deleted".into());
     }
     if cluster.spec.unschedulable {
-        return refusal("Unschedulable", "its ForeignCluster has spec.unschedulable: true".into());
+        return refusal(Reason::Unschedulable, "its ForeignCluster has spec.unschedulable: true".into());
     }
     match member.namespaces.get(&Key::cluster(namespace)).as_deref() {
         Some(true) => None,
         Some(false) => refusal(
-            "NamespaceClosed",
+            Reason::NamespaceClosed,
             format!(
                 "its namespace {namespace} has no label {OPT_IN_LABEL}={OPT_IN}: `portolan peer --namespace \
                  {namespace}` opens it"
             ),
         ),
         None => refusal(
-            "NamespaceMissing",
+            Reason::NamespaceMissing,
             format!(
                 "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
             ),

@@ -10,6 +10,7 @@ use crate::capacity::Book;
 use crate::dependencies::References;
 use crate::{copy, declared};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_core::placement::{Decision, Order, Placed, Wanted, decide, transition};
@@ -32,7 +33,7 @@ enum Decided {
     /// What was seen, the decision on it, and when it is due to be taken anew.
     So(BTreeMap<String, Seen>, Decision, Option<Duration>),
     /// Nothing can be decided: the reason, in a word and in a sentence.
-    Not(&'static str, String),
+    Not(Reason, String),
 }
 
 /// What came of looking.
@@ -42,7 +43,7 @@ pub(super) enum Considered {
     /// What was seen and wanted, the decision on it, and when it is due to be taken anew.
     So { seen: BTreeMap<String, Seen>, wanted: Box<Wanted>, decision: Decision, due: Option<Duration> },
     /// Nothing can be decided: the reason, in a word and in a sentence.
-    Not(&'static str, String),
+    Not(Reason, String),
 }
 
 /// What there is to say beside numbers, by cluster.
@@ -111,7 +112,7 @@ impl Controller {
                     return Ok(Next::After(Duration::ZERO));
                 }
                 Trial::Refused(problem) => {
-                    let told = undecided(&workload, "InvalidTemplate", &problem, &self.clock.time());
+                    let told = undecided(&workload, Reason::InvalidTemplate, &problem, &self.clock.time());
                     self.write_status(&workload, told).await?;
                     return Ok(Next::After(REFUSED_FOR));
                 }
@@ -183,7 +184,7 @@ impl Controller {
         self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {
             Ok(wanted) => Box::new(wanted),
-            Err(problem) => return Considered::Not("InvalidTemplate", problem),
+            Err(problem) => return Considered::Not(Reason::InvalidTemplate, problem),
         };
         let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
             book.shortage(cluster, workload.uid(), &wanted.shape, more)
@@ -193,7 +194,7 @@ impl Controller {
                 let decision = if workload.object.spec.paused { held(workload, &decision) } else { decision };
                 Considered::So { seen, wanted, decision, due }
             }
-            Err(why) => Considered::Not("PolicyUnavailable", why.to_string()),
+            Err(why) => Considered::Not(Reason::PolicyUnavailable, why.to_string()),
         }
     }
 
@@ -233,7 +234,7 @@ impl Controller {
         let (old, new) = (summary(&before.object), summary(now));
         if old != new {
             let note = format!("placed {}", new.as_deref().unwrap_or("nothing"));
-            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
         }
         let pending =
             |object: &MultiClusterDeployment| object.status.as_ref().map_or(0, |s| s.pending_replicas);
@@ -241,7 +242,7 @@ impl Controller {
             let conditions = now.status.iter().flat_map(|status| &status.conditions);
             let why =
                 conditions.filter(|each| each.type_ == "Placed").map(|each| each.message.as_str()).next();
-            self.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
+            self.recorder.record(now, Weight::Warning, Reason::Pending, why.unwrap_or_default()).await;
         }
         for (type_, bad) in [
             (ConditionType::Placed, "False"),
@@ -257,10 +258,11 @@ impl Controller {
             let news =
                 |old: &Condition, new: &Condition| old.status != new.status || old.reason != new.reason;
             // That replicas are pending is told above, with every number.
-            if let Some(new) = new.filter(|new| new.status == bad && new.reason != "Pending")
+            if let Some(new) = new.filter(|new| new.status == bad)
+                && let Some(reason) = Reason::parse(&new.reason).filter(|reason| *reason != Reason::Pending)
                 && old.is_none_or(|old| news(&old, &new))
             {
-                self.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;
+                self.recorder.record(now, Weight::Warning, reason, &new.message).await;
             }
         }
     }

@@ -4,6 +4,7 @@ use super::apply::Outcome;
 use super::memory::{Failure, FailureKind};
 use super::observe::Seen;
 use super::{Controller, Workload};
+use portolan_api::Reason;
 use portolan_core::placement::Refusal;
 use portolan_runtime::{Key, chain, foreign_text};
 use std::collections::BTreeMap;
@@ -62,9 +63,9 @@ impl Controller {
         cluster: &str,
         workload: &Workload,
         kind: FailureKind,
-        (reason, message): (&'static str, String),
+        (reason, message): (Reason, String),
     ) -> Outcome {
-        tracing::warn!(cluster, workload = %key, reason, message = foreign_text(&message), "a member refuses a workload");
+        tracing::warn!(cluster, workload = %key, %reason, message = foreign_text(&message), "a member refuses a workload");
         let template = self.digest(workload, 1);
         let before = self.memory.failures.get(key, cluster);
         let again = before.filter(|before| before.kind == kind && before.template == template);
@@ -100,7 +101,7 @@ impl Controller {
         let again = before.filter(|before| before.kind == kind && before.template == template);
         let times = again.map_or(1, |before| before.times.saturating_add(1));
         let (message, at) = (foreign_text(&chain(error)), Instant::now());
-        let (reason, holds) = ("MemberError", Duration::ZERO);
+        let (reason, holds) = (Reason::MemberError, Duration::ZERO);
         let failure = Failure { template, kind, reason, message, at, holds, times, while_closed: false };
         self.memory.failures.set(key, cluster, failure);
     }

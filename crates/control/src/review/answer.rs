@@ -6,6 +6,7 @@ use crate::capacity::{Book, Owner};
 use crate::fleet::Fleet;
 use crate::placement::{Outlook, Trial, Workload};
 use crate::preview::Problem;
+use portolan_api::Reason;
 use portolan_api::placementreview::{
     MAX_MANIFESTS, ObjectReview, PlacementReviewSpec, ReviewError, ReviewResult, ReviewTarget, ReviewedKind,
 };
@@ -68,7 +69,7 @@ impl Reviews {
             None if !self.known() => Err(Unanswered::NotYet),
             None => {
                 let message = format!("{} {key} does not exist", target.kind.as_str());
-                Ok(refused(target.kind, &key, vec![error("NotFound", message)]))
+                Ok(refused(target.kind, &key, vec![error(Reason::NotFound, message)]))
             }
         }
     }
@@ -275,6 +276,6 @@ fn refused(kind: ReviewedKind, key: &Key, errors: Vec<ReviewError>) -> ObjectRev
 pub(super) fn undecided(problem: &Problem) -> Result<ReviewError, Unanswered> {
     match problem {
         Problem::NotKnown => Err(Unanswered::NotYet),
-        Problem::Undecided(reason, message) => Ok(error(reason, message.clone())),
+        Problem::Undecided(reason, message) => Ok(error(*reason, message.clone())),
     }
 }

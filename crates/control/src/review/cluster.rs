@@ -54,7 +54,7 @@ pub(super) fn full(account: &Account, reserved: Option<&Reserved>) -> ClusterRev
 pub(super) fn refusals(refusals: &BTreeMap<String, Refusal>, notes: &mut Vec<String>) -> Vec<ReviewRefusal> {
     let told = refusals.iter().map(|(cluster, why)| ReviewRefusal {
         cluster: cluster.clone(),
-        reason: why.reason.to_owned(),
+        reason: why.reason.into(),
         message: foreign_text(&why.message),
     });
     if refusals.len() > TOLD {

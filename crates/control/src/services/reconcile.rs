@@ -12,6 +12,7 @@ use crate::copies::{
 use crate::fleet::{Member, ServiceFacts};
 use crate::{copy, declared};
 use k8s_openapi::api::core::v1::Service;
+use portolan_api::Reason;
 use portolan_api::placement::Reservation;
 use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
 use portolan_runtime::{CallError, Key, Next, Weight};
@@ -60,7 +61,7 @@ impl Controller {
         let failures = following.wanted.iter().filter_map(|cluster| {
             let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
             if let Some(message) = copy.and_then(|copy| unchangeable(copy, &desired)) {
-                return Some((cluster.clone(), ("Immutable", message)));
+                return Some((cluster.clone(), (Reason::Immutable, message)));
             }
             if let Some(failure) = self.memory.failure(cluster, &key, &desired.digest) {
                 return Some((cluster.clone(), (failure.reason, failure.message)));
@@ -192,15 +193,18 @@ impl Controller {
         let (old, new) = (clusters(before), clusters(now));
         if old != new {
             let note = if new.is_empty() { "in no cluster".to_owned() } else { format!("in {new}") };
-            self.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
         }
         let clusters = now.status.iter().flat_map(|status| &status.clusters);
-        for refused in clusters
-            .filter(|each| matches!(each.reason.as_deref(), Some("NameTaken" | "Refused" | "Immutable")))
-        {
+        for refused in clusters.filter(|each| {
+            matches!(
+                each.reason.as_deref().and_then(Reason::parse),
+                Some(Reason::NameTaken | Reason::Refused | Reason::Immutable)
+            )
+        }) {
             let why = refused.message.as_deref().unwrap_or_default();
             let note = format!("{}: {why}", refused.cluster);
-            self.recorder.record(now, Weight::Warning, "Refused", &note).await;
+            self.recorder.record(now, Weight::Warning, Reason::Refused, &note).await;
         }
     }
 }

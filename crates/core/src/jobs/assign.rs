@@ -3,6 +3,7 @@
 use super::{Part, Plan, Release, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Decision, Refusal, Undecided, Wanted, decide, divide};
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, PlacementPolicy, ReplicasMode};
 
 /// Gives as many of the pending completions to clusters as find one, and room for at least one pod of them.
@@ -93,11 +94,11 @@ fn open(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
         (candidate.settled, candidate.held) = (0, 0);
         if part.is_some_and(|part| part.released == Some(Release::Failed)) {
             let message = "the job's Job has failed there".to_owned();
-            candidate.closed = Some(Refusal { reason: "FailedHere", message });
+            candidate.closed = Some(Refusal { reason: Reason::FailedHere, message });
         } else if work.indexed && part.is_some_and(|part| part.completions > 0) {
             let message =
                 "it has indexes of its own already, and one Job cannot have two sets of them".to_owned();
-            candidate.closed = Some(Refusal { reason: "HasIndexes", message });
+            candidate.closed = Some(Refusal { reason: Reason::HasIndexes, message });
         }
         candidate
     };

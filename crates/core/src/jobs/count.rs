@@ -1,6 +1,7 @@
 //! Counting what was seen into the record.
 
 use super::{End, JobSeen, Part, Record, Release, Sight, Work};
+use portolan_api::Reason;
 use std::collections::BTreeMap;
 
 /// What of the sights can be believed. Which Job for a part it is, and what was finished before, is written by the hub,
@@ -110,13 +111,11 @@ fn judge(work: &Work, cluster: &str, job: &JobSeen, part: &mut Part, record: &mu
 }
 
 fn failed(work: &Work, cluster: &str, failure: &str, part: &mut Part, record: &mut Record) {
-    let (open, end) = (part.open(), |reason: &str, message: String| {
-        Some(End::Failed { reason: reason.to_owned(), message })
-    });
+    let (open, end) = (part.open(), |reason: Reason, message: String| Some(End::Failed { reason, message }));
     match work.retries {
         None => {
             let message = format!("the Job in {cluster} has failed with {open} completions open: {failure}");
-            record.end = end("JobFailed", message);
+            record.end = end(Reason::JobFailed, message);
         }
         Some(_) if work.indexed && part.succeeded > 0 => {
             let message = format!(
@@ -124,14 +123,14 @@ fn failed(work: &Work, cluster: &str, failure: &str, part: &mut Part, record: &m
                  finished ones are not run again: {failure}",
                 part.succeeded, part.completions
             );
-            record.end = end("IndexesFailed", message);
+            record.end = end(Reason::IndexesFailed, message);
         }
         Some(limit) if record.retries >= limit => {
             let message = format!(
                 "the Job in {cluster} has failed with {open} completions open, and spec.retryLimit {limit} is reached: \
                  {failure}"
             );
-            record.end = end("RetryLimitReached", message);
+            record.end = end(Reason::RetryLimitReached, message);
         }
         Some(_) => {
             record.retries += 1;
@@ -147,7 +146,7 @@ fn renew(work: &Work, cluster: &str, part: &mut Part, record: &mut Record, why: 
              not run again",
             part.succeeded, part.completions
         );
-        record.end = Some(End::Failed { reason: "IndexesLost".to_owned(), message });
+        record.end = Some(End::Failed { reason: Reason::IndexesLost, message });
     } else {
         part.renew();
     }

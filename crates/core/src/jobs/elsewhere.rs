@@ -4,6 +4,7 @@ use super::assign::assign;
 use super::{JobSeen, Part, Plan, Release, Sight, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Refusal, Undecided};
+use portolan_api::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives the open completions of clusters that cannot run a single pod of them to others, as far as the policy finds
@@ -70,7 +71,7 @@ fn stuck(
     let none = candidate.settled == 0 && candidate.room.fits == 0;
     none.then(|| {
         let message = format!("no pod of its part finds a node: {}", shortage(candidate.name(), 0));
-        (Release::NoRoom, Refusal { reason: "NoRoom", message })
+        (Release::NoRoom, Refusal { reason: Reason::NoRoom, message })
     })
 }
 

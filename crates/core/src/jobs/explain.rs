@@ -112,6 +112,7 @@ mod tests {
     use crate::capacity::{PodShape, Room, Shortage};
     use crate::jobs::{JobSeen, Record, Sight, plan};
     use crate::placement::{Refusal, Site, Wanted};
+    use portolan_api::Reason;
     use portolan_api::placement::{Placement, ReplicasMode};
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
@@ -157,7 +158,7 @@ mod tests {
         let rtt = BTreeMap::from([("a".to_owned(), Duration::from_millis(7))]);
         let site = Site { name: "b".into(), rtt, ..Site::default() };
         let near = Candidate { site: site.into(), ..cluster("b", 4) };
-        let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+        let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
         let silent = Candidate { closed, ..cluster("c", 9) };
         let sights = ["a", "b", "c"].map(|name| (name, Sight::Nothing));
         let accounts = told(&work(&["a"]), &Record::default(), &sights, &[cluster("a", 0), near, silent]);

@@ -17,6 +17,7 @@ pub use explain::explain;
 pub use plan::plan;
 
 use crate::placement::{Refusal, Wanted};
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, ReplicasMode};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -206,8 +207,8 @@ pub enum End {
     Complete,
     /// It has failed for good.
     Failed {
-        /// One word in CamelCase.
-        reason: String,
+        /// The reason in a word.
+        reason: Reason,
         /// A sentence.
         message: String,
     },

@@ -7,6 +7,7 @@ use super::pace::pace;
 use super::{End, Order, Part, Plan, Record, Release, Sight, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Undecided};
+use portolan_api::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans the next step of a job: what is to be on record, and then done in each cluster.
@@ -91,7 +92,7 @@ fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
             "{} completions are open, and the Job has failed in every cluster of the fleet",
             plan.pending
         );
-        plan.record.end = Some(End::Failed { reason: "FailedEverywhere".to_owned(), message });
+        plan.record.end = Some(End::Failed { reason: Reason::FailedEverywhere, message });
     }
 }
 

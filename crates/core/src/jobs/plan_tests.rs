@@ -2,6 +2,7 @@ use super::super::JobSeen;
 use super::*;
 use crate::capacity::{PodShape, Room};
 use crate::placement::Wanted;
+use portolan_api::Reason;
 use portolan_api::placement::{Placement, ReplicasMode};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -75,7 +76,7 @@ fn less_room_is_less_at_the_same_time_and_none_is_pending_with_a_reason() {
     let fleet = [cluster("a", 1), cluster("b", 0)];
     let tight = first(&work, &fleet);
     assert_eq!((shares(&tight), tight.pending), (vec![("a", 6, 1)], 6));
-    assert_eq!(tight.refusals["b"].reason, "NoRoom");
+    assert_eq!(tight.refusals["b"].reason, Reason::NoRoom);
     let roomy = next(&work, &tight, &[cluster("a", 9), cluster("b", 2)], &[]);
     assert_eq!((shares(&roomy), roomy.pending), (vec![("a", 6, 4), ("b", 6, 2)], 0));
 }
@@ -118,16 +119,20 @@ fn what_a_failed_job_left_open_goes_elsewhere_until_the_limit() {
     };
     let begun = first(&work, &fleet);
     let ended = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
-    assert!(matches!(&ended.record.end, Some(End::Failed { reason, .. }) if reason == "JobFailed"));
+    assert!(matches!(&ended.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::JobFailed));
     work.retries = Some(1);
     let moved = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
     assert_eq!(shares(&moved), [("a", 2, 0), ("b", 4, 3)]);
     assert_eq!((moved.record.retries, moved.pending), (1, 0));
     let again = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
-    assert!(matches!(&again.record.end, Some(End::Failed { reason, .. }) if reason == "RetryLimitReached"));
+    assert!(
+        matches!(&again.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::RetryLimitReached)
+    );
     work.retries = Some(9);
     let nowhere = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
-    assert!(matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if reason == "FailedEverywhere"));
+    assert!(
+        matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::FailedEverywhere)
+    );
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
         BTreeMap::from([("a".to_owned(), Sight::Silent { too_long }), ("b".to_owned(), Sight::Nothing)])
     };
     let closed = Candidate {
-        closed: Some(crate::placement::Refusal { reason: "Unreachable", message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::Unreachable, message: String::new() }),
         ..cluster("a", 0)
     };
     let fleet_now = [closed, cluster("b", 3)];
@@ -189,7 +194,7 @@ fn a_cluster_is_credited_with_no_more_than_it_ever_had() {
         sights.map(|(name, sight)| (name.to_owned(), sight)).into()
     };
     let closed = |name: &str| Candidate {
-        closed: Some(crate::placement::Refusal { reason: "Unreachable", message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::Unreachable, message: String::new() }),
         ..cluster(name, 0)
     };
     let away = [closed("a"), closed("b")];
@@ -240,7 +245,7 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
     assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
     let tainted = Candidate {
-        closed: Some(crate::placement::Refusal { reason: "Tainted", message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::Tainted, message: String::new() }),
         ..cluster("a", 9)
     };
     let over = JobSeen { suspended: true, over: true, succeeded: 3, ..running };
@@ -256,7 +261,7 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let waiting = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
     let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
     assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Run { parallelism: 2 }));
-    assert_eq!(bound.stuck["a"].reason, "NoRoom", "the policy lets it go nowhere else, and it is told");
+    assert_eq!(bound.stuck["a"].reason, Reason::NoRoom, "the policy lets it go nowhere else, and it is told");
     work.wanted.placement.enable_substitution = true;
     let held = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
     assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
@@ -277,7 +282,7 @@ fn work_that_a_cluster_does_not_take_goes_to_another_one() {
     let work = work(4, 2, ReplicasMode::Total, &["a", "b"]);
     let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
     assert_eq!(shares(&begun), [("a", 2, 1), ("b", 2, 1)]);
-    let refusal = crate::placement::Refusal { reason: "NameTaken", message: "rename one".to_owned() };
+    let refusal = crate::placement::Refusal { reason: Reason::NameTaken, message: "rename one".to_owned() };
     let closed = Candidate { closed: Some(refusal.clone()), ..cluster("a", 9) };
     let running = JobSeen { completions: 2, ..JobSeen::default() };
     let moved = next(&work, &begun, &[closed, cluster("b", 9)], &[("b", running)]);
@@ -323,8 +328,10 @@ impl Model {
             .iter()
             .map(|(name, member)| {
                 let closed = member.silent || member.closed;
-                let closed = closed
-                    .then(|| crate::placement::Refusal { reason: "Unreachable", message: String::new() });
+                let closed = closed.then(|| crate::placement::Refusal {
+                    reason: Reason::Unreachable,
+                    message: String::new(),
+                });
                 Candidate { closed, ..cluster(name, member.room) }
             })
             .collect();

@@ -2,6 +2,7 @@
 
 use super::Wanted;
 use crate::capacity::Room;
+use portolan_api::Reason;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,8 +56,8 @@ pub struct Candidate {
 /// Why a cluster does not take replicas, or no more of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// One word in CamelCase.
-    pub reason: &'static str,
+    /// The reason in a word.
+    pub reason: Reason,
     /// A sentence with the numbers, and what would help.
     pub message: String,
 }
@@ -135,19 +136,19 @@ impl Candidate {
     /// The labels of the cluster, or the selector, were changed on purpose: what runs there goes where it may.
     fn not_selected(&self, wanted: &Wanted) -> Option<Refusal> {
         let message = "its labels do not match spec.clusterSelector".to_owned();
-        (!wanted.selects(&self.site.labels)).then_some(Refusal { reason: "NotSelected", message })
+        (!wanted.selects(&self.site.labels)).then_some(Refusal { reason: Reason::NotSelected, message })
     }
 
     /// Workloads are moved away from a cluster with a taint that evicts, and from one that leaves the fleet.
     fn evicted(&self, wanted: &Wanted) -> Option<Refusal> {
         let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoExecute);
-        let by_taint = taint.map(|taint| Refusal { reason: "Evicted", message: not_tolerated(taint) });
+        let by_taint = taint.map(|taint| Refusal { reason: Reason::Evicted, message: not_tolerated(taint) });
         by_taint.or_else(|| self.closed.clone().filter(|_| self.leaving))
     }
 
     fn tainted(&self, wanted: &Wanted) -> Option<Refusal> {
         let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
-        Some(Refusal { reason: "Tainted", message: not_tolerated(taint) })
+        Some(Refusal { reason: Reason::Tainted, message: not_tolerated(taint) })
     }
 
     fn untolerated<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = &'a ClusterTaint> {
@@ -167,12 +168,12 @@ impl Candidate {
             Some(rtt) => {
                 let message =
                     format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");
-                Some(Refusal { reason: "TooFar", message })
+                Some(Refusal { reason: Reason::TooFar, message })
             }
             None => {
                 let message =
                     format!("its round-trip time to {from} is not known, and spec.maxLatency bounds it");
-                Some(Refusal { reason: "LatencyUnknown", message })
+                Some(Refusal { reason: Reason::LatencyUnknown, message })
             }
         }
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
 use crate::placement::{KeptBecause, Site};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use portolan_api::Reason;
 use portolan_api::placement::{ClusterSpread, ClusterTaint, TaintEffect, WhenUnsatisfiable};
 use proptest::prelude::*;
 
@@ -33,7 +34,7 @@ fn decide(wanted: &Wanted, fleet: &[Candidate]) -> Result<Decision, Undecided> {
 }
 
 fn silent(candidate: Candidate, held: u32) -> Candidate {
-    let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+    let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
     Candidate { closed, held, silent: true, ..candidate }
 }
 
@@ -77,7 +78,7 @@ fn what_fits_is_placed_and_the_rest_waits_with_a_reason_per_cluster() {
     assert_eq!(counts(&decision), [("a", 2)]);
     assert_eq!(decision.pending, 13);
     let reasons: Vec<_> = decision.refusals.iter().map(|(name, why)| (name.as_str(), why.reason)).collect();
-    assert_eq!(reasons, [("a", "NoRoom"), ("b", "NoRoom"), ("x", "UnknownCluster")]);
+    assert_eq!(reasons, [("a", Reason::NoRoom), ("b", Reason::NoRoom), ("x", Reason::UnknownCluster)]);
     assert_eq!(decision.refusals["b"].message, "a replica needs cpu 1 and the freest of 1 nodes has 0");
     let full = "2 replicas are placed there; a replica needs cpu 1 and the freest of 1 nodes has 0";
     assert_eq!(decision.refusals["a"].message, full);
@@ -115,7 +116,7 @@ fn a_silent_cluster_keeps_what_it_holds_and_gets_nothing_new() {
     let fleet = [silent(cluster("a", 9), 2), cluster("b", 9)];
     let grown = decide(&wanted(5, &["a", "b"]), &fleet).unwrap();
     assert_eq!(counts(&grown), [("a", 2), ("b", 5)]);
-    assert_eq!(grown.refusals["a"].reason, "Unreachable");
+    assert_eq!(grown.refusals["a"].reason, Reason::Unreachable);
     let chosen = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &fleet).unwrap();
     assert_eq!(counts(&chosen), [("a", 2)]);
     let never_there = decide(&wanted(5, &["a"]), &[silent(cluster("a", 9), 0)]).unwrap();
@@ -136,7 +137,7 @@ fn replicas_that_never_got_a_node_are_decided_anew() {
 
 #[test]
 fn a_closed_cluster_keeps_no_more_than_fits_after_replicas_have_grown() {
-    let closed = Some(Refusal { reason: "NamespaceClosed", message: "no label".into() });
+    let closed = Some(Refusal { reason: Reason::NamespaceClosed, message: "no label".into() });
     let grown = Candidate { closed, held: 5, ..cluster("a", 2) };
     let kept = decide(&wanted(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
     assert_eq!((counts(&kept), kept.pending), (vec![("a", 2)], 1));
@@ -153,7 +154,7 @@ fn taints_and_selectors_keep_workloads_away() {
     };
     let tainted = cluster("a", 9).at(|site| site.taints = vec![taint]);
     let refused = decide(&wanted(1, &["a"]), &[tainted]).unwrap();
-    assert_eq!(refused.refusals["a"].reason, "Tainted");
+    assert_eq!(refused.refusals["a"].reason, Reason::Tainted);
 
     let mut selecting = by_policy(1, PlacementPolicy::WorstFit, 1);
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
@@ -251,7 +252,7 @@ fn bursting_goes_to_the_nearest_then_to_the_cloud_then_asks_for_one() {
     wanted.replicas = 9;
     let nine = decide(&wanted, &fleet).unwrap();
     assert_eq!((nine.pending, nine.to_cloud), (2, true));
-    assert_eq!(nine.refusals["lille"].reason, "NoRoom");
+    assert_eq!(nine.refusals["lille"].reason, Reason::NoRoom);
 }
 
 #[test]
@@ -271,9 +272,9 @@ fn a_bound_on_latency_keeps_far_clusters_out() {
     near.placement.max_latency = Some(bound);
     let decision = decide(&near, &sites([9; 5])).unwrap();
     assert_eq!(counts(&decision), [("grenoble", 1), ("nantes", 1), ("rennes", 1)]);
-    assert_eq!(decision.refusals["lille"].reason, "TooFar");
+    assert_eq!(decision.refusals["lille"].reason, Reason::TooFar);
     let unknown = decide(&near, &[cluster("x", 9)]).unwrap();
-    assert_eq!(unknown.refusals["x"].reason, "LatencyUnknown");
+    assert_eq!(unknown.refusals["x"].reason, Reason::LatencyUnknown);
 }
 
 #[test]
@@ -489,7 +490,7 @@ fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
     let affine = decide(&wanted(3, &["a"]), &[leaving(3), cluster("b", 9)]).unwrap();
     assert_eq!((counts(&affine), affine.pending), (vec![("a", 3)], 0), "it may be nowhere else");
     let fresh = decide(&wanted(3, &["a"]), &[leaving(0), cluster("b", 9)]).unwrap();
-    assert_eq!((fresh.pending, fresh.refusals["a"].reason), (3, "Evicted"), "nothing new goes there");
+    assert_eq!((fresh.pending, fresh.refusals["a"].reason), (3, Reason::Evicted), "nothing new goes there");
     let mut bold = wanted(3, &["a"]);
     bold.placement.cluster_tolerations = vec![portolan_api::placement::ClusterToleration {
         operator: portolan_api::placement::TolerationOperator::Exists,
@@ -509,13 +510,13 @@ fn an_edit_that_cannot_be_satisfied_keeps_what_runs() {
     assert_eq!((counts(&too_large), too_large.pending, too_large.staying), (vec![("a", 2)], 0, 2));
     let kept = too_large.placed["a"].kept.unwrap();
     assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NoRoom, true));
-    assert_eq!(too_large.refusals["a"].reason, "NoRoom");
+    assert_eq!(too_large.refusals["a"].reason, Reason::NoRoom);
 
     let mistyped = decide(&wanted(2, &["x"]), &[running("a", 9, 2)]).unwrap();
     assert_eq!((counts(&mistyped), mistyped.staying), (vec![("a", 2)], 2));
     let kept = mistyped.placed["a"].kept.unwrap();
     assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NotWanted, false));
-    assert_eq!(mistyped.refusals["x"].reason, "UnknownCluster");
+    assert_eq!(mistyped.refusals["x"].reason, Reason::UnknownCluster);
 
     let full = decide(&wanted(2, &["b"]), &[running("a", 9, 2), cluster("b", 1)]).unwrap();
     assert_eq!((counts(&full), full.staying), (vec![("a", 1), ("b", 1)], 1), "what fits goes");
@@ -547,14 +548,14 @@ fn replicas_whose_room_is_gone_stay_until_another_cluster_takes_them() {
 #[test]
 fn a_cordoned_cluster_that_is_drained_is_left() {
     let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
-    let closed = Some(Refusal { reason: "Unschedulable", message: "cordoned".into() });
+    let closed = Some(Refusal { reason: Reason::Unschedulable, message: "cordoned".into() });
     let drained = Candidate { closed, ..running("a", 9, 2) }.at(|site| site.taints = vec![taint.clone()]);
     let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
     assert_eq!(counts(&decide(&anywhere, &[drained.clone(), cluster("b", 9)]).unwrap()), [("b", 2)]);
     let alone = decide(&anywhere, &[drained]).unwrap();
     assert_eq!(alone.placed["a"].kept.map(|kept| kept.because), Some(KeptBecause::Evicted));
     let deleted = Candidate {
-        closed: Some(Refusal { reason: "Leaving", message: "it is being deleted".into() }),
+        closed: Some(Refusal { reason: Reason::Leaving, message: "it is being deleted".into() }),
         leaving: true,
         ..running("a", 9, 2)
     };
@@ -576,7 +577,7 @@ fn a_taint_that_discourages_makes_a_cluster_the_last_choice() {
 
 #[test]
 fn a_cluster_that_refuses_is_chosen_only_if_no_other_one_is_left() {
-    let refused = Some(Refusal { reason: "NameTaken", message: "there is one".into() });
+    let refused = Some(Refusal { reason: Reason::NameTaken, message: "there is one".into() });
     let refusing = Candidate { refused, held: 2, ..cluster("a", 90) };
     let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
     assert_eq!(counts(&decide(&anywhere, &[refusing.clone(), cluster("b", 4)]).unwrap()), [("b", 2)]);

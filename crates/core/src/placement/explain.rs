@@ -4,6 +4,7 @@ use super::decide::Field;
 use super::prioritise::rank;
 use super::{Candidate, Decision, KeptBecause, Placed, Standing, Wanted};
 use crate::capacity::Room;
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
 use std::time::Duration;
 
@@ -94,8 +95,8 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         _ if candidate.closed.as_ref() == Some(refusal) || candidate.refused.as_ref() == Some(refusal) => {
             "open"
         }
-        "NotSelected" => "selector",
-        "TooFar" | "LatencyUnknown" => "latency",
+        Reason::NotSelected => "selector",
+        Reason::TooFar | Reason::LatencyUnknown => "latency",
         _ => "taints",
     });
     let passes = [
@@ -245,7 +246,7 @@ mod tests {
     fn every_cluster_is_told_with_its_rank_and_verdict() {
         let mut policy = Placement { number_of_locations: Some(1), ..Placement::default() };
         policy.placement_policy = Some(PlacementPolicy::WorstFit);
-        let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+        let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
         let silent = Candidate { closed, ..cluster("c", 9) };
         let accounts = told(&wanted(2, policy), &[cluster("a", 3), cluster("b", 9), silent]);
         let ranks: Vec<_> = accounts.iter().map(|each| (each.cluster.as_str(), each.rank)).collect();

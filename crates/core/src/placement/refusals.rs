@@ -3,6 +3,7 @@
 use super::decide::Field;
 use super::{Placed, Refusal, Standing, Wanted};
 use crate::capacity::Shortage;
+use portolan_api::Reason;
 use portolan_api::placement::ReplicasMode;
 use std::collections::BTreeMap;
 
@@ -34,10 +35,10 @@ pub(super) fn refusals(
                     0 => shortage.to_string(),
                     _ => format!("{holds} replicas are placed there; {shortage}"),
                 };
-                Refusal { reason: "NoRoom", message }
+                Refusal { reason: Reason::NoRoom, message }
             }
             Standing::Open { fits, .. } => Refusal {
-                reason: "NotChosen",
+                reason: Reason::NotChosen,
                 message: format!(
                     "it has room for {fits} replicas but is not among the {} locations asked for",
                     wanted.placement.effective_locations()
@@ -48,7 +49,7 @@ pub(super) fn refusals(
     }
     for name in named.iter().filter(|name| field.get(name).is_none()) {
         let message = "no ForeignCluster has this name: peer it, or correct spec.locations".to_owned();
-        refusals.insert(name.clone(), Refusal { reason: "UnknownCluster", message });
+        refusals.insert(name.clone(), Refusal { reason: Reason::UnknownCluster, message });
     }
     refusals
 }
