@@ -29,7 +29,7 @@ const SEEN_AT_LAST: Duration = Duration::from_secs(60);
 pub(crate) const FAILING_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reason that is told of a member that could not be given what was decided.
-pub(crate) const FAILING: Reason = Reason::NotApplied;
+pub(crate) const FAILING: Reason = Reason::ApplyFailed;
 
 /// How often to look whether a member that holds up a deletion is back; its return is told anyway.
 const AWAITING_RETURN: Duration = Duration::from_secs(30);

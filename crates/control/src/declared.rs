@@ -62,7 +62,7 @@ pub(crate) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recor
     let object = PartialObjectMeta::<K> { types: None, metadata, _phantom: PhantomData };
     let note =
         format!("it cannot be read, and nothing is done about it until it is mended: {}", unreadable.problem);
-    recorder.record(&object, Weight::Warning, Reason::Unreadable, &note).await;
+    recorder.record(&object, Weight::Warning, Reason::Invalid, &note).await;
     true
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn held_up(away: &[String], failing: &BTreeMap<String, String>, copy:
     let more = failing.len().saturating_sub(TOLD_AT_MOST) + away.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!("deletion waits for clusters that do not delete their {copy}: {told}{more}");
-    Finding::new(ConditionType::Ready, false, Reason::DeletionFails, message)
+    Finding::new(ConditionType::Ready, false, Reason::DeletionFailed, message)
 }
 
 /// Whether our finalizer is on the object.

@@ -46,49 +46,52 @@ macro_rules! reasons {
 }
 
 reasons! {
-    AllAnswer, [on(Unreachable)],
+    AllClustersReachable, [on(Unreachable)],
         "Every cluster that holds a part of the workload is reachable.",
         "";
     Answered, [on(Ready)],
         "The PlacementReview has its answer.",
         "";
-    Answers, [on(Ready), on(Reachable)],
-        "The API server of the cluster answers.",
-        "";
+    ApplyFailed, [Placement],
+        "The copy could not be written; it is tried again.",
+        "The message has the error of the cluster.";
     Applying, [Placement],
         "The copy is being written in the cluster.",
-        "";
-    AsPlaced, [on(Drifted)],
-        "Every copy is as it was placed.",
         "";
     AwaitingMember, [on(Ready)],
         "A deletion waits for a cluster that cannot be reached.",
         "Reconnect the cluster, or delete its ForeignCluster.";
-    CannotConnect, [on(Ready), on(Reachable), Event],
-        "The controller cannot connect to the cluster.",
-        "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
-    CannotList, [on(Ready), Pending, Event],
-        "The cluster answers, but its objects cannot be listed.",
-        "The condition `Ready` of its ForeignCluster names the resource and the error.";
-    Carried, [on(DependenciesReady)],
-        "Every ConfigMap and Secret that the workload refers to is in its clusters, or is none that follows it.",
+    CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
+        "The objects of the hub or of the cluster are not all listed yet.",
+        "Try a review again after a moment.";
+    ClusterIdentityMismatch, [on(Ready), on(Reachable), Event],
+        "Another cluster answers at this address.",
+        "Correct the credential, or delete the ForeignCluster and run `portolan peer` for the other cluster.";
+    ClusterNotFound, [Pending],
+        "No cluster has the name that is in `locations`.",
+        "Correct the name: `portolan get clusters`.";
+    ClusterReachable, [on(Ready), on(Reachable)],
+        "The API server of the cluster answers.",
         "";
     Complete, [on(Ready), on(Complete), on(Failed), Event],
         "All completions of the job have succeeded.",
         "";
+    ConnectionFailed, [on(Ready), on(Reachable), Event],
+        "The controller cannot connect to the cluster.",
+        "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
     DeadlineExceeded, [on(Failed)],
         "The job ran longer than `activeDeadlineSeconds`.",
         "A longer deadline, in a new MultiClusterJob.";
-    DeletionFails, [on(Ready)],
+    DeletionFailed, [on(Ready)],
         "A deletion waits for a cluster that does not delete its copy.",
         "The message has the error of the cluster.";
-    DeletionWaits, [Event],
-        "A ForeignCluster is not deleted while workloads remain in the cluster.",
-        "Delete or move these workloads, or see `portolan unpeer --help`.";
+    DependenciesPropagated, [on(DependenciesReady)],
+        "Every ConfigMap and Secret that the workload refers to is in its clusters, or is none that follows it.",
+        "";
     DependenciesUnknown, [Placement],
         "Whether the ConfigMaps and Secrets of the workload exist in the cluster is not known.",
         "The message has the error.";
-    DependencyMissing, [Review],
+    DependencyNotFound, [on(DependenciesReady), Review, Event],
         "A ConfigMap or Secret that the workload refers to does not exist in the hub.",
         "Create it in the hub.";
     DependencyRefused, [Placement],
@@ -106,57 +109,57 @@ reasons! {
     Failed, [on(Ready), on(Progressing), on(Complete), on(Failed), Event],
         "A cluster refuses its copy, or the job has failed.",
         "The message has the cluster and its error.";
-    FailedEverywhere, [on(Failed)],
+    FailedInAllClusters, [on(Failed)],
         "The Job failed in every cluster that may run it.",
         "The messages of the placements have the errors.";
-    FailedHere, [Pending],
-        "The Job of this workload failed in the cluster before.",
-        "The message has the error of the Job.";
     Finished, [Placement],
         "The Job is no longer in the cluster; its completions stay counted.",
         "";
     Forbidden, [Review],
         "The hub or a cluster does not permit the request.",
         "The message names the missing right.";
-    GivenElsewhere, [Event],
-        "Unfinished completions of a job were given to another cluster.",
-        "";
-    HasIndexes, [Pending],
-        "The cluster already runs other indexes of the job.",
-        "";
-    HubFailed, [on(Ready)],
+    HubRequestFailed, [on(Ready)],
         "The review was not answered: a request to the hub failed.",
         "Try again; the message has the error.";
     Immutable, [Placement],
         "A field of the copy cannot be changed as asked.",
         "Delete the copy in the cluster: it is created again.";
+    InSync, [on(Drifted)],
+        "Every copy is as it was placed.",
+        "";
     Incomplete, [on(Placed)],
         "Not every cluster that runs the pods has the Service.",
         "The message names the clusters.";
+    IndexesAssigned, [Pending],
+        "The cluster already runs other indexes of the job.",
+        "";
     IndexesFailed, [on(Failed)],
         "Indexes of the job have failed for good.",
         "The message names the indexes.";
     IndexesLost, [on(Failed)],
         "It is not known which indexes of the job have succeeded.",
         "Create the job again.";
-    Invalid, [Review],
-        "The hub refuses the manifest.",
+    Invalid, [Review, Event],
+        "The manifest or the object is not valid; nothing is done about it.",
         "The message names the field.";
     InvalidTemplate, [on(Ready), on(Placed), Review, Event],
         "The pod template is refused.",
         "The message names the field.";
-    JobFailed, [on(Failed), Placement],
+    JobFailed, [on(Failed), Pending, Placement],
         "The Job failed in the cluster.",
         "The message has the error of the Job.";
     Joined, [Event],
         "The cluster answered for the first time.",
         "";
+    LatencyExceeded, [Pending],
+        "The cluster is farther than `maxLatency`.",
+        "A larger `maxLatency`, or `spec.latencies` of its ForeignCluster.";
     LatencyUnknown, [Pending],
         "The round-trip time between the cluster and `maxLatency.from` is not known.",
         "`spec.latencies` of its ForeignCluster.";
-    Leaving, [Pending],
-        "The ForeignCluster is being deleted.",
-        "";
+    ListFailed, [on(Ready), Pending, Event],
+        "The cluster answers, but its objects cannot be listed.",
+        "The condition `Ready` of its ForeignCluster names the resource and the error.";
     MemberError, [Placement],
         "The cluster failed several requests in a row; it is tried again.",
         "The message has the error.";
@@ -166,30 +169,33 @@ reasons! {
     MinimumReplicasUnavailable, [on(Available)],
         "Fewer replicas than the required minimum are available.",
         "`portolan status` shows the replicas per cluster.";
-    Missing, [on(DependenciesReady), Event],
-        "A ConfigMap or Secret that the workload refers to does not exist in the hub.",
-        "Create it in the hub.";
     NameTaken, [Pending, Placement, Review],
         "An object of that name exists in the cluster and is not Portolan's; it is left alone.",
         "Rename one of the two, or delete the object in the cluster.";
     NamespaceClosed, [Pending, Placement],
         "The namespace of the cluster is not open to the hub.",
         "`portolan peer --remote-context CONTEXT --namespace NAME`.";
-    NamespaceMissing, [Pending, Placement, Review],
+    NamespaceMismatch, [Review],
+        "The manifest names another namespace than the review.",
+        "Create the review in the namespace of the manifest.";
+    NamespaceNotFound, [Pending, Placement, Review],
         "The cluster has no such namespace.",
         "`portolan peer --remote-context CONTEXT --namespace NAME`.";
+    NoAlternative, [Placement],
+        "The workload no longer asks for this cluster; its replicas stay because no other cluster takes them.",
+        "Room in a cluster that the workload asks for.";
     NoEndpoints, [on(Ready), Placement],
         "No pod that the Service selects is ready.",
         "`portolan status` of the workload that runs the pods.";
+    NoMatchingWorkload, [on(Ready), on(Placed)],
+        "No workload has the labels of the selector.",
+        "The labels of `spec.selector`.";
     NoRoom, [Pending, Placement],
         "No node has enough free CPU, memory or another resource for one more pod.",
         "Smaller requests, more nodes, `enableSubstitution` or `enableBursting`.";
     NoRoomAnywhere, [on(ToCloud)],
         "A cloud cluster is needed: no cluster has room.",
         "Smaller requests or more nodes.";
-    NotApplied, [Placement],
-        "The copy could not be written; it is tried again.",
-        "The message has the error of the cluster.";
     NotChosen, [Pending],
         "Enough other clusters came first in the order of the policy.",
         "`numberOfLocations`.";
@@ -199,15 +205,6 @@ reasons! {
     NotFound, [Review],
         "The object does not exist.",
         "`portolan get` lists the objects.";
-    NotHeardYet, [on(Ready), on(Reachable)],
-        "The cluster has not answered yet.",
-        "";
-    NotKnown, [on(Ready)],
-        "The review was not answered: the state of the hub or of the clusters is not known yet.",
-        "Try again.";
-    NotListedYet, [Pending, on(DependenciesReady)],
-        "The objects of the cluster or of the hub are being listed.",
-        "";
     NotNeeded, [on(ToCloud)],
         "No cloud cluster is needed.",
         "";
@@ -220,18 +217,6 @@ reasons! {
     NotSuspended, [on(Suspended)],
         "The job may run.",
         "";
-    NotWanted, [Placement],
-        "The workload no longer asks for this cluster; its replicas stay since no other cluster takes them.",
-        "Room in a cluster that the workload asks for.";
-    NothingToFollow, [on(Ready), on(Placed)],
-        "No workload has the labels of the selector.",
-        "The labels of `spec.selector`.";
-    OtherCluster, [on(Ready), on(Reachable), Event],
-        "Another cluster answers at this address.",
-        "Correct the credential, or delete the ForeignCluster and run `portolan peer` for the other cluster.";
-    OtherNamespace, [Review],
-        "The manifest names another namespace than the review.",
-        "Create the review in the namespace of the manifest.";
     Paused, [on(Progressing)],
         "`spec.paused` is true: nothing is placed, moved or rolled out.",
         "`spec.paused: false`.";
@@ -247,6 +232,9 @@ reasons! {
     PolicyUnavailable, [on(Ready), on(Placed), Review, Event],
         "The policy has no numbers to decide by.",
         "The message names the numbers that are missing.";
+    ProbePending, [on(Ready), on(Reachable)],
+        "The cluster has not answered yet.",
+        "";
     Progressing, [on(Ready)],
         "Pods are starting, or a copy is being written.",
         "";
@@ -268,7 +256,10 @@ reasons! {
     ReplicasKept, [on(Ready), on(Placed), Event],
         "Replicas stay where they run, because what is asked for now can be placed nowhere.",
         "`portolan explain` has the reason of every cluster.";
-    RetriedElsewhere, [Event],
+    Rescheduled, [Event],
+        "Unfinished completions of a job were given to another cluster.",
+        "";
+    Retried, [Event],
         "A Job failed, and its completions are retried in another cluster.",
         "";
     RetryLimitReached, [on(Failed)],
@@ -283,55 +274,46 @@ reasons! {
     Running, [on(Ready), on(Complete), on(Failed)],
         "The job runs.",
         "";
-    Silent, [on(Ready), on(Reachable), on(Unreachable), Event],
-        "The cluster does not answer; its part is kept on record.",
-        "The condition `Reachable` of its ForeignCluster has the error.";
+    ScaleDownDeferred, [Placement],
+        "Replicas are kept until their replacements are ready in other clusters.",
+        "";
     StatusRefused, [Event],
         "The hub refused to store a status.",
         "The message has the error of the hub.";
     Superseded, [Placement],
         "An older Job of the same part is being deleted.",
         "";
-    SurgesFirst, [Placement],
-        "Replicas are kept until their replacements are ready in other clusters.",
-        "";
     Suspended, [on(Ready), on(Placed), on(Suspended)],
         "`spec.suspend` is true: no pod of the job runs.",
         "`spec.suspend: false`.";
-    Tainted, [Pending],
+    TaintNotTolerated, [Pending],
         "A taint of the cluster is not tolerated.",
         "`clusterTolerations`, or remove the taint.";
-    TokenNotRenewed, [Event],
+    Terminating, [Pending],
+        "The ForeignCluster is being deleted.",
+        "";
+    TokenRenewalFailed, [Event],
         "The token of a cluster could not be renewed.",
         "`portolan peer` creates a new one.";
-    TooFar, [Pending],
-        "The cluster is farther than `maxLatency`.",
-        "A larger `maxLatency`, or `spec.latencies` of its ForeignCluster.";
     Unknown, [Placement],
         "The state of the copy is not known.",
         "";
-    UnknownCluster, [Pending],
-        "No cluster has the name that is in `locations`.",
-        "Correct the name: `portolan get clusters`.";
     UnknownField, [Review],
         "The manifest has a field that the kind does not have.",
         "Correct the name of the field.";
     UnknownKind, [Review],
         "The kind of the manifest is not one that Portolan plans.",
         "The message lists the kinds.";
-    Unreachable, [on(Ready), on(Available), Pending, Placement, Event],
-        "The cluster does not answer: the last known numbers are shown.",
+    Unreachable, [on(Ready), on(Reachable), on(Available), on(Unreachable), Pending, Placement, Event],
+        "The cluster does not answer; its part is kept on record, with the last known numbers.",
         "The condition `Reachable` of its ForeignCluster has the error.";
-    Unreadable, [Event],
-        "The object cannot be read; nothing is done about it.",
-        "The message names the field.";
     Unschedulable, [Pending],
         "The cluster is cordoned.",
         "`portolan uncordon NAME`.";
     Waiting, [on(Ready)],
         "Nothing of the job runs, though it has clusters.",
         "The message has the clusters and their reasons.";
-    WorkloadsRemain, [on(Leaving)],
+    WorkloadsRemain, [on(Leaving), Event],
         "The ForeignCluster is not deleted while workloads remain in the cluster.",
         "Delete or move these workloads, or see `portolan unpeer --help`.";
 }

@@ -21,7 +21,7 @@ pub fn finding(namespace: &str, references: &References, missing: Option<&Refere
     };
     let Some(missing) = missing else {
         let message = "the ConfigMaps and Secrets of the hub are not listed yet".to_owned();
-        return found(ConditionStatus::Unknown, Reason::NotListedYet, message);
+        return found(ConditionStatus::Unknown, Reason::CacheNotSynced, message);
     };
     let list = |optional: bool| {
         let names = missing.iter().filter(|(_, each)| **each == optional).map(|(each, _)| each.to_string());
@@ -30,18 +30,18 @@ pub fn finding(namespace: &str, references: &References, missing: Option<&Refere
     match (list(false).as_str(), list(true).as_str()) {
         ("", "") => {
             let message = format!("{} ConfigMaps and Secrets follow the workload", references.len());
-            found(ConditionStatus::True, Reason::Carried, message)
+            found(ConditionStatus::True, Reason::DependenciesPropagated, message)
         }
         ("", optional) => {
             let message = format!(
                 "what is needed follows; namespace {namespace} of the hub lacks, optional: {optional}"
             );
-            found(ConditionStatus::True, Reason::Carried, message)
+            found(ConditionStatus::True, Reason::DependenciesPropagated, message)
         }
         (needed, _) => {
             let message =
                 format!("namespace {namespace} of the hub lacks {needed}: pods wait until it is made there");
-            found(ConditionStatus::False, Reason::Missing, message)
+            found(ConditionStatus::False, Reason::DependencyNotFound, message)
         }
     }
 }

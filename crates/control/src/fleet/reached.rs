@@ -26,12 +26,16 @@ impl Fleet {
     pub(crate) fn reached(&self, name: &str, book: Option<&Book>, needs: Needs) -> Reached {
         let Some(member) = self.member(name) else {
             let joining = !self.is_unconnected(name);
-            let unknown = joining.then(|| (Reason::NotListedYet, "it is being connected".to_owned()));
+            let unknown = joining.then(|| (Reason::CacheNotSynced, "it is being connected".to_owned()));
             return Reached { member: None, unknown, answers: false, joining };
         };
         let is_new = member.since.elapsed() < KNOWN_WITHIN;
         let listing = || {
-            Err((Reason::NotListedYet, "it was connected a moment ago, and is being listed".to_owned(), true))
+            Err((
+                Reason::CacheNotSynced,
+                "it was connected a moment ago, and is being listed".to_owned(),
+                true,
+            ))
         };
         let known = match member.reach.silence() {
             Some(silence) => {
@@ -46,7 +50,7 @@ impl Fleet {
                 Readable::Known => Ok(()),
                 Readable::Joining => listing(),
                 Readable::Not(problem) => {
-                    Err((Reason::CannotList, format!("it cannot be listed: {problem}"), false))
+                    Err((Reason::ListFailed, format!("it cannot be listed: {problem}"), false))
                 }
             },
         };

@@ -75,7 +75,7 @@ async fn a_member_that_answers_and_cannot_be_listed_is_told_so_after_a_while() {
     let jobs = reached(&fleet, Needs::Jobs);
     assert!(!jobs.joining && !jobs.answers);
     let (reason, message) = jobs.unknown.unwrap();
-    assert_eq!(reason, Reason::CannotList);
+    assert_eq!(reason, Reason::ListFailed);
     assert!(message.contains("cannot list jobs: /jobs is forbidden (403)"), "{message}");
     assert!(reached(&fleet, Needs::Placement).answers);
 }

@@ -365,7 +365,7 @@ impl Controller {
                 .filter(|placed| placed.reason.as_deref().and_then(Reason::parse) == Some(Reason::JobFailed));
             let failed = failed.map(|placed| placed.cluster.as_str()).collect::<Vec<_>>().join(", ");
             let note = format!("what failed in {failed} goes to another cluster: retry {}", new.retries);
-            self.recorder.record(now, Weight::Warning, Reason::RetriedElsewhere, &note).await;
+            self.recorder.record(now, Weight::Warning, Reason::Retried, &note).await;
         }
         for placed in &new.placements {
             let before = old.placements.iter().find(|each| each.cluster == placed.cluster);
@@ -375,7 +375,7 @@ impl Controller {
                 let note = format!("{}: {why}", placed.cluster);
                 // What is tried in vain again and again is told once.
                 if self.memory.is_news(&placed.cluster, &Key::of(now), &note) {
-                    self.recorder.record(now, Weight::Warning, Reason::GivenElsewhere, &note).await;
+                    self.recorder.record(now, Weight::Warning, Reason::Rescheduled, &note).await;
                 }
             }
         }

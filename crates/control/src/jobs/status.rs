@@ -298,10 +298,10 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
     };
     let unreachable = if silent.is_empty() {
         let message = "every cluster with open completions answers";
-        Finding::new(ConditionType::Unreachable, false, Reason::AllAnswer, message)
+        Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
     } else {
         let message = format!("{silent} does not answer: what it holds is kept on record");
-        Finding::new(ConditionType::Unreachable, true, Reason::Silent, message)
+        Finding::new(ConditionType::Unreachable, true, Reason::Unreachable, message)
     };
     let suspended = if situation.job.spec.suspend && !ended {
         Finding::new(ConditionType::Suspended, true, Reason::Suspended, "spec.suspend is true")

@@ -81,7 +81,7 @@ impl Departures {
         }
         let message = waits(name, &held);
         self.tell(cluster, &message).await?;
-        self.recorder.record(cluster, Weight::Warning, Reason::DeletionWaits, &message).await;
+        self.recorder.record(cluster, Weight::Warning, Reason::WorkloadsRemain, &message).await;
         Ok(Next::After(AGAIN))
     }
 

@@ -95,7 +95,7 @@ impl Declared {
         let conditions = self.status["conditions"].as_array();
         let awaits = |condition: &Value| {
             condition["type"] == "Ready"
-                && matches!(reason(condition), Some(Reason::AwaitingMember | Reason::DeletionFails))
+                && matches!(reason(condition), Some(Reason::AwaitingMember | Reason::DeletionFailed))
         };
         Some(Holding {
             kind: kind.to_lowercase(),

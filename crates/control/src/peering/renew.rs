@@ -89,7 +89,7 @@ impl Renewal {
                     "the token ends at {} and is not renewed: {problem}; `portolan peer` makes a new one",
                     facts.expires
                 );
-                self.recorder.record(&cluster, Weight::Warning, Reason::TokenNotRenewed, &note).await;
+                self.recorder.record(&cluster, Weight::Warning, Reason::TokenRenewalFailed, &note).await;
                 Ok(Next::After(AGAIN))
             }
         }

@@ -189,7 +189,7 @@ impl Controller {
             (self.desired(workload, replicas), seen.copy.as_ref().map(|copy| copy.mark.sight()));
         let put = match copy::put::<Deployment>(&self.term, member, &desired.object, sight).await {
             // Only a namespace that is gone is not found.
-            Err(error) if error.is_not_found() => return refused(Reason::NamespaceMissing, chain(&error)),
+            Err(error) if error.is_not_found() => return refused(Reason::NamespaceNotFound, chain(&error)),
             put => put?,
         };
         match put {

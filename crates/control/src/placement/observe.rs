@@ -127,7 +127,7 @@ fn closed(
         return refusal(reason, message);
     }
     if cluster.metadata.deletion_timestamp.is_some() {
-        return refusal(Reason::Leaving, "its ForeignCluster is being deleted".into());
+        return refusal(Reason::Terminating, "its ForeignCluster is being deleted".into());
     }
     if cluster.spec.unschedulable {
         return refusal(Reason::Unschedulable, "its ForeignCluster has spec.unschedulable: true".into());
@@ -142,7 +142,7 @@ fn closed(
             ),
         ),
         None => refusal(
-            Reason::NamespaceMissing,
+            Reason::NamespaceNotFound,
             format!(
                 "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
             ),

@@ -223,7 +223,7 @@ fn noted(placement: &mut PlacementStatus, placed: &Placed, notes: &Notes) {
 
 fn surges_first(placement: &mut PlacementStatus, kept: i32) {
     if placement.reason.is_none() {
-        placement.reason = Some(Reason::SurgesFirst.into());
+        placement.reason = Some(Reason::ScaleDownDeferred.into());
         let more = kept - placement.replicas;
         placement.message =
             Some(format!("{kept} replicas are kept there until {more} more are ready elsewhere"));
@@ -233,7 +233,7 @@ fn surges_first(placement: &mut PlacementStatus, kept: i32) {
 fn kept_reason(because: KeptBecause) -> Reason {
     match because {
         KeptBecause::Evicted => Reason::Evicted,
-        KeptBecause::NotWanted => Reason::NotWanted,
+        KeptBecause::NotWanted => Reason::NoAlternative,
         KeptBecause::NoRoom => Reason::NoRoom,
         KeptBecause::Refused => Reason::Refused,
     }
@@ -260,7 +260,7 @@ fn drifted(drifts: &BTreeMap<String, Vec<String>>) -> Finding {
         return Finding::new(
             ConditionType::Drifted,
             false,
-            Reason::AsPlaced,
+            Reason::InSync,
             "no copy differs from what was placed",
         );
     }
@@ -397,9 +397,9 @@ fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
     match (silent, lost) {
         ([], []) => {
             let message = "every cluster that holds replicas answers";
-            Finding::new(ConditionType::Unreachable, false, Reason::AllAnswer, message)
+            Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
         }
-        (_, []) => found(Reason::Silent, kept),
+        (_, []) => found(Reason::Unreachable, kept),
         ([], _) => found(Reason::Replaced, replaced),
         _ => found(Reason::Replaced, format!("{replaced}. {kept}")),
     }

@@ -220,7 +220,7 @@ fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {
 fn missing(outlook: &Outlook) -> Vec<ReviewError> {
     let told = |name: &String| {
         error(
-            Reason::DependencyMissing,
+            Reason::DependencyNotFound,
             format!("{name} does not exist in the hub: nothing is applied until it does"),
         )
     };

@@ -54,7 +54,7 @@ pub(super) async fn check(hub: &Client, namespace: &str, manifest: &Value) -> Re
     }
     if manifest["metadata"]["namespace"].as_str().is_some_and(|given| given != namespace) {
         let message = format!("it is of another namespace than the review, which is of {namespace}");
-        return Ok(refused(kind, vec![error(Reason::OtherNamespace, message)]));
+        return Ok(refused(kind, vec![error(Reason::NamespaceMismatch, message)]));
     }
     let unknown = unknown_fields(&definition, manifest);
     if !unknown.is_empty() {

@@ -145,12 +145,14 @@ impl Reviews {
                 Err(Unanswered::NotYet) => {
                     let seconds = PATIENCE.as_secs();
                     let why = format!("not known after {seconds} s: {}", self.unknown());
-                    self.write(review, PlacementReviewStatus::default(), Err((Reason::NotKnown, why))).await
+                    self.write(review, PlacementReviewStatus::default(), Err((Reason::CacheNotSynced, why)))
+                        .await
                 }
                 Err(Unanswered::Failed(error)) if since.elapsed() < PATIENCE => Err(error),
                 Err(Unanswered::Failed(error)) => {
                     let why = foreign_text(&chain(&error));
-                    self.write(review, PlacementReviewStatus::default(), Err((Reason::HubFailed, why))).await
+                    self.write(review, PlacementReviewStatus::default(), Err((Reason::HubRequestFailed, why)))
+                        .await
                 }
             },
         }

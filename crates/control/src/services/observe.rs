@@ -88,7 +88,7 @@ fn closed(member: &Member, namespace: &str) -> Option<(Reason, String)> {
             ),
         )),
         None => Some((
-            Reason::NamespaceMissing,
+            Reason::NamespaceNotFound,
             format!(
                 "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
             ),

@@ -151,7 +151,7 @@ fn findings(situation: &Situation<'_>, clusters: &[ServiceClusterStatus], ready:
             .join(",")
     );
     let placed = if wanted.is_empty() {
-        Finding::new(ConditionType::Placed, false, Reason::NothingToFollow, nothing.clone())
+        Finding::new(ConditionType::Placed, false, Reason::NoMatchingWorkload, nothing.clone())
     } else if missing.is_empty() {
         let message = "every cluster that holds the pods has the Service";
         Finding::new(ConditionType::Placed, true, Reason::Placed, message)
@@ -163,14 +163,14 @@ fn findings(situation: &Situation<'_>, clusters: &[ServiceClusterStatus], ready:
         situation.failures.contains_key(&each.cluster)
             || matches!(
                 each.reason.as_deref().and_then(Reason::parse),
-                Some(Reason::NamespaceClosed | Reason::NamespaceMissing)
+                Some(Reason::NamespaceClosed | Reason::NamespaceNotFound)
             )
     });
     let ready = if !silent.is_empty() {
         let message = format!("{silent} cannot be asked: {ready} endpoints were last known ready");
         Finding::new(ConditionType::Ready, ConditionStatus::Unknown, Reason::Unreachable, message)
     } else if wanted.is_empty() {
-        Finding::new(ConditionType::Ready, false, Reason::NothingToFollow, nothing)
+        Finding::new(ConditionType::Ready, false, Reason::NoMatchingWorkload, nothing)
     } else if let Some(refused) = refused {
         let why = refused.message.as_deref().unwrap_or_default();
         Finding::new(ConditionType::Ready, false, Reason::Failed, format!("{}: {why}", refused.cluster))
@@ -185,10 +185,10 @@ fn findings(situation: &Situation<'_>, clusters: &[ServiceClusterStatus], ready:
     };
     let unreachable = if silent.is_empty() {
         let message = "every cluster that has the Service answers";
-        Finding::new(ConditionType::Unreachable, false, Reason::AllAnswer, message)
+        Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
     } else {
         let message = format!("{silent} does not answer: what it has is kept on record");
-        Finding::new(ConditionType::Unreachable, true, Reason::Silent, message)
+        Finding::new(ConditionType::Unreachable, true, Reason::Unreachable, message)
     };
     [ready, placed, unreachable]
 }

@@ -94,11 +94,11 @@ fn open(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
         (candidate.settled, candidate.held) = (0, 0);
         if part.is_some_and(|part| part.released == Some(Release::Failed)) {
             let message = "the job's Job has failed there".to_owned();
-            candidate.closed = Some(Refusal { reason: Reason::FailedHere, message });
+            candidate.closed = Some(Refusal { reason: Reason::JobFailed, message });
         } else if work.indexed && part.is_some_and(|part| part.completions > 0) {
             let message =
                 "it has indexes of its own already, and one Job cannot have two sets of them".to_owned();
-            candidate.closed = Some(Refusal { reason: Reason::HasIndexes, message });
+            candidate.closed = Some(Refusal { reason: Reason::IndexesAssigned, message });
         }
         candidate
     };

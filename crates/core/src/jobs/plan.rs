@@ -92,7 +92,7 @@ fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
             "{} completions are open, and the Job has failed in every cluster of the fleet",
             plan.pending
         );
-        plan.record.end = Some(End::Failed { reason: Reason::FailedEverywhere, message });
+        plan.record.end = Some(End::Failed { reason: Reason::FailedInAllClusters, message });
     }
 }
 

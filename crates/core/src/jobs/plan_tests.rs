@@ -131,7 +131,7 @@ fn what_a_failed_job_left_open_goes_elsewhere_until_the_limit() {
     work.retries = Some(9);
     let nowhere = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
     assert!(
-        matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::FailedEverywhere)
+        matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::FailedInAllClusters)
     );
 }
 
@@ -245,7 +245,7 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
     assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
     let tainted = Candidate {
-        closed: Some(crate::placement::Refusal { reason: Reason::Tainted, message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::TaintNotTolerated, message: String::new() }),
         ..cluster("a", 9)
     };
     let over = JobSeen { suspended: true, over: true, succeeded: 3, ..running };

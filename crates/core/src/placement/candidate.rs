@@ -148,7 +148,7 @@ impl Candidate {
 
     fn tainted(&self, wanted: &Wanted) -> Option<Refusal> {
         let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
-        Some(Refusal { reason: Reason::Tainted, message: not_tolerated(taint) })
+        Some(Refusal { reason: Reason::TaintNotTolerated, message: not_tolerated(taint) })
     }
 
     fn untolerated<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = &'a ClusterTaint> {
@@ -168,7 +168,7 @@ impl Candidate {
             Some(rtt) => {
                 let message =
                     format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");
-                Some(Refusal { reason: Reason::TooFar, message })
+                Some(Refusal { reason: Reason::LatencyExceeded, message })
             }
             None => {
                 let message =

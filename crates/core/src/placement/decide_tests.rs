@@ -78,7 +78,7 @@ fn what_fits_is_placed_and_the_rest_waits_with_a_reason_per_cluster() {
     assert_eq!(counts(&decision), [("a", 2)]);
     assert_eq!(decision.pending, 13);
     let reasons: Vec<_> = decision.refusals.iter().map(|(name, why)| (name.as_str(), why.reason)).collect();
-    assert_eq!(reasons, [("a", Reason::NoRoom), ("b", Reason::NoRoom), ("x", Reason::UnknownCluster)]);
+    assert_eq!(reasons, [("a", Reason::NoRoom), ("b", Reason::NoRoom), ("x", Reason::ClusterNotFound)]);
     assert_eq!(decision.refusals["b"].message, "a replica needs cpu 1 and the freest of 1 nodes has 0");
     let full = "2 replicas are placed there; a replica needs cpu 1 and the freest of 1 nodes has 0";
     assert_eq!(decision.refusals["a"].message, full);
@@ -154,7 +154,7 @@ fn taints_and_selectors_keep_workloads_away() {
     };
     let tainted = cluster("a", 9).at(|site| site.taints = vec![taint]);
     let refused = decide(&wanted(1, &["a"]), &[tainted]).unwrap();
-    assert_eq!(refused.refusals["a"].reason, Reason::Tainted);
+    assert_eq!(refused.refusals["a"].reason, Reason::TaintNotTolerated);
 
     let mut selecting = by_policy(1, PlacementPolicy::WorstFit, 1);
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
@@ -272,7 +272,7 @@ fn a_bound_on_latency_keeps_far_clusters_out() {
     near.placement.max_latency = Some(bound);
     let decision = decide(&near, &sites([9; 5])).unwrap();
     assert_eq!(counts(&decision), [("grenoble", 1), ("nantes", 1), ("rennes", 1)]);
-    assert_eq!(decision.refusals["lille"].reason, Reason::TooFar);
+    assert_eq!(decision.refusals["lille"].reason, Reason::LatencyExceeded);
     let unknown = decide(&near, &[cluster("x", 9)]).unwrap();
     assert_eq!(unknown.refusals["x"].reason, Reason::LatencyUnknown);
 }
@@ -516,7 +516,7 @@ fn an_edit_that_cannot_be_satisfied_keeps_what_runs() {
     assert_eq!((counts(&mistyped), mistyped.staying), (vec![("a", 2)], 2));
     let kept = mistyped.placed["a"].kept.unwrap();
     assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NotWanted, false));
-    assert_eq!(mistyped.refusals["x"].reason, Reason::UnknownCluster);
+    assert_eq!(mistyped.refusals["x"].reason, Reason::ClusterNotFound);
 
     let full = decide(&wanted(2, &["b"]), &[running("a", 9, 2), cluster("b", 1)]).unwrap();
     assert_eq!((counts(&full), full.staying), (vec![("a", 1), ("b", 1)], 1), "what fits goes");
@@ -555,7 +555,7 @@ fn a_cordoned_cluster_that_is_drained_is_left() {
     let alone = decide(&anywhere, &[drained]).unwrap();
     assert_eq!(alone.placed["a"].kept.map(|kept| kept.because), Some(KeptBecause::Evicted));
     let deleted = Candidate {
-        closed: Some(Refusal { reason: Reason::Leaving, message: "it is being deleted".into() }),
+        closed: Some(Refusal { reason: Reason::Terminating, message: "it is being deleted".into() }),
         leaving: true,
         ..running("a", 9, 2)
     };

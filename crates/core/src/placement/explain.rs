@@ -96,7 +96,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
             "open"
         }
         Reason::NotSelected => "selector",
-        Reason::TooFar | Reason::LatencyUnknown => "latency",
+        Reason::LatencyExceeded | Reason::LatencyUnknown => "latency",
         _ => "taints",
     });
     let passes = [

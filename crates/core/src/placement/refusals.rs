@@ -49,7 +49,7 @@ pub(super) fn refusals(
     }
     for name in named.iter().filter(|name| field.get(name).is_none()) {
         let message = "no ForeignCluster has this name: peer it, or correct spec.locations".to_owned();
-        refusals.insert(name.clone(), Refusal { reason: Reason::UnknownCluster, message });
+        refusals.insert(name.clone(), Refusal { reason: Reason::ClusterNotFound, message });
     }
     refusals
 }

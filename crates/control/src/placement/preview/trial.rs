@@ -106,7 +106,7 @@ fn judged(error: &CallError, namespace: &str) -> Trial {
             Reason::Forbidden,
             format!("{text}; `portolan peer --namespace {namespace}` opens it to the hub"),
         ),
-        Some(404) => Trial::Refused(Reason::NamespaceMissing, text),
+        Some(404) => Trial::Refused(Reason::NamespaceNotFound, text),
         Some(_) if error.is_final() => Trial::Refused(Reason::Refused, text),
         _ => Trial::Unknown(text),
     }
