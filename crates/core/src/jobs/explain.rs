@@ -91,16 +91,16 @@ fn without(work: &Work, candidate: &Candidate, standing: &Standing, plan: &Plan)
     match (plan.refusals.get(&candidate.site.name), standing) {
         _ if matches!(plan.record.end, Some(End::Complete)) => "nothing: all completions are finished".to_owned(),
         _ if plan.record.end.is_some() => "nothing: the job has ended".to_owned(),
-        (Some(refusal), _) | (None, Standing::Closed(refusal) | Standing::Leaving(refusal)) => {
+        (Some(refusal), _) | (None, Standing::NoNewReplicas(refusal) | Standing::Evict(refusal)) => {
             format!("nothing: {}", refusal.message)
         }
-        (None, Standing::Open { .. }) if affine && !location && !placement.enable_substitution => {
+        (None, Standing::Feasible { .. }) if affine && !location && !placement.enable_substitution => {
             "nothing: it is not one of spec.locations, and enableSubstitution does not let completions go elsewhere"
                 .to_owned()
         }
-        (None, Standing::Open { fits: 0, .. }) => "nothing: no pod fits".to_owned(),
-        (None, Standing::Open { .. }) if work.suspended => "nothing: the job is suspended".to_owned(),
-        (None, Standing::Open { .. }) => {
+        (None, Standing::Feasible { fits: 0, .. }) => "nothing: no pod fits".to_owned(),
+        (None, Standing::Feasible { .. }) if work.suspended => "nothing: the job is suspended".to_owned(),
+        (None, Standing::Feasible { .. }) => {
             "nothing: all completions have their place in clusters before it".to_owned()
         }
     }

@@ -62,20 +62,20 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// How a cluster stands before the workload.
+/// Whether a cluster may get replicas of the workload, and keep those that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It can take up to `fits` replicas in all, those it holds included.
-    Open {
+    /// The cluster can take up to `fits` replicas in all, its present replicas included.
+    Feasible {
         /// The most replicas it can hold.
         fits: u32,
         /// What is free there, for putting clusters in order.
         room: Room,
     },
-    /// It keeps what it holds, as far as that has room there, and takes nothing new.
-    Closed(Refusal),
-    /// It takes nothing new, and what it holds goes elsewhere if it can.
-    Leaving(Refusal),
+    /// The cluster keeps its replicas, as far as they have room there, and gets no new ones.
+    NoNewReplicas(Refusal),
+    /// The cluster gets no new replicas, and its replicas move to other clusters if these have room.
+    Evict(Refusal),
 }
 
 impl Candidate {
@@ -90,17 +90,17 @@ impl Candidate {
     pub fn stands(&self, wanted: &Wanted, all: &[Candidate]) -> Standing {
         // Nothing can be moved away from a silent cluster: what it holds is not known.
         if let Some(closed) = self.closed.as_ref().filter(|_| self.silent) {
-            return Standing::Closed(closed.clone());
+            return Standing::NoNewReplicas(closed.clone());
         }
         if let Some(refusal) = self.not_selected(wanted).or_else(|| self.evicted(wanted)) {
-            return Standing::Leaving(refusal);
+            return Standing::Evict(refusal);
         }
         if let Some(refusal) = self.closed.as_ref().or(self.refused.as_ref()) {
-            return Standing::Closed(refusal.clone());
+            return Standing::NoNewReplicas(refusal.clone());
         }
         match self.too_far(wanted, all).or_else(|| self.tainted(wanted)) {
-            Some(refusal) => Standing::Closed(refusal),
-            None => Standing::Open { fits: self.fits(), room: self.room },
+            Some(refusal) => Standing::NoNewReplicas(refusal),
+            None => Standing::Feasible { fits: self.fits(), room: self.room },
         }
     }
 

@@ -124,9 +124,9 @@ impl<'a> Field<'a> {
     /// How many replicas a cluster may hold: as many as fit, or what it keeps if nothing new may go there.
     pub(super) fn cap(&self, name: &str) -> u32 {
         match self.get(name) {
-            Some((_, Standing::Open { fits, .. })) => *fits,
-            Some((candidate, Standing::Closed(_))) => candidate.keeps(),
-            Some((_, Standing::Leaving(_))) | None => 0,
+            Some((_, Standing::Feasible { fits, .. })) => *fits,
+            Some((candidate, Standing::NoNewReplicas(_))) => candidate.keeps(),
+            Some((_, Standing::Evict(_))) | None => 0,
         }
     }
 

@@ -439,8 +439,8 @@ proptest! {
         for candidate in &fleet {
             let replicas = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted, &fleet) {
-                Standing::Open { fits, .. } => prop_assert!(replicas <= fits.max(candidate.running)),
-                Standing::Closed(_) | Standing::Leaving(_) => {
+                Standing::Feasible { fits, .. } => prop_assert!(replicas <= fits.max(candidate.running)),
+                Standing::NoNewReplicas(_) | Standing::Evict(_) => {
                     prop_assert!(replicas <= candidate.keeps().max(candidate.running))
                 }
             }

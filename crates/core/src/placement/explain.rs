@@ -69,8 +69,8 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
             cluster: name.to_owned(),
             filters: filters(wanted, candidate, standing),
             fits: match standing {
-                Standing::Open { fits, .. } => Some(*fits),
-                Standing::Closed(_) | Standing::Leaving(_) => None,
+                Standing::Feasible { fits, .. } => Some(*fits),
+                Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
             },
             room: candidate.room,
             held: candidate.held,
@@ -88,8 +88,8 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
 /// The filters up to the one that it did not pass.
 fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
     let refusal = match standing {
-        Standing::Closed(refusal) | Standing::Leaving(refusal) => Some(refusal),
-        Standing::Open { .. } => None,
+        Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => Some(refusal),
+        Standing::Feasible { .. } => None,
     };
     let failed_at = refusal.map(|refusal| match refusal.reason {
         _ if candidate.closed.as_ref() == Some(refusal) || candidate.refused.as_ref() == Some(refusal) => {
@@ -185,19 +185,19 @@ fn verdict(
                 }
             };
             let kept = match standing {
-                Standing::Closed(_) if placed.kept.is_none() => {
+                Standing::NoNewReplicas(_) if placed.kept.is_none() => {
                     "; it takes nothing new and keeps what it has"
                 }
                 _ => "",
             };
             format!("{} replicas: {why}{kept}", placed.replicas)
         }
-        (None, Standing::Closed(refusal)) => format!("nothing: {}", refusal.message),
-        (None, Standing::Leaving(refusal)) if candidate.held > 0 => {
+        (None, Standing::NoNewReplicas(refusal)) => format!("nothing: {}", refusal.message),
+        (None, Standing::Evict(refusal)) if candidate.held > 0 => {
             format!("nothing, what it holds goes elsewhere: {}", refusal.message)
         }
-        (None, Standing::Leaving(refusal)) => format!("nothing: {}", refusal.message),
-        (None, Standing::Open { fits, .. }) => {
+        (None, Standing::Evict(refusal)) => format!("nothing: {}", refusal.message),
+        (None, Standing::Feasible { fits, .. }) => {
             let refused = decision.refusals.get(candidate.name());
             match refused {
                 Some(refusal) => format!("nothing: {}", refusal.message),

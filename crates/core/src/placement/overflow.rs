@@ -65,7 +65,7 @@ fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>, lost: bool)
     let last = |name: &str| lost && named(name);
     let mut others: Vec<_> = field
         .iter()
-        .filter(|(each, standing)| matches!(standing, Standing::Open { .. }) && !excluded(each.name()))
+        .filter(|(each, standing)| matches!(standing, Standing::Feasible { .. }) && !excluded(each.name()))
         .map(|(candidate, _)| {
             let name = candidate.name();
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);

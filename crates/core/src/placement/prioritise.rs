@@ -43,9 +43,9 @@ pub(super) fn rank<'a>(
     let mut ranked: Vec<(&Candidate, u32, Room)> = field
         .iter()
         .filter_map(|(candidate, standing)| match standing {
-            Standing::Open { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
-            Standing::Leaving(_) => None,
-            Standing::Closed(_) => {
+            Standing::Feasible { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
+            Standing::Evict(_) => None,
+            Standing::NoNewReplicas(_) => {
                 (candidate.keeps() > 0).then_some((*candidate, candidate.keeps(), Room::default()))
             }
         })
@@ -72,7 +72,7 @@ pub(super) fn rank<'a>(
         PlacementPolicy::TrafficAware => {
             keep_first(&mut ranked, most, |(candidate, fits, room)| {
                 let kept = candidate.held > 0
-                    && matches!(field.get(candidate.name()), Some((_, Standing::Closed(_))));
+                    && matches!(field.get(candidate.name()), Some((_, Standing::NoNewReplicas(_))));
                 let discouraged = candidate.is_discouraged(wanted);
                 let enough = (candidate.site.cloud, discouraged, Reverse(*fits >= wanted.replicas));
                 (

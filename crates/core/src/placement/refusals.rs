@@ -28,8 +28,8 @@ pub(super) fn refusals(
             continue;
         }
         let refusal = match standing {
-            Standing::Closed(refusal) | Standing::Leaving(refusal) => refusal.clone(),
-            Standing::Open { fits, .. } if *fits <= holds => {
+            Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => refusal.clone(),
+            Standing::Feasible { fits, .. } if *fits <= holds => {
                 let shortage = shortage(name, holds.saturating_sub(candidate.settled));
                 let message = match holds {
                     0 => shortage.to_string(),
@@ -37,7 +37,7 @@ pub(super) fn refusals(
                 };
                 Refusal { reason: Reason::NoRoom, message }
             }
-            Standing::Open { fits, .. } => Refusal {
+            Standing::Feasible { fits, .. } => Refusal {
                 reason: Reason::NotChosen,
                 message: format!(
                     "it has room for {fits} replicas but is not among the {} locations asked for",

@@ -46,8 +46,8 @@ pub(super) fn retain(
     for (candidate, standing) in holders {
         let has = placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
         let may_stay = match standing {
-            Standing::Leaving(_) => candidate.running.max(candidate.keeps()),
-            Standing::Open { .. } | Standing::Closed(_) => candidate.running,
+            Standing::Evict(_) => candidate.running.max(candidate.keeps()),
+            Standing::Feasible { .. } | Standing::NoNewReplicas(_) => candidate.running,
         };
         // No location has more than was asked for each.
         let may_stay = match wanted.mode {
@@ -115,8 +115,8 @@ fn may_insist(candidate: &Candidate) -> bool {
 fn because(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> KeptBecause {
     let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
     match standing {
-        Standing::Leaving(_) if wanted.selects(&candidate.site.labels) => KeptBecause::Evicted,
-        Standing::Leaving(_) => KeptBecause::NotWanted,
+        Standing::Evict(_) if wanted.selects(&candidate.site.labels) => KeptBecause::Evicted,
+        Standing::Evict(_) => KeptBecause::NotWanted,
         _ if affine && !is_location(wanted, candidate.name()) => KeptBecause::NotWanted,
         _ if candidate.refused.is_some() => KeptBecause::Refused,
         _ => KeptBecause::NoRoom,
