@@ -51,7 +51,7 @@ impl Controller {
         }
         for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
             let Some(member) = &seen.member else { continue };
-            let makes = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
+            let makes = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Create { .. }));
             let kept = if seen.job.is_some() || makes { &job.references } else { &References::new() };
             let released = self.release(key, job, member, kept).await;
             if let Err(error @ CallError::NotLeading { .. }) = released {
@@ -95,7 +95,7 @@ impl Controller {
         seen: &Seen,
     ) -> Result<Outcome, CallError> {
         match (order, seen.job.as_deref()) {
-            (Order::Make { attempt, finished_before, completions, parallelism }, None) => {
+            (Order::Create { attempt, finished_before, completions, parallelism }, None) => {
                 // A namespace that was closed since takes no new Job.
                 if seen.candidate.closed.is_some() {
                     return Ok(Outcome::AsDecided);
@@ -113,7 +113,7 @@ impl Controller {
                 }
                 self.memory.apply::<Job>(&self.term, member, key, None, &desired).await
             }
-            (Order::Run { parallelism }, Some(there)) => {
+            (Order::Resume { parallelism }, Some(there)) => {
                 // A Job that runs goes on with what it has; a problem with that is told where it is made.
                 if self.carry(key, job, member).await?.outdated {
                     return Ok(Outcome::NotSeenYet);
@@ -126,8 +126,8 @@ impl Controller {
                 };
                 self.run(key, job, numbers, member, there).await
             }
-            (Order::Hold, Some(there)) => self.hold(key, member, there).await,
-            (Order::Remove, Some(there)) => {
+            (Order::Suspend, Some(there)) => self.hold(key, member, there).await,
+            (Order::Delete, Some(there)) => {
                 self.memory.delete::<Job>(&self.term, member, key, &there.mark).await?;
                 Ok(Outcome::NotSeenYet)
             }

@@ -110,7 +110,7 @@ impl Controller {
         new.reservation = self.reservation(&job.object, &new);
         let refused = self.tried_again(&key, &seen);
         // A Job may be made only by the last record: what it is to bring might be finished by a later one.
-        let makes = plan.orders.values().any(|order| matches!(order, Order::Make { .. }));
+        let makes = plan.orders.values().any(|order| matches!(order, Order::Create { .. }));
         let Some(written) = self.write(&job, new, makes).await? else {
             return Ok(Next::After(CHANGED_MEANWHILE));
         };
@@ -258,7 +258,7 @@ impl Controller {
         seen: &BTreeMap<String, Seen>,
     ) -> BTreeMap<String, (Reason, String)> {
         let failure = |cluster: &String, order: &Order| {
-            let Order::Make { attempt, finished_before, completions, parallelism } = *order else {
+            let Order::Create { attempt, finished_before, completions, parallelism } = *order else {
                 return None;
             };
             if let Some(closed) = seen.get(cluster).and_then(|seen| seen.candidate.closed.clone()) {

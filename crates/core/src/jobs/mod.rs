@@ -173,13 +173,13 @@ pub struct JobSeen {
     pub outdated: bool,
 }
 
-/// What a cluster is to do.
+/// The next operation on the Job of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing, or nothing that could be done now.
-    Leave,
-    /// Make a Job of this attempt for so many completions.
-    Make {
+    /// Change nothing, or nothing that could be changed now.
+    Noop,
+    /// Create a Job of this attempt for so many completions.
+    Create {
         /// Which Job for the part it is.
         attempt: u32,
         /// How many completions were finished before it.
@@ -190,14 +190,14 @@ pub enum Order {
         parallelism: u32,
     },
     /// Let the Job run, with so many pods at the same time.
-    Run {
+    Resume {
         /// How many pods run at the same time at most.
         parallelism: u32,
     },
-    /// Hold the Job: no pod of it may run.
-    Hold,
-    /// Delete the Job: all it brought is on record.
-    Remove,
+    /// Suspend the Job: no pod of the Job may run.
+    Suspend,
+    /// Delete the Job: all its completions are on record.
+    Delete,
 }
 
 /// How the whole job ended.

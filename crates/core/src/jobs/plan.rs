@@ -73,7 +73,7 @@ pub fn plan(
         let done = part.open() == 0 || plan.record.end.is_some();
         let order = match sight {
             // All it brought is on record, and it is in the way of the cluster's leaving.
-            Sight::Job(job) if leaving && job.over && done => Order::Remove,
+            Sight::Job(job) if leaving && job.over && done => Order::Delete,
             _ => order(part, sight, stopped || held.contains(cluster) || (leaving && !bound), bound),
         };
         plan.orders.insert(cluster.clone(), order);
@@ -98,25 +98,25 @@ fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
 
 fn order(part: &Part, sight: &Sight, stopped: bool, bound: bool) -> Order {
     match sight {
-        Sight::Silent { .. } => Order::Leave,
-        Sight::Nothing if stopped || part.open() == 0 || part.parallelism == 0 => Order::Leave,
-        Sight::Nothing => Order::Make {
+        Sight::Silent { .. } => Order::Noop,
+        Sight::Nothing if stopped || part.open() == 0 || part.parallelism == 0 => Order::Noop,
+        Sight::Nothing => Order::Create {
             attempt: part.attempt,
             finished_before: part.finished_before,
             completions: part.open(),
             parallelism: part.parallelism,
         },
         Sight::Job(job) if job.attempt < part.attempt => match (job.over, part.released) {
-            (false, _) => Order::Hold,
+            (false, _) => Order::Suspend,
             // It stays for people to look at, unless it is in the way.
-            (true, Some(Release::Failed)) if part.open() == 0 => Order::Leave,
-            (true, _) => Order::Remove,
+            (true, Some(Release::Failed)) if part.open() == 0 => Order::Noop,
+            (true, _) => Order::Delete,
         },
-        Sight::Job(job) if job.complete || job.failure.is_some() => Order::Leave,
+        Sight::Job(job) if job.complete || job.failure.is_some() => Order::Noop,
         Sight::Job(job) => match (stopped || (job.outdated && !bound), job.suspended) {
-            (true, true) => Order::Leave,
-            (true, false) => Order::Hold,
-            (false, _) => Order::Run { parallelism: part.parallelism },
+            (true, true) => Order::Noop,
+            (true, false) => Order::Suspend,
+            (false, _) => Order::Resume { parallelism: part.parallelism },
         },
     }
 }

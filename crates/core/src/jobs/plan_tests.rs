@@ -64,7 +64,7 @@ fn a_total_is_divided_exactly_and_every_location_gets_all_otherwise() {
     assert_eq!(shares(&total), [("a", 5, 2), ("b", 3, 1), ("c", 2, 1)]);
     let each = first(&work(10, 4, ReplicasMode::PerLocation, &["a", "c"]), &fleet);
     assert_eq!(shares(&each), [("a", 10, 4), ("c", 10, 4)]);
-    let made = Order::Make { attempt: 0, finished_before: 0, completions: 10, parallelism: 4 };
+    let made = Order::Create { attempt: 0, finished_before: 0, completions: 10, parallelism: 4 };
     assert_eq!(each.orders["a"], made);
     let one_at_a_time = first(&work(4, 1, ReplicasMode::Total, &["a", "b"]), &fleet);
     assert_eq!(shares(&one_at_a_time), [("a", 2, 1), ("b", 2, 0)]);
@@ -89,7 +89,7 @@ fn a_job_that_vanishes_is_made_again_for_what_is_open_only() {
     let counted = next(&work, &begun, &fleet, &[("a", seen)]);
     assert_eq!(counted.record.parts["a"].succeeded, 7);
     let lost = next(&work, &counted, &fleet, &[]);
-    let again = Order::Make { attempt: 1, finished_before: 7, completions: 3, parallelism: 2 };
+    let again = Order::Create { attempt: 1, finished_before: 7, completions: 3, parallelism: 2 };
     assert_eq!(lost.orders["a"], again);
     let done = JobSeen {
         attempt: 1,
@@ -101,8 +101,8 @@ fn a_job_that_vanishes_is_made_again_for_what_is_open_only() {
         ..JobSeen::default()
     };
     let done = next(&work, &lost, &fleet, &[("a", done)]);
-    assert_eq!((&done.record.end, &done.orders["a"]), (&Some(End::Complete), &Order::Leave));
-    assert_eq!(next(&work, &done, &fleet, &[]).orders["a"], Order::Leave, "finished work is never run again");
+    assert_eq!((&done.record.end, &done.orders["a"]), (&Some(End::Complete), &Order::Noop));
+    assert_eq!(next(&work, &done, &fleet, &[]).orders["a"], Order::Noop, "finished work is never run again");
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
     let back = JobSeen { succeeded: 4, ..seen };
     let running = JobSeen { completions: 5, ..JobSeen::default() };
     let held = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
-    assert_eq!((&held.orders["a"], held.record.parts["a"].succeeded), (&Order::Hold, 1));
+    assert_eq!((&held.orders["a"], held.record.parts["a"].succeeded), (&Order::Suspend, 1));
     let over = JobSeen { suspended: true, over: true, ..back };
     let removed = next(&work, &held, &fleet, &[("a", over), ("b", running)]);
     assert_eq!(
         (&removed.orders["a"], removed.record.parts["a"].succeeded),
-        (&Order::Remove, 1),
+        (&Order::Delete, 1),
         "never twice"
     );
 }
@@ -179,7 +179,7 @@ fn an_attempt_beyond_the_record_is_not_believed_and_changes_nothing() {
     assert_eq!(once.record, counted.record, "neither another attempt nor finished completions nor failures");
     let twice = next(&work, &once, &fleet, &[("a", forged)]);
     assert_eq!(twice.record, once.record);
-    assert_eq!(twice.orders["a"], Order::Run { parallelism: 2 });
+    assert_eq!(twice.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -220,19 +220,19 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
     work.suspended = true;
     let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
     let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
-    assert_eq!((&held.orders["a"], held.record.parts["a"].parallelism), (&Order::Hold, 0));
+    assert_eq!((&held.orders["a"], held.record.parts["a"].parallelism), (&Order::Suspend, 0));
     let outdated = JobSeen { suspended: true, over: true, outdated: true, ..running };
     let changed = next(&work, &held, &fleet, &[("a", outdated.clone())]);
-    assert_eq!(changed.orders["a"], Order::Remove);
+    assert_eq!(changed.orders["a"], Order::Delete);
     work.suspended = false;
     let resumed = next(&work, &changed, &fleet, &[]);
     assert_eq!(
         resumed.orders["a"],
-        Order::Make { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
+        Order::Create { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
     );
     work.indexed = true;
     let bound = next(&work, &held, &fleet, &[("a", outdated)]);
-    assert_eq!(bound.orders["a"], Order::Run { parallelism: 2 });
+    assert_eq!(bound.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -243,14 +243,14 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     work.leaving.insert("a".to_owned());
     let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
     let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
-    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
+    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let tainted = Candidate {
         closed: Some(crate::placement::Refusal { reason: Reason::TaintNotTolerated, message: String::new() }),
         ..cluster("a", 9)
     };
     let over = JobSeen { suspended: true, over: true, succeeded: 3, ..running };
     let moved = next(&work, &held, &[tainted, cluster("b", 9)], &[("a", over)]);
-    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
+    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
 }
 
 #[test]
@@ -260,21 +260,21 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let fleet = [cluster("a", 0), cluster("b", 9)];
     let waiting = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
     let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
-    assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Run { parallelism: 2 }));
+    assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 }));
     assert_eq!(bound.stuck["a"].reason, Reason::NoRoom, "the policy lets it go nowhere else, and it is told");
     work.wanted.placement.enable_substitution = true;
     let held = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
-    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
+    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let settled = Candidate { settled: 1, ..cluster("a", 0) };
     let slow = next(&work, &begun, &[settled, cluster("b", 9)], &[("a", waiting.clone())]);
-    assert_eq!(slow.orders["a"], Order::Run { parallelism: 2 }, "one pod runs: it comes to its end");
+    assert_eq!(slow.orders["a"], Order::Resume { parallelism: 2 }, "one pod runs: it comes to its end");
     let over = JobSeen { suspended: true, over: true, succeeded: 3, ..waiting };
     let moved = next(&work, &held, &fleet, &[("a", over.clone())]);
-    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
+    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
     assert_eq!(moved.record.parts["a"].released, Some(Release::NoRoom));
     let nowhere = next(&work, &held, &[cluster("a", 0), cluster("b", 0)], &[("a", over)]);
     assert_eq!(shares(&nowhere), [("a", 5, 2)], "it is no better off anywhere else");
-    assert_eq!(nowhere.orders["a"], Order::Run { parallelism: 2 });
+    assert_eq!(nowhere.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -358,10 +358,10 @@ impl Model {
         for (name, order) in &new.orders {
             let part = &new.record.parts[name];
             let member = self.members.get_mut(name).unwrap();
-            prop_assert!(!member.silent || *order == Order::Leave);
+            prop_assert!(!member.silent || *order == Order::Noop);
             match order {
-                Order::Leave => {}
-                Order::Make { attempt, finished_before, completions, parallelism } => {
+                Order::Noop => {}
+                Order::Create { attempt, finished_before, completions, parallelism } => {
                     prop_assert!(member.job.is_none());
                     prop_assert_eq!(*completions, part.open(), "no more than what is open");
                     prop_assert_eq!(*finished_before, part.succeeded);
@@ -376,16 +376,16 @@ impl Model {
                     });
                     member.parallelism = *parallelism;
                 }
-                Order::Run { parallelism } => {
+                Order::Resume { parallelism } => {
                     member.job.as_mut().unwrap().suspended = false;
                     member.job.as_mut().unwrap().over = false;
                     member.parallelism = *parallelism;
                 }
-                Order::Hold => {
+                Order::Suspend => {
                     let job = member.job.as_mut().unwrap();
                     (job.suspended, job.over) = (true, true);
                 }
-                Order::Remove => {
+                Order::Delete => {
                     let job = member.job.take().unwrap();
                     prop_assert!(job.over, "a Job that runs is not deleted");
                     let unknown = (job.finished_before + job.succeeded).saturating_sub(part.succeeded);
