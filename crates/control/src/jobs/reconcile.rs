@@ -161,14 +161,14 @@ impl Controller {
         };
         let work = work(&job.object, shape, seen.iter().filter_map(leaves).collect());
         let mut record = record(job.object.status.as_ref());
-        let sights = seen.iter().map(|(name, seen)| (name.clone(), seen.sight.clone())).collect();
+        let states = seen.iter().map(|(name, seen)| (name.clone(), seen.state.clone())).collect();
         if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {
             let seconds = job.object.spec.active_deadline_seconds.unwrap_or_default();
             let message = format!("the job was active for longer than spec.activeDeadlineSeconds {seconds}");
             record.end = Some(End::Failed { reason: Reason::DeadlineExceeded, message });
         }
         let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
-        let planned = plan(&work, &record, &sights, &candidates, |cluster, more| {
+        let planned = plan(&work, &record, &states, &candidates, |cluster, more| {
             book.shortage(cluster, job.uid(), shape, more)
         });
         match planned {

@@ -9,7 +9,7 @@ use portolan_api::multiclusterjob::{
     CompletionMode, JobPlacementStatus, JobRelease, MultiClusterJobStatus, OnJobFailure,
 };
 use portolan_core::capacity::Shape;
-use portolan_core::jobs::{End, JobSeen, Part, Record, Release, Work};
+use portolan_core::jobs::{End, JobSnapshot, Part, Record, Release, Work};
 use portolan_core::placement::Wanted;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,8 +99,8 @@ pub(super) fn write(part: &Part, placed: &mut JobPlacementStatus) {
 }
 
 /// A Job of a member, in the terms of the plan.
-pub(super) fn seen(facts: &JobFacts, job: &MultiClusterJob) -> JobSeen {
-    JobSeen {
+pub(super) fn seen(facts: &JobFacts, job: &MultiClusterJob) -> JobSnapshot {
+    JobSnapshot {
         attempt: facts.attempt,
         finished_before: facts.finished_before,
         completions: facts.completions,

@@ -1,7 +1,7 @@
 //! Work that cannot be done where it was given to, and may go elsewhere.
 
 use super::assign::assign;
-use super::{JobSeen, Part, Plan, Release, Sight, Work};
+use super::{JobSnapshot, MemberJobState, Part, Plan, Release, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Refusal, Undecided};
 use portolan_api::Reason;
@@ -14,19 +14,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// no better off elsewhere stays, and goes on when its cluster can run it again.
 pub(super) fn give_elsewhere(
     work: &Work,
-    sights: &BTreeMap<String, Sight>,
+    states: &BTreeMap<String, MemberJobState>,
     candidates: &[Candidate],
     plan: &mut Plan,
     shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> Result<BTreeSet<String>, Undecided> {
     let mut held = BTreeSet::new();
     for candidate in candidates {
-        let (Some(part), Some(sight)) =
-            (plan.record.parts.get(candidate.name()), sights.get(candidate.name()))
+        let (Some(part), Some(state)) =
+            (plan.record.parts.get(candidate.name()), states.get(candidate.name()))
         else {
             continue;
         };
-        let Some((release, refusal)) = stuck(part, sight, candidate, shortage) else { continue };
+        let Some((release, refusal)) = stuck(part, state, candidate, shortage) else { continue };
         let name = candidate.name().to_owned();
         plan.stuck.insert(name.clone(), refusal);
         // A rest of numbered work cannot be run alone.
@@ -42,8 +42,8 @@ pub(super) fn give_elsewhere(
         if moved.pending > plan.pending {
             continue;
         }
-        match sight {
-            Sight::Job(job) if !job.over => _ = held.insert(name),
+        match state {
+            MemberJobState::Job(job) if !job.over => _ = held.insert(name),
             _ => *plan = moved,
         }
     }
@@ -53,19 +53,19 @@ pub(super) fn give_elsewhere(
 /// Why not a single pod of a part can run in its cluster, if that is so.
 fn stuck(
     part: &Part,
-    sight: &Sight,
+    state: &MemberJobState,
     candidate: &Candidate,
     shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> Option<(Release, Refusal)> {
-    let waits = match sight {
-        Sight::Silent { .. } => false,
-        Sight::Nothing => true,
-        Sight::Job(job) => job.attempt == part.attempt && !ended(job),
+    let waits = match state {
+        MemberJobState::Unreachable { .. } => false,
+        MemberJobState::NoJob => true,
+        MemberJobState::Job(job) => job.attempt == part.attempt && !ended(job),
     };
     if !waits || part.open() == 0 {
         return None;
     }
-    if let (Sight::Nothing, Some(closed)) = (sight, &candidate.closed) {
+    if let (MemberJobState::NoJob, Some(closed)) = (state, &candidate.closed) {
         return Some((Release::Refused, closed.clone()));
     }
     let none = candidate.settled == 0 && candidate.room.fits == 0;
@@ -75,6 +75,6 @@ fn stuck(
     })
 }
 
-fn ended(job: &JobSeen) -> bool {
+fn ended(job: &JobSnapshot) -> bool {
     job.complete || job.failure.is_some()
 }

@@ -110,7 +110,7 @@ fn without(work: &Work, candidate: &Candidate, standing: &Standing, plan: &Plan)
 mod tests {
     use super::*;
     use crate::capacity::{PodShape, Room, Shortage};
-    use crate::jobs::{JobSeen, Record, Sight, plan};
+    use crate::jobs::{JobSnapshot, MemberJobState, Record, plan};
     use crate::placement::{Refusal, Site, Wanted};
     use portolan_api::Reason;
     use portolan_api::placement::{Placement, ReplicasMode};
@@ -147,9 +147,14 @@ mod tests {
         }
     }
 
-    fn told(work: &Work, record: &Record, seen: &[(&str, Sight)], fleet: &[Candidate]) -> Vec<Account> {
-        let sights = seen.iter().map(|(name, sight)| ((*name).to_owned(), sight.clone())).collect();
-        let plan = plan(work, record, &sights, fleet, |_, _| Shortage::default()).unwrap();
+    fn told(
+        work: &Work,
+        record: &Record,
+        seen: &[(&str, MemberJobState)],
+        fleet: &[Candidate],
+    ) -> Vec<Account> {
+        let states = seen.iter().map(|(name, state)| ((*name).to_owned(), state.clone())).collect();
+        let plan = plan(work, record, &states, fleet, |_, _| Shortage::default()).unwrap();
         explain(work, fleet, &plan)
     }
 
@@ -160,8 +165,8 @@ mod tests {
         let near = Candidate { site: site.into(), ..cluster("b", 4) };
         let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
         let silent = Candidate { closed, ..cluster("c", 9) };
-        let sights = ["a", "b", "c"].map(|name| (name, Sight::Nothing));
-        let accounts = told(&work(&["a"]), &Record::default(), &sights, &[cluster("a", 0), near, silent]);
+        let states = ["a", "b", "c"].map(|name| (name, MemberJobState::NoJob));
+        let accounts = told(&work(&["a"]), &Record::default(), &states, &[cluster("a", 0), near, silent]);
         assert_eq!(
             accounts[1].verdict,
             "6 completions, 2 at a time: it stands in for a location that has no room"
@@ -183,10 +188,26 @@ mod tests {
         let parts = BTreeMap::from([("a".to_owned(), part.clone()), ("b".to_owned(), part)]);
         let record = Record { parts, ..Record::default() };
         let failure = Some("BackoffLimitExceeded".to_owned());
-        let failed =
-            JobSeen { completions: 6, succeeded: 2, failed: 7, over: true, failure, ..JobSeen::default() };
-        let done = JobSeen { completions: 6, succeeded: 6, complete: true, over: true, ..JobSeen::default() };
-        let seen = [("a", Sight::Job(failed)), ("b", Sight::Job(done)), ("c", Sight::Nothing)];
+        let failed = JobSnapshot {
+            completions: 6,
+            succeeded: 2,
+            failed: 7,
+            over: true,
+            failure,
+            ..JobSnapshot::default()
+        };
+        let done = JobSnapshot {
+            completions: 6,
+            succeeded: 6,
+            complete: true,
+            over: true,
+            ..JobSnapshot::default()
+        };
+        let seen = [
+            ("a", MemberJobState::Job(failed)),
+            ("b", MemberJobState::Job(done)),
+            ("c", MemberJobState::NoJob),
+        ];
         let fleet = [cluster("a", 9), cluster("b", 0), cluster("c", 9)];
         let accounts = told(&work(&["a", "b"]), &record, &seen, &fleet);
         let failed =

@@ -1,7 +1,7 @@
 //! How the work of a job is divided over clusters, and what the Job in each of them should be.
 //!
 //! Every cluster has a [`Part`] on record: how many completions it is to bring, and how many of them are finished for
-//! good. [`plan`] takes the record and what was seen in the clusters, and answers the next record and an [`Order`] for
+//! good. [`plan`] takes the record and the state of the Jobs in the clusters, and answers the next record and an [`Order`] for
 //! each cluster. The completions of all parts and those that are pending always sum up to what the job asks for, and a
 //! completion that was counted once is never asked for again: a Job that replaces another one asks for what is still
 //! open, by the record.
@@ -134,23 +134,23 @@ impl Part {
     }
 }
 
-/// What was seen in a cluster.
+/// The Job of one member cluster, as far as the hub knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
-    /// It does not answer; whether for so long that its open completions are to be given to others.
-    Silent {
+pub enum MemberJobState {
+    /// The member does not answer; whether for so long that its open completions are to be given to others.
+    Unreachable {
         /// Whether it was too long.
         too_long: bool,
     },
-    /// It answers and has no Job.
-    Nothing,
-    /// It answers and has a Job.
-    Job(JobSeen),
+    /// The member answers and has no Job.
+    NoJob,
+    /// The member answers and has a Job.
+    Job(JobSnapshot),
 }
 
 /// A Job in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobSeen {
+pub struct JobSnapshot {
     /// Which Job for the part it is.
     pub attempt: u32,
     /// How many completions of the part were finished before it.
@@ -161,9 +161,9 @@ pub struct JobSeen {
     pub succeeded: u32,
     /// How many pods have failed.
     pub failed: u32,
-    /// Whether it is held.
+    /// Whether the Job is suspended.
     pub suspended: bool,
-    /// Whether it will bring nothing more: it has ended, or is held and no pod of it is left.
+    /// Whether no more completions come: the Job has ended, or is suspended and has no pod left.
     pub over: bool,
     /// Whether it has brought all it asks for.
     pub complete: bool,

@@ -1,6 +1,6 @@
 //! How many pods each part may run at the same time.
 
-use super::{Part, Record, Sight, Work};
+use super::{MemberJobState, Part, Record, Work};
 use crate::placement::{Candidate, divide};
 use portolan_api::placement::ReplicasMode;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) fn beside(candidate: &Candidate, part: Option<&Part>) -> u32 {
 /// be stopped; what one part no longer needs goes to others that have room.
 pub(super) fn pace(
     work: &Work,
-    sights: &BTreeMap<String, Sight>,
+    states: &BTreeMap<String, MemberJobState>,
     candidates: &[Candidate],
     record: &mut Record,
 ) {
@@ -45,7 +45,7 @@ pub(super) fn pace(
         .parts
         .iter()
         .map(|(cluster, part)| {
-            let answers = !matches!(sights.get(cluster), None | Some(Sight::Silent { .. }));
+            let answers = !matches!(states.get(cluster), None | Some(MemberJobState::Unreachable { .. }));
             let candidate = candidates.iter().find(|each| each.name() == *cluster).filter(|_| answers);
             let room = candidate.map_or(0, |candidate| beside(candidate, Some(part)));
             let more = part.open().min(most(part)).saturating_sub(part.in_use());

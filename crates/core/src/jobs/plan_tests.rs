@@ -1,4 +1,4 @@
-use super::super::JobSeen;
+use super::super::JobSnapshot;
 use super::*;
 use crate::capacity::{PodShape, Room};
 use crate::placement::Wanted;
@@ -33,8 +33,8 @@ fn cluster(name: &str, fits: u32) -> Candidate {
     Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
 }
 
-fn nothing(names: &[&str]) -> BTreeMap<String, Sight> {
-    names.iter().map(|name| ((*name).to_owned(), Sight::Nothing)).collect()
+fn nothing(names: &[&str]) -> BTreeMap<String, MemberJobState> {
+    names.iter().map(|name| ((*name).to_owned(), MemberJobState::NoJob)).collect()
 }
 
 fn first(work: &Work, candidates: &[Candidate]) -> Plan {
@@ -48,13 +48,13 @@ fn shares(plan: &Plan) -> Vec<(&str, u32, u32)> {
 }
 
 /// What follows when these Jobs are seen on this record.
-fn next(work: &Work, before: &Plan, candidates: &[Candidate], jobs: &[(&str, JobSeen)]) -> Plan {
+fn next(work: &Work, before: &Plan, candidates: &[Candidate], jobs: &[(&str, JobSnapshot)]) -> Plan {
     let names: Vec<&str> = candidates.iter().map(|each| each.name()).collect();
-    let mut sights = nothing(&names);
+    let mut states = nothing(&names);
     for (name, job) in jobs {
-        sights.insert((*name).to_owned(), Sight::Job(job.clone()));
+        states.insert((*name).to_owned(), MemberJobState::Job(job.clone()));
     }
-    plan(work, &before.record, &sights, candidates, |_, _| Shortage::default()).unwrap()
+    plan(work, &before.record, &states, candidates, |_, _| Shortage::default()).unwrap()
 }
 
 #[test]
@@ -85,20 +85,20 @@ fn less_room_is_less_at_the_same_time_and_none_is_pending_with_a_reason() {
 fn a_job_that_vanishes_is_made_again_for_what_is_open_only() {
     let (work, fleet) = (work(10, 2, ReplicasMode::PerLocation, &["a"]), [cluster("a", 9)]);
     let begun = first(&work, &fleet);
-    let seen = JobSeen { completions: 10, succeeded: 7, ..JobSeen::default() };
+    let seen = JobSnapshot { completions: 10, succeeded: 7, ..JobSnapshot::default() };
     let counted = next(&work, &begun, &fleet, &[("a", seen)]);
     assert_eq!(counted.record.parts["a"].succeeded, 7);
     let lost = next(&work, &counted, &fleet, &[]);
     let again = Order::Create { attempt: 1, finished_before: 7, completions: 3, parallelism: 2 };
     assert_eq!(lost.orders["a"], again);
-    let done = JobSeen {
+    let done = JobSnapshot {
         attempt: 1,
         finished_before: 7,
         completions: 3,
         succeeded: 3,
         complete: true,
         over: true,
-        ..JobSeen::default()
+        ..JobSnapshot::default()
     };
     let done = next(&work, &lost, &fleet, &[("a", done)]);
     assert_eq!((&done.record.end, &done.orders["a"]), (&Some(End::Complete), &Order::Noop));
@@ -109,13 +109,13 @@ fn a_job_that_vanishes_is_made_again_for_what_is_open_only() {
 fn what_a_failed_job_left_open_goes_elsewhere_until_the_limit() {
     let mut work = work(6, 3, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9), cluster("b", 9)];
-    let failed = |succeeded, attempt| JobSeen {
+    let failed = |succeeded, attempt| JobSnapshot {
         completions: 6,
         succeeded,
         attempt,
         failure: Some("BackoffLimitExceeded".into()),
         over: true,
-        ..JobSeen::default()
+        ..JobSnapshot::default()
     };
     let begun = first(&work, &fleet);
     let ended = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
@@ -140,10 +140,13 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
     let work = work(6, 6, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9), cluster("b", 3)];
     let begun = first(&work, &fleet);
-    let seen = JobSeen { completions: 6, succeeded: 1, ..JobSeen::default() };
+    let seen = JobSnapshot { completions: 6, succeeded: 1, ..JobSnapshot::default() };
     let counted = next(&work, &begun, &fleet, &[("a", seen.clone())]);
     let silent = |too_long| {
-        BTreeMap::from([("a".to_owned(), Sight::Silent { too_long }), ("b".to_owned(), Sight::Nothing)])
+        BTreeMap::from([
+            ("a".to_owned(), MemberJobState::Unreachable { too_long }),
+            ("b".to_owned(), MemberJobState::NoJob),
+        ])
     };
     let closed = Candidate {
         closed: Some(crate::placement::Refusal { reason: Reason::Unreachable, message: String::new() }),
@@ -154,11 +157,11 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
     assert_eq!(shares(&kept), [("a", 6, 6)], "silence is not absence");
     let given = plan(&work, &kept.record, &silent(true), &fleet_now, |_, _| Shortage::default()).unwrap();
     assert_eq!(shares(&given), [("a", 1, 0), ("b", 5, 3)]);
-    let back = JobSeen { succeeded: 4, ..seen };
-    let running = JobSeen { completions: 5, ..JobSeen::default() };
+    let back = JobSnapshot { succeeded: 4, ..seen };
+    let running = JobSnapshot { completions: 5, ..JobSnapshot::default() };
     let held = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
     assert_eq!((&held.orders["a"], held.record.parts["a"].succeeded), (&Order::Suspend, 1));
-    let over = JobSeen { suspended: true, over: true, ..back };
+    let over = JobSnapshot { suspended: true, over: true, ..back };
     let removed = next(&work, &held, &fleet, &[("a", over), ("b", running)]);
     assert_eq!(
         (&removed.orders["a"], removed.record.parts["a"].succeeded),
@@ -172,9 +175,9 @@ fn an_attempt_beyond_the_record_is_not_believed_and_changes_nothing() {
     let work = work(6, 2, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9)];
     let begun = first(&work, &fleet);
-    let honest = JobSeen { completions: 6, succeeded: 1, failed: 1, ..JobSeen::default() };
+    let honest = JobSnapshot { completions: 6, succeeded: 1, failed: 1, ..JobSnapshot::default() };
     let counted = next(&work, &begun, &fleet, &[("a", honest.clone())]);
-    let forged = JobSeen { attempt: u32::MAX, finished_before: 5, ..honest };
+    let forged = JobSnapshot { attempt: u32::MAX, finished_before: 5, ..honest };
     let once = next(&work, &counted, &fleet, &[("a", forged.clone())]);
     assert_eq!(once.record, counted.record, "neither another attempt nor finished completions nor failures");
     let twice = next(&work, &once, &fleet, &[("a", forged)]);
@@ -190,8 +193,11 @@ fn a_cluster_is_credited_with_no_more_than_it_ever_had() {
     let given = begun.record.parts["a"].completions;
     assert!((1..9).contains(&given), "{begun:?}");
     let silent = |too_long: bool| {
-        let sights = [("a", Sight::Silent { too_long }), ("b", Sight::Silent { too_long: false })];
-        sights.map(|(name, sight)| (name.to_owned(), sight)).into()
+        let states = [
+            ("a", MemberJobState::Unreachable { too_long }),
+            ("b", MemberJobState::Unreachable { too_long: false }),
+        ];
+        states.map(|(name, state)| (name.to_owned(), state)).into()
     };
     let closed = |name: &str| Candidate {
         closed: Some(crate::placement::Refusal { reason: Reason::Unreachable, message: String::new() }),
@@ -200,15 +206,20 @@ fn a_cluster_is_credited_with_no_more_than_it_ever_had() {
     let away = [closed("a"), closed("b")];
     let lost = plan(&work, &begun.record, &silent(true), &away, |_, _| Shortage::default()).unwrap();
     assert_eq!((lost.pending, lost.record.parts["a"].given), (given, given));
-    let lie =
-        JobSeen { completions: 1_000, succeeded: 1_000, over: true, complete: true, ..JobSeen::default() };
+    let lie = JobSnapshot {
+        completions: 1_000,
+        succeeded: 1_000,
+        over: true,
+        complete: true,
+        ..JobSnapshot::default()
+    };
     let mut more = lost.clone();
     more.record.parts.get_mut("b").unwrap().release(super::Release::Silent);
-    let sights = BTreeMap::from([
-        ("a".to_owned(), Sight::Job(lie)),
-        ("b".to_owned(), Sight::Silent { too_long: true }),
+    let states = BTreeMap::from([
+        ("a".to_owned(), MemberJobState::Job(lie)),
+        ("b".to_owned(), MemberJobState::Unreachable { too_long: true }),
     ]);
-    let back = plan(&work, &more.record, &sights, &away, |_, _| Shortage::default()).unwrap();
+    let back = plan(&work, &more.record, &states, &away, |_, _| Shortage::default()).unwrap();
     assert_eq!(back.record.parts["a"].succeeded, given, "what it had, and none of b's");
 }
 
@@ -218,10 +229,10 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
     let fleet = [cluster("a", 9)];
     let begun = first(&work, &fleet);
     work.suspended = true;
-    let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
+    let running = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
     let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
     assert_eq!((&held.orders["a"], held.record.parts["a"].parallelism), (&Order::Suspend, 0));
-    let outdated = JobSeen { suspended: true, over: true, outdated: true, ..running };
+    let outdated = JobSnapshot { suspended: true, over: true, outdated: true, ..running };
     let changed = next(&work, &held, &fleet, &[("a", outdated.clone())]);
     assert_eq!(changed.orders["a"], Order::Delete);
     work.suspended = false;
@@ -241,14 +252,14 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     let fleet = [cluster("a", 9), cluster("b", 9)];
     let begun = first(&work, &fleet);
     work.leaving.insert("a".to_owned());
-    let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
+    let running = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
     let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
     assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let tainted = Candidate {
         closed: Some(crate::placement::Refusal { reason: Reason::TaintNotTolerated, message: String::new() }),
         ..cluster("a", 9)
     };
-    let over = JobSeen { suspended: true, over: true, succeeded: 3, ..running };
+    let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..running };
     let moved = next(&work, &held, &[tainted, cluster("b", 9)], &[("a", over)]);
     assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
 }
@@ -258,7 +269,7 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let mut work = work(5, 2, ReplicasMode::PerLocation, &["a"]);
     let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
     let fleet = [cluster("a", 0), cluster("b", 9)];
-    let waiting = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
+    let waiting = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
     let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
     assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 }));
     assert_eq!(bound.stuck["a"].reason, Reason::NoRoom, "the policy lets it go nowhere else, and it is told");
@@ -268,7 +279,7 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let settled = Candidate { settled: 1, ..cluster("a", 0) };
     let slow = next(&work, &begun, &[settled, cluster("b", 9)], &[("a", waiting.clone())]);
     assert_eq!(slow.orders["a"], Order::Resume { parallelism: 2 }, "one pod runs: it comes to its end");
-    let over = JobSeen { suspended: true, over: true, succeeded: 3, ..waiting };
+    let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..waiting };
     let moved = next(&work, &held, &fleet, &[("a", over.clone())]);
     assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
     assert_eq!(moved.record.parts["a"].released, Some(Release::NoRoom));
@@ -284,7 +295,7 @@ fn work_that_a_cluster_does_not_take_goes_to_another_one() {
     assert_eq!(shares(&begun), [("a", 2, 1), ("b", 2, 1)]);
     let refusal = crate::placement::Refusal { reason: Reason::NameTaken, message: "rename one".to_owned() };
     let closed = Candidate { closed: Some(refusal.clone()), ..cluster("a", 9) };
-    let running = JobSeen { completions: 2, ..JobSeen::default() };
+    let running = JobSnapshot { completions: 2, ..JobSnapshot::default() };
     let moved = next(&work, &begun, &[closed, cluster("b", 9)], &[("b", running)]);
     assert_eq!(shares(&moved), [("a", 0, 0), ("b", 4, 2)]);
     assert_eq!((moved.record.parts["a"].released, &moved.stuck["a"]), (Some(Release::Refused), &refusal));
@@ -293,7 +304,7 @@ fn work_that_a_cluster_does_not_take_goes_to_another_one() {
 /// A cluster of the model, with what really happens in it.
 #[derive(Clone, Debug, Default)]
 struct Member {
-    job: Option<JobSeen>,
+    job: Option<JobSnapshot>,
     parallelism: u32,
     silent: bool,
     long: bool,
@@ -312,13 +323,13 @@ struct Model {
 }
 
 impl Model {
-    fn sights(&self) -> BTreeMap<String, Sight> {
-        let sight = |member: &Member| match (&member.job, member.silent) {
-            (_, true) => Sight::Silent { too_long: member.long },
-            (None, false) => Sight::Nothing,
-            (Some(job), false) => Sight::Job(job.clone()),
+    fn states(&self) -> BTreeMap<String, MemberJobState> {
+        let state = |member: &Member| match (&member.job, member.silent) {
+            (_, true) => MemberJobState::Unreachable { too_long: member.long },
+            (None, false) => MemberJobState::NoJob,
+            (Some(job), false) => MemberJobState::Job(job.clone()),
         };
-        self.members.iter().map(|(name, member)| (name.clone(), sight(member))).collect()
+        self.members.iter().map(|(name, member)| (name.clone(), state(member))).collect()
     }
 
     /// Plans, checks and does what was planned.
@@ -335,9 +346,9 @@ impl Model {
                 Candidate { closed, ..cluster(name, member.room) }
             })
             .collect();
-        let sights = self.sights();
-        let new = plan(&self.work, &self.record, &sights, &candidates, |_, _| Shortage::default()).unwrap();
-        let same = plan(&self.work, &self.record, &sights, &candidates, |_, _| Shortage::default()).unwrap();
+        let states = self.states();
+        let new = plan(&self.work, &self.record, &states, &candidates, |_, _| Shortage::default()).unwrap();
+        let same = plan(&self.work, &self.record, &states, &candidates, |_, _| Shortage::default()).unwrap();
         prop_assert_eq!(&new, &same, "deterministic");
         let total = self.work.total();
         let parts = &new.record.parts;
@@ -368,11 +379,11 @@ impl Model {
                     if member.closed {
                         continue;
                     }
-                    member.job = Some(JobSeen {
+                    member.job = Some(JobSnapshot {
                         attempt: *attempt,
                         finished_before: *finished_before,
                         completions: *completions,
-                        ..JobSeen::default()
+                        ..JobSnapshot::default()
                     });
                     member.parallelism = *parallelism;
                 }
