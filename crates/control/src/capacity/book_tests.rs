@@ -24,7 +24,7 @@ fn set(ledger: &Ledger, name: &str, claim: Claim) {
 }
 
 fn fits(ledger: &Ledger, uid: &str) -> u32 {
-    ledger.transact(|book| book.view("c", uid, &shape(1000)).room.fits)
+    ledger.transact(|book| book.view("c", uid, &shape(1000)).room.max_replicas)
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_is_held_in_a_fork_does_not_reach_the_book() {
     feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
     set(&ledger, "a", claim("ua", "1", &[("c", 1)]));
     let mut fork = ledger.transact(|book| book.fork());
-    let fits = |book: &mut Book| book.view("c", "other", &shape(1000)).room.fits;
+    let fits = |book: &mut Book| book.view("c", "other", &shape(1000)).room.max_replicas;
     assert_eq!(fits(&mut fork), 3);
     assert!(fork.assume("ua", Some("1"), &shape(1000), BTreeMap::from([("c".to_owned(), 4)])));
     assert_eq!((fits(&mut fork), ledger.transact(fits)), (0, 3));
@@ -119,7 +119,8 @@ fn a_cluster_that_is_opened_anew_grows_as_it_was_told_to() {
     let ledger = Ledger::default();
     let first = ledger.open("c");
     ledger.transact(|book| book.set_growth("c", Growth::UpTo { nodes: 3, like: None }));
-    let grown = |ledger: &Ledger| ledger.transact(|book| book.view("c", "u", &shape(1000)).fits_if_grown);
+    let grown =
+        |ledger: &Ledger| ledger.transact(|book| book.view("c", "u", &shape(1000)).max_replicas_if_grown);
     first.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
     assert_eq!(grown(&ledger), 12);
     let second = ledger.open("c");

@@ -102,7 +102,7 @@ pub(crate) fn candidate(
         closed: closed(cluster, member, unknown, namespace),
         leaving: cluster.metadata.deletion_timestamp.is_some(),
         // Replicas that find no node yet wait for the nodes that the cluster may still get.
-        room: Room { fits: view.fits_if_grown.min(MOST_REPLICAS), ..view.room },
+        room: Room { max_replicas: view.max_replicas_if_grown.min(MOST_REPLICAS), ..view.room },
         settled: view.settled,
         held: view.held,
         ..Candidate::default()

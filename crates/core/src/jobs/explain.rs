@@ -26,8 +26,10 @@ pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Accoun
         let room = account.filters.iter_mut().find(|filter| filter.name == "room");
         if let Some(room) = room {
             room.told = match candidate.settled {
-                0 => format!("{} pods fit", candidate.room.fits),
-                settled => format!("{} more pods fit beside {settled} that have a node", candidate.room.fits),
+                0 => format!("{} pods fit", candidate.room.max_replicas),
+                settled => {
+                    format!("{} more pods fit beside {settled} that have a node", candidate.room.max_replicas)
+                }
             };
         }
         account.distance = away
@@ -98,7 +100,7 @@ fn without(work: &Work, candidate: &Candidate, standing: &Standing, plan: &Plan)
             "nothing: it is not one of spec.locations, and enableSubstitution does not let completions go elsewhere"
                 .to_owned()
         }
-        (None, Standing::Feasible { fits: 0, .. }) => "nothing: no pod fits".to_owned(),
+        (None, Standing::Feasible { max_replicas: 0, .. }) => "nothing: no pod fits".to_owned(),
         (None, Standing::Feasible { .. }) if work.suspended => "nothing: the job is suspended".to_owned(),
         (None, Standing::Feasible { .. }) => {
             "nothing: all completions have their place in clusters before it".to_owned()
@@ -117,8 +119,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
-    fn cluster(name: &str, fits: u32) -> Candidate {
-        let room = Room { fits, cpu: i64::from(fits) * 1000, memory: 0 };
+    fn cluster(name: &str, max_replicas: u32) -> Candidate {
+        let room = Room { max_replicas, cpu: i64::from(max_replicas) * 1000, memory: 0 };
         let site = Site { name: name.into(), ..Site::default() };
         Candidate { site: site.into(), room, ..Candidate::default() }
     }

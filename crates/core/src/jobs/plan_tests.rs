@@ -28,8 +28,8 @@ fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&st
     }
 }
 
-fn cluster(name: &str, fits: u32) -> Candidate {
-    let room = Room { fits, ..Room::default() };
+fn cluster(name: &str, max_replicas: u32) -> Candidate {
+    let room = Room { max_replicas, ..Room::default() };
     Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
 }
 

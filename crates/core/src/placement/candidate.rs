@@ -65,10 +65,10 @@ pub struct Refusal {
 /// Whether a cluster may get replicas of the workload, and keep those that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The cluster can take up to `fits` replicas in all, its present replicas included.
+    /// The cluster can take up to `max_replicas` replicas in all, its present replicas included.
     Feasible {
         /// The most replicas it can hold.
-        fits: u32,
+        max_replicas: u32,
         /// What is free there, for putting clusters in order.
         room: Room,
     },
@@ -100,7 +100,7 @@ impl Candidate {
         }
         match self.too_far(wanted, all).or_else(|| self.tainted(wanted)) {
             Some(refusal) => Standing::NoNewReplicas(refusal),
-            None => Standing::Feasible { fits: self.fits(), room: self.room },
+            None => Standing::Feasible { max_replicas: self.max_replicas(), room: self.room },
         }
     }
 
@@ -117,13 +117,13 @@ impl Candidate {
         } else if self.refused.is_some() {
             self.held.min(self.running)
         } else {
-            self.held.min(self.fits())
+            self.held.min(self.max_replicas())
         }
     }
 
     /// How many replicas have room there, those that are there included.
-    pub(super) fn fits(&self) -> u32 {
-        self.settled.saturating_add(self.room.fits)
+    pub(super) fn max_replicas(&self) -> u32 {
+        self.settled.saturating_add(self.room.max_replicas)
     }
 
     /// The round-trip time to another cluster: as one of them knows it, or both ways through the hub.

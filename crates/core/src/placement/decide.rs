@@ -124,7 +124,7 @@ impl<'a> Field<'a> {
     /// How many replicas a cluster may hold: as many as fit, or what it keeps if nothing new may go there.
     pub(super) fn cap(&self, name: &str) -> u32 {
         match self.get(name) {
-            Some((_, Standing::Feasible { fits, .. })) => *fits,
+            Some((_, Standing::Feasible { max_replicas, .. })) => *max_replicas,
             Some((candidate, Standing::NoNewReplicas(_))) => candidate.keeps(),
             Some((_, Standing::Evict(_))) | None => 0,
         }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
 fn cluster(name: &str, cpus: i64) -> Candidate {
-    let room = Room { fits: u32::try_from(cpus).unwrap(), cpu: cpus * 1000, memory: 0 };
+    let room = Room { max_replicas: u32::try_from(cpus).unwrap(), cpu: cpus * 1000, memory: 0 };
     Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
 }
 
@@ -386,7 +386,7 @@ fn carried_out(fleet: &[Candidate], decision: &Decision) -> Vec<Candidate> {
         if candidate.silent {
             return Candidate { held, ..candidate.clone() };
         }
-        let size = candidate.settled + candidate.room.fits;
+        let size = candidate.settled + candidate.room.max_replicas;
         let settled = held.min(size);
         let room = cluster("x", i64::from(size - settled)).room;
         Candidate { held, settled, running: held, room, ..candidate.clone() }
@@ -439,7 +439,7 @@ proptest! {
         for candidate in &fleet {
             let replicas = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
             match candidate.stands(&wanted, &fleet) {
-                Standing::Feasible { fits, .. } => prop_assert!(replicas <= fits.max(candidate.running)),
+                Standing::Feasible { max_replicas, .. } => prop_assert!(replicas <= max_replicas.max(candidate.running)),
                 Standing::NoNewReplicas(_) | Standing::Evict(_) => {
                     prop_assert!(replicas <= candidate.keeps().max(candidate.running))
                 }

@@ -16,7 +16,7 @@ pub struct Account {
     /// What was asked of it, in order; the first that it did not pass is the last.
     pub filters: Vec<Filter>,
     /// The most replicas that it can hold, those it has included; none if it takes nothing new.
-    pub fits: Option<u32>,
+    pub max_replicas: Option<u32>,
     /// What is free there for the workload.
     pub room: Room,
     /// How many replicas it held by the last decision.
@@ -68,8 +68,8 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
         Account {
             cluster: name.to_owned(),
             filters: filters(wanted, candidate, standing),
-            fits: match standing {
-                Standing::Feasible { fits, .. } => Some(*fits),
+            max_replicas: match standing {
+                Standing::Feasible { max_replicas, .. } => Some(*max_replicas),
                 Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
             },
             room: candidate.room,
@@ -137,10 +137,16 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         filters.push(Filter { name, passed: true, told });
     }
     let told = match candidate.settled {
-        0 => format!("{} replicas fit", candidate.room.fits),
-        settled => format!("{} more replicas fit beside {settled} that have a node", candidate.room.fits),
+        0 => format!("{} replicas fit", candidate.room.max_replicas),
+        settled => {
+            format!("{} more replicas fit beside {settled} that have a node", candidate.room.max_replicas)
+        }
     };
-    filters.push(Filter { name: "room", passed: candidate.room.fits > 0 || candidate.settled > 0, told });
+    filters.push(Filter {
+        name: "room",
+        passed: candidate.room.max_replicas > 0 || candidate.settled > 0,
+        told,
+    });
     filters
 }
 
@@ -197,7 +203,7 @@ fn verdict(
             format!("nothing, what it holds goes elsewhere: {}", refusal.message)
         }
         (None, Standing::Evict(refusal)) => format!("nothing: {}", refusal.message),
-        (None, Standing::Feasible { fits, .. }) => {
+        (None, Standing::Feasible { max_replicas, .. }) => {
             let refused = decision.refusals.get(candidate.name());
             match refused {
                 Some(refusal) => format!("nothing: {}", refusal.message),
@@ -206,7 +212,7 @@ fn verdict(
                      replicas go elsewhere"
                         .to_owned()
                 }
-                None if *fits == 0 => "nothing: no replica fits".to_owned(),
+                None if *max_replicas == 0 => "nothing: no replica fits".to_owned(),
                 None => "nothing: all replicas have their place in clusters before it".to_owned(),
             }
         }
@@ -221,8 +227,8 @@ mod tests {
     use portolan_api::placement::{Placement, ReplicasMode};
     use std::collections::BTreeMap;
 
-    fn cluster(name: &str, fits: u32) -> Candidate {
-        let room = Room { fits, cpu: i64::from(fits) * 1000, memory: 0 };
+    fn cluster(name: &str, max_replicas: u32) -> Candidate {
+        let room = Room { max_replicas, cpu: i64::from(max_replicas) * 1000, memory: 0 };
         Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
     }
 

@@ -43,7 +43,9 @@ pub(super) fn rank<'a>(
     let mut ranked: Vec<(&Candidate, u32, Room)> = field
         .iter()
         .filter_map(|(candidate, standing)| match standing {
-            Standing::Feasible { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
+            Standing::Feasible { max_replicas, room } => {
+                (*max_replicas > 0).then_some((*candidate, *max_replicas, *room))
+            }
             Standing::Evict(_) => None,
             Standing::NoNewReplicas(_) => {
                 (candidate.keeps() > 0).then_some((*candidate, candidate.keeps(), Room::default()))
@@ -51,8 +53,8 @@ pub(super) fn rank<'a>(
         })
         .collect();
     let rooms = |room: &Room| (room.cpu, room.memory);
-    let class = |candidate: &Candidate, fits: u32| {
-        let enough = Reverse(fits >= wanted.replicas);
+    let class = |candidate: &Candidate, max_replicas: u32| {
+        let enough = Reverse(max_replicas >= wanted.replicas);
         let discouraged = candidate.is_discouraged(wanted);
         (Reverse(candidate.held > 0), candidate.site.cloud, discouraged, enough, Reverse(candidate.held))
     };
@@ -61,20 +63,20 @@ pub(super) fn rank<'a>(
         None => policy,
     };
     match policy {
-        PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, fits, room)| {
-            (class(candidate, *fits), Reverse(rooms(room)), candidate.name())
+        PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
+            (class(candidate, *max_replicas), Reverse(rooms(room)), candidate.name())
         }),
         PlacementPolicy::BestFit => {
-            keep_first(&mut ranked, most, |(candidate, fits, room)| {
-                (class(candidate, *fits), rooms(room), candidate.name())
+            keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
+                (class(candidate, *max_replicas), rooms(room), candidate.name())
             });
         }
         PlacementPolicy::TrafficAware => {
-            keep_first(&mut ranked, most, |(candidate, fits, room)| {
+            keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
                 let kept = candidate.held > 0
                     && matches!(field.get(candidate.name()), Some((_, Standing::NoNewReplicas(_))));
                 let discouraged = candidate.is_discouraged(wanted);
-                let enough = (candidate.site.cloud, discouraged, Reverse(*fits >= wanted.replicas));
+                let enough = (candidate.site.cloud, discouraged, Reverse(*max_replicas >= wanted.replicas));
                 (
                     Reverse(kept),
                     enough,

@@ -29,7 +29,7 @@ pub(super) fn refusals(
         }
         let refusal = match standing {
             Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => refusal.clone(),
-            Standing::Feasible { fits, .. } if *fits <= holds => {
+            Standing::Feasible { max_replicas, .. } if *max_replicas <= holds => {
                 let shortage = shortage(name, holds.saturating_sub(candidate.settled));
                 let message = match holds {
                     0 => shortage.to_string(),
@@ -37,10 +37,10 @@ pub(super) fn refusals(
                 };
                 Refusal { reason: Reason::NoRoom, message }
             }
-            Standing::Feasible { fits, .. } => Refusal {
+            Standing::Feasible { max_replicas, .. } => Refusal {
                 reason: Reason::NotChosen,
                 message: format!(
-                    "it has room for {fits} replicas but is not among the {} locations asked for",
+                    "it has room for {max_replicas} replicas but is not among the {} locations asked for",
                     wanted.placement.effective_locations()
                 ),
             },

@@ -63,7 +63,8 @@ pub(super) fn retain(
         let kept = Kept {
             replicas,
             because: because(wanted, candidate, standing),
-            as_they_are: candidate.refused.is_some() || has.saturating_add(replicas) > candidate.fits(),
+            as_they_are: candidate.refused.is_some()
+                || has.saturating_add(replicas) > candidate.max_replicas(),
         };
         let place =
             placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(PlacementCause::Staying));
@@ -95,8 +96,8 @@ pub(super) fn insist(
             continue;
         }
         let most = match wanted.mode {
-            ReplicasMode::PerLocation => wanted.replicas.min(candidate.fits()),
-            ReplicasMode::Total => candidate.fits(),
+            ReplicasMode::PerLocation => wanted.replicas.min(candidate.max_replicas()),
+            ReplicasMode::Total => candidate.max_replicas(),
         };
         let replicas = unplaced.min(most.saturating_sub(has));
         if replicas > 0 {

@@ -14,7 +14,7 @@ const KEPT: usize = 512;
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) fitting: Fitting,
-    pub(super) fits: u64,
+    pub(super) max_replicas: u64,
     /// How many nodes take the shape, however full they are.
     pub(super) nodes: u64,
     pub(super) cpu: i128,
@@ -30,7 +30,7 @@ impl Answer {
         let fitting = Fitting { open: Vec::new(), need: resources.need(&shape.requests) };
         let mut answer = Self {
             fitting,
-            fits: 0,
+            max_replicas: 0,
             nodes: 0,
             cpu: 0,
             memory: 0,
@@ -49,9 +49,9 @@ impl Answer {
     }
 
     fn moved(&mut self, free: &[i64], nodes: i64) {
-        let fits = u64::from(self.fitting.need.times(free)) * nodes.unsigned_abs();
+        let max_replicas = u64::from(self.fitting.need.times(free)) * nodes.unsigned_abs();
         let add = |sum: u64, by: u64| if nodes < 0 { sum - by } else { sum + by };
-        self.fits = add(self.fits, fits);
+        self.max_replicas = add(self.max_replicas, max_replicas);
         self.nodes = add(self.nodes, nodes.unsigned_abs());
         self.cpu += i128::from(free[0]) * i128::from(nodes);
         self.memory += i128::from(free[1]) * i128::from(nodes);

@@ -233,8 +233,8 @@ impl Told {
         let shortage = index.shortage(uid, shape, 2);
         let shape = turned_out;
         let counted = room.free(shape);
-        prop_assert_eq!(view.room.fits, room.fits(shape), "how many fit");
-        prop_assert_eq!(view.fits_if_grown, view.room.fits, "it does not grow");
+        prop_assert_eq!(view.room.max_replicas, room.max_replicas(shape), "how many fit");
+        prop_assert_eq!(view.max_replicas_if_grown, view.room.max_replicas, "it does not grow");
         prop_assert_eq!((view.room.cpu, view.room.memory), (counted.get(CPU), counted.get(MEMORY)));
         for name in [CPU, MEMORY, PODS] {
             prop_assert_eq!(free.get(name), counted.get(name), "free {}", name);
@@ -310,7 +310,7 @@ fn more_shapes_than_are_kept_are_all_answered() {
     }
     // 1 + 2 + ... + 100 thousandths are reserved; the workload sees all but its own.
     assert_eq!(index.view("u50", &of(50)).room.cpu, 64_000 - 5050 + 50);
-    assert_eq!(index.view("new", &of(1)).room.fits, 10, "the 110 pods of the node bound it");
+    assert_eq!(index.view("new", &of(1)).room.max_replicas, 10, "the 110 pods of the node bound it");
 }
 
 #[test]
@@ -380,8 +380,12 @@ fn pods_that_admission_made_larger_take_their_room_once() {
     }
     assert_eq!(index.view("u", &template).settled, 4, "known by their template");
     assert_eq!(index.unsettled().count(), 0);
-    assert_eq!(index.view("other", &asking(1000)).room.fits, 4, "8 CPUs less 4, once");
-    assert_eq!(index.view("u", &template).room.fits, 4, "more of them are as large as those that are there");
+    assert_eq!(index.view("other", &asking(1000)).room.max_replicas, 4, "8 CPUs less 4, once");
+    assert_eq!(
+        index.view("u", &template).room.max_replicas,
+        4,
+        "more of them are as large as those that are there"
+    );
 }
 
 #[test]
@@ -394,9 +398,9 @@ fn replicas_to_come_are_estimated_by_what_the_first_ones_request() {
         index.set_pod("p", admitted(&template, real, Some("a")));
         let free = 8000 - 4 * real;
         assert_eq!(index.view("other", &asking(1000)).room.cpu, free, "three more of {real}m are to come");
-        assert_eq!(index.view("other", &asking(1000)).room.fits, room);
+        assert_eq!(index.view("other", &asking(1000)).room.max_replicas, room);
         let own = index.view("u", &template);
-        assert_eq!((own.settled, i64::from(own.room.fits)), (1, (8000 - real) / real), "{real}");
+        assert_eq!((own.settled, i64::from(own.room.max_replicas)), (1, (8000 - real) / real), "{real}");
     }
 }
 
@@ -407,17 +411,17 @@ fn a_pod_that_waits_tells_already_what_it_requests() {
     let template = asking(500);
     index.hold("u", &template, 1);
     index.set_pod("p", admitted(&template, 3000, None));
-    assert_eq!(index.view("u", &template).room.fits, 0);
+    assert_eq!(index.view("u", &template).room.max_replicas, 0);
     index.release("u");
     index.remove_pod("p");
     assert_eq!(
-        index.view("u", &template).room.fits,
+        index.view("u", &template).room.max_replicas,
         0,
         "it went elsewhere for lack of room, and need not try again"
     );
-    assert_eq!(index.view("u", &asking(400)).room.fits, 5, "another template is another matter");
+    assert_eq!(index.view("u", &asking(400)).room.max_replicas, 5, "another template is another matter");
     index.forget("u");
-    assert_eq!(index.view("u", &template).room.fits, 4);
+    assert_eq!(index.view("u", &template).room.max_replicas, 4);
 }
 
 #[test]
@@ -429,7 +433,7 @@ fn pods_of_an_older_template_give_up_what_they_really_take() {
         index.set_pod(pod, admitted(&asking(500), 1500, Some("a")));
     }
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.settled, view.room.fits), (0, 4), "both are replaced");
+    assert_eq!((view.settled, view.room.max_replicas), (0, 4), "both are replaced");
 }
 
 fn pinned(nodes: usize) -> Vec<Shape> {
@@ -454,7 +458,7 @@ fn pinned_replicas_cost_no_more_than_nodes_and_replicas_together() {
         index.hold("pinned", &shape, REPLICAS);
         let before = index.steps();
         let room = index.view("other", &asking(1)).room;
-        assert_eq!(room.fits, 300 * 110 - REPLICAS);
+        assert_eq!(room.max_replicas, 300 * 110 - REPLICAS);
         let steps = index.steps() - before;
         assert!(steps <= 2 * (300 + u64::from(REPLICAS)), "{steps} steps");
         for _ in 0..100 {
@@ -472,7 +476,7 @@ fn a_node_that_holds_all_replicas_is_taken_at_once() {
     index.set_node(huge);
     index.set_node(node("small", 2));
     index.hold("u", &asking(1), 1_000_000);
-    assert_eq!(index.view("other", &asking(1)).room.fits, 8_000_000 + 110);
+    assert_eq!(index.view("other", &asking(1)).room.max_replicas, 8_000_000 + 110);
     assert!(index.steps() < 100, "{} steps", index.steps());
 }
 
@@ -485,7 +489,7 @@ fn hundreds_of_shapes_are_counted_once_each() {
     }
     for _ in 0..10 {
         for milli in 1..=400 {
-            assert!(index.view("u", &asking(milli)).room.fits > 0);
+            assert!(index.view("u", &asking(milli)).room.max_replicas > 0);
         }
     }
     assert!(index.steps() <= 400 * NODES, "{} steps", index.steps());
@@ -515,7 +519,7 @@ fn nodes_that_are_left_out_are_no_room_and_no_capacity() {
     index.set_node(NodeFacts { left_out: Some(LeftOut::Virtual), ..node("vk", 900) });
     let on_virtual = PodFacts { node: Some("vk".into()), requests: requests(0), ..PodFacts::default() };
     index.set_pod("p", on_virtual);
-    assert_eq!(index.view("u", &asking(1000)).room.fits, 2);
+    assert_eq!(index.view("u", &asking(1000)).room.max_replicas, 2);
     let summary = index.summary();
     assert_eq!((summary.nodes, summary.left_out), (1, 1));
     assert_eq!((summary.capacity.get(CPU), summary.allocated.get(CPU)), (2000, 0));
@@ -544,32 +548,44 @@ fn a_cluster_that_grows_has_the_room_of_the_nodes_to_come() {
     index.set_node(node("b", 4));
     assert!(index.set_growth(Growth::UpTo { nodes: 5, like: None }));
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (8, 20), "three nodes like those may come");
+    assert_eq!(
+        (view.room.max_replicas, view.max_replicas_if_grown),
+        (8, 20),
+        "three nodes like those may come"
+    );
     index.hold("u", &asking(1000), 12);
     let view = index.view("other", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (0, 8), "four of the others wait for a new node");
+    assert_eq!(
+        (view.room.max_replicas, view.max_replicas_if_grown),
+        (0, 8),
+        "four of the others wait for a new node"
+    );
     let like = Some(Box::new(node("", 16)));
     index.set_growth(Growth::UpTo { nodes: 5, like });
     assert_eq!(
-        index.view("other", &asking(1000)).fits_if_grown,
+        index.view("other", &asking(1000)).max_replicas_if_grown,
         3 * 16 - 4,
         "four of the others go there first"
     );
     index.set_growth(Growth::UpTo { nodes: 2, like: None });
-    assert_eq!(index.view("other", &asking(1000)).fits_if_grown, 0, "it is as large as it may be");
+    assert_eq!(index.view("other", &asking(1000)).max_replicas_if_grown, 0, "it is as large as it may be");
     index.set_growth(Growth::Uncounted);
     let view = index.view("other", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (0, u32::MAX));
+    assert_eq!((view.room.max_replicas, view.max_replicas_if_grown), (0, u32::MAX));
 }
 
 #[test]
 fn a_pool_that_is_scaled_to_zero_grows_by_its_template_only() {
     let mut index = ClusterIndex::default();
     index.set_growth(Growth::UpTo { nodes: 3, like: None });
-    assert_eq!(index.view("u", &asking(1000)).fits_if_grown, 0, "nobody knows what its nodes are like");
+    assert_eq!(
+        index.view("u", &asking(1000)).max_replicas_if_grown,
+        0,
+        "nobody knows what its nodes are like"
+    );
     index.set_growth(Growth::UpTo { nodes: 3, like: Some(Box::new(node("", 4))) });
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (0, 12));
+    assert_eq!((view.room.max_replicas, view.max_replicas_if_grown), (0, 12));
 }
 
 #[test]
@@ -589,7 +605,11 @@ fn room_that_is_gone_is_told_from_room_that_is_taken() {
         index.set_pod(pod, bound);
     }
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.room.fits, view.open_nodes, view.is_room_gone()), (0, 1, false), "others have taken it");
+    assert_eq!(
+        (view.room.max_replicas, view.open_nodes, view.is_room_gone()),
+        (0, 1, false),
+        "others have taken it"
+    );
     index.remove_node("a");
     assert!(index.view("u", &asking(1000)).is_room_gone());
 }
@@ -602,7 +622,7 @@ fn a_copy_of_the_index_goes_its_own_way() {
     copy.hold("u", &asking(1000), 3);
     copy.set_node(node("b", 4));
     copy.set_pod("p", admitted(&asking(1000), 1000, Some("a")));
-    assert_eq!(copy.view("other", &asking(1000)).room.fits, 5);
-    assert_eq!(index.view("other", &asking(1000)).room.fits, 4);
+    assert_eq!(copy.view("other", &asking(1000)).room.max_replicas, 5);
+    assert_eq!(index.view("other", &asking(1000)).room.max_replicas, 4);
     assert_eq!((index.node_names().count(), index.pod_keys().count()), (1, 0));
 }

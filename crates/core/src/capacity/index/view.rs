@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// How many more pods of the shape fit, each on a single node.
-    pub fits: u32,
+    pub max_replicas: u32,
     /// The free CPU of the nodes that take the shape, in thousandths.
     pub cpu: i64,
     /// The free memory of those nodes, in thousandths of a byte.
@@ -29,7 +29,7 @@ pub struct View {
     pub held: u32,
     /// How many more pods of the shape would fit if the cluster grew as far as it may, those that fit now included. It is
     /// [`u32::MAX`] where room is not counted.
-    pub fits_if_grown: u32,
+    pub max_replicas_if_grown: u32,
     /// How many nodes take the shape, however full they are. None means: what room there was is gone, not taken.
     pub open_nodes: u32,
     /// Whether nodes and pods of the cluster were listed. Until then there may be more of everything.
@@ -83,11 +83,12 @@ impl ClusterIndex {
             && !self.workloads.contains_key(uid)
             && let Some(answer) = self.answers.kept(shape)
         {
-            let fits = u32::try_from(answer.fits).unwrap_or(u32::MAX);
-            let room = Room { fits, cpu: clamp(answer.cpu), memory: clamp(answer.memory) };
+            let max_replicas = u32::try_from(answer.max_replicas).unwrap_or(u32::MAX);
+            let room = Room { max_replicas, cpu: clamp(answer.cpu), memory: clamp(answer.memory) };
             let open_nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
-            let fits_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { fits };
-            return View { room, open_nodes, fits_if_grown, known, ..View::default() };
+            let max_replicas_if_grown =
+                if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
+            return View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
         }
         let own = self.workloads.get(uid);
         let wanted = self.wanted(shape);
@@ -100,11 +101,11 @@ impl ClusterIndex {
         let kept = if alone { self.estimate.take() } else { None };
         let estimate = kept.unwrap_or_else(|| self.estimated(apart_from, shape));
         let (room, open_nodes) = self.room(&turned_out, &estimate);
-        let fits_if_grown = self.fits_if_grown(&turned_out, room.fits, &estimate);
+        let max_replicas_if_grown = self.max_replicas_if_grown(&turned_out, room.max_replicas, &estimate);
         if alone {
             self.estimate = Some(estimate);
         }
-        View { room, settled, held, fits_if_grown, open_nodes, known }
+        View { room, settled, held, max_replicas_if_grown, open_nodes, known }
     }
 
     /// Why not even one more pod of the shape fits for this workload when `more` have found their place.
@@ -196,16 +197,17 @@ impl ClusterIndex {
 
     fn room(&mut self, shape: &Shape, estimate: &Estimate) -> (Room, u32) {
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
-        let (mut fits, mut cpu, mut memory) = (i128::from(answer.fits), answer.cpu, answer.memory);
+        let (mut max_replicas, mut cpu, mut memory) =
+            (i128::from(answer.max_replicas), answer.cpu, answer.memory);
         for (free, nodes) in estimate.differences(&answer.fitting) {
             let nodes = i128::from(nodes);
-            fits += i128::from(answer.fitting.need.times(free)) * nodes;
+            max_replicas += i128::from(answer.fitting.need.times(free)) * nodes;
             cpu += i128::from(free[0]) * nodes;
             memory += i128::from(free[1]) * nodes;
         }
-        let fits = u32::try_from(fits.max(0)).unwrap_or(u32::MAX);
+        let max_replicas = u32::try_from(max_replicas.max(0)).unwrap_or(u32::MAX);
         let nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
-        (Room { fits, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
+        (Room { max_replicas, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
     }
 
     /// Where outstanding replicas go: all of them, or those of others than one workload, whose pods that a template of
@@ -230,18 +232,18 @@ impl ClusterIndex {
     }
 
     /// How many pods of a shape would fit if the cluster grew. Replicas that wait for room take theirs of the new nodes.
-    fn fits_if_grown(&mut self, shape: &Shape, fits: u32, estimate: &Estimate) -> u32 {
+    fn max_replicas_if_grown(&mut self, shape: &Shape, max_replicas: u32, estimate: &Estimate) -> u32 {
         let most = match &self.growth {
-            Growth::Fixed => return fits,
+            Growth::Fixed => return max_replicas,
             Growth::Uncounted => return u32::MAX,
             Growth::UpTo { nodes, .. } => *nodes,
         };
         if self.newcomer.is_none() {
             self.newcomer = Some(self.found_newcomer());
         }
-        let Some(newcomer) = &self.newcomer else { return fits };
+        let Some(newcomer) = &self.newcomer else { return max_replicas };
         let more = most.saturating_sub(newcomer.beside);
-        let Some((class, offered)) = newcomer.place.clone().filter(|_| more > 0) else { return fits };
+        let Some((class, offered)) = newcomer.place.clone().filter(|_| more > 0) else { return max_replicas };
         let mut grown = estimate.clone();
         grown.grow(class, offered, more);
         for (waiting, count) in &estimate.unplaced {
@@ -249,7 +251,7 @@ impl ClusterIndex {
             grown.reserve(&self.classes, &answer.fitting, *count);
         }
         self.steps += grown.steps;
-        self.room(shape, &grown).0.fits.max(fits)
+        self.room(shape, &grown).0.max_replicas.max(max_replicas)
     }
 
     /// What a node would be that the cluster grows by.
