@@ -10,7 +10,7 @@ use portolan_api::multiclusterjob::{
 };
 use portolan_core::capacity::Shape;
 use portolan_core::jobs::{End, JobSnapshot, Part, Record, Release, Work};
-use portolan_core::placement::Wanted;
+use portolan_core::placement::PlacementRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often open completions go elsewhere when the spec does not say.
@@ -20,7 +20,7 @@ const RETRY_LIMIT: i32 = 3;
 pub(super) fn work(job: &MultiClusterJob, shape: &Shape, leaving: BTreeSet<String>) -> Work {
     let spec = &job.spec;
     Work {
-        wanted: Wanted {
+        request: PlacementRequest {
             shape: shape.clone(),
             replicas: 0,
             mode: spec.completions_mode,

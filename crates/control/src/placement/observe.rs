@@ -8,7 +8,7 @@ use portolan_api::ForeignCluster;
 use portolan_api::Reason;
 use portolan_api::placement::PlacementPolicy;
 use portolan_core::capacity::{Room, View};
-use portolan_core::placement::{Candidate, Refusal, Wanted};
+use portolan_core::placement::{Candidate, PlacementRequest, Refusal};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -163,9 +163,9 @@ pub(super) fn is_ours(copy: &DeploymentFacts, key: &Key, uid: &str) -> bool {
 }
 
 /// What the workload asks for, in the terms of the decision. A template that cannot be read asks for nothing.
-pub(super) fn wanted(workload: &Workload) -> Result<Wanted, String> {
+pub(super) fn wanted(workload: &Workload) -> Result<PlacementRequest, String> {
     let spec = &workload.object.spec;
-    Ok(Wanted {
+    Ok(PlacementRequest {
         shape: workload.shape.clone()?,
         replicas: u32::try_from(spec.replicas).unwrap_or(0),
         mode: spec.replicas_mode,

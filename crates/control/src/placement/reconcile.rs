@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentStatus};
-use portolan_core::placement::{Decision, Order, Placed, Wanted, decide, transition};
+use portolan_core::placement::{Decision, Order, Placed, PlacementRequest, decide, transition};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -41,7 +41,12 @@ pub(super) enum Considered {
     /// Not enough is known yet.
     NotYet,
     /// What was seen and wanted, the decision on it, and when it is due to be taken anew.
-    So { seen: BTreeMap<String, Seen>, wanted: Box<Wanted>, decision: Decision, due: Option<Duration> },
+    So {
+        seen: BTreeMap<String, Seen>,
+        wanted: Box<PlacementRequest>,
+        decision: Decision,
+        due: Option<Duration>,
+    },
     /// Nothing can be decided: the reason, in a word and in a sentence.
     Not(Reason, String),
 }

@@ -7,18 +7,18 @@ use portolan_api::placement::{PlacementCause, PlacementPolicy};
 /// Tells what `plan`, which was made on these candidates, saw in each of them.
 #[must_use]
 pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Account> {
-    let mut wanted = work.wanted.clone();
-    wanted.replicas = work.completions.min(work.parallelism.max(1));
+    let mut request = work.request.clone();
+    request.replicas = work.completions.min(work.parallelism.max(1));
     let decision =
         Decision { placed: plan.record.parts.iter().filter_map(placed).collect(), ..Decision::default() };
     let away = work
-        .wanted
+        .request
         .placement
         .locations
         .iter()
         .find(|name| plan.record.parts.get(*name).is_none_or(|part| part.completions < work.completions));
     let away = away.and_then(|away| candidates.iter().find(|each| each.site.name == *away));
-    let mut accounts = placement::explain(&wanted, candidates, &decision);
+    let mut accounts = placement::explain(&request, candidates, &decision);
     for account in &mut accounts {
         let Some(candidate) = candidates.iter().find(|each| each.site.name == account.cluster) else {
             continue;
@@ -37,7 +37,7 @@ pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Accoun
             .and_then(|away| Some((away.site.name.clone(), away.round_trip(candidate)?)));
         account.verdict = match plan.record.parts.get(&account.cluster) {
             Some(part) => with_a_part(part, &account.cluster, plan),
-            None => without(work, candidate, &candidate.stands(&wanted, candidates), plan),
+            None => without(work, candidate, &candidate.stands(&request, candidates), plan),
         };
     }
     accounts
@@ -87,7 +87,7 @@ fn with_a_part(part: &Part, cluster: &str, plan: &Plan) -> String {
 }
 
 fn without(work: &Work, candidate: &Candidate, standing: &Standing, plan: &Plan) -> String {
-    let placement = &work.wanted.placement;
+    let placement = &work.request.placement;
     let affine = placement.effective_policy() == PlacementPolicy::ClusterAffinity;
     let location = placement.locations.iter().any(|name| *name == candidate.site.name);
     match (plan.refusals.get(&candidate.site.name), standing) {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::capacity::{PodShape, Room, Shortage};
     use crate::jobs::{JobSnapshot, MemberJobState, Record, plan};
-    use crate::placement::{Refusal, Site, Wanted};
+    use crate::placement::{PlacementRequest, Refusal, Site};
     use portolan_api::Reason;
     use portolan_api::placement::{Placement, ReplicasMode};
     use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +132,7 @@ mod tests {
             ..Placement::default()
         };
         Work {
-            wanted: Wanted {
+            request: PlacementRequest {
                 shape: PodShape::default().into(),
                 replicas: 0,
                 mode: ReplicasMode::PerLocation,

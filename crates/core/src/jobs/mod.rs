@@ -16,7 +16,7 @@ mod plan;
 pub use explain::explain;
 pub use plan::plan;
 
-use crate::placement::{Refusal, Wanted};
+use crate::placement::{PlacementRequest, Refusal};
 use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, ReplicasMode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The shape of a pod and how clusters are chosen. Its number of replicas is not used.
-    pub wanted: Wanted,
-    /// How many completions: in each location or in all, as the mode of `wanted` says.
+    pub request: PlacementRequest,
+    /// How many completions: in each location or in all, as the mode of `request` says.
     pub completions: u32,
     /// How many pods run at the same time at most, counted in the same way.
     pub parallelism: u32,
@@ -49,9 +49,9 @@ impl Work {
 
     /// How many locations the numbers count for.
     fn times(&self) -> u32 {
-        match self.wanted.mode {
+        match self.request.mode {
             ReplicasMode::PerLocation => {
-                u32::try_from(self.wanted.placement.effective_locations()).unwrap_or(u32::MAX)
+                u32::try_from(self.request.placement.effective_locations()).unwrap_or(u32::MAX)
             }
             ReplicasMode::Total => 1,
         }

@@ -24,7 +24,7 @@ pub(super) fn pace(
         return;
     }
     let budget = work.parallelism.saturating_mul(work.times());
-    let most = |part: &Part| match work.wanted.mode {
+    let most = |part: &Part| match work.request.mode {
         ReplicasMode::Total => work.parallelism,
         ReplicasMode::PerLocation => {
             work.parallelism.saturating_mul(part.completions.div_ceil(work.completions.max(1)))

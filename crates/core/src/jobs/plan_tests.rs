@@ -1,7 +1,7 @@
 use super::super::JobSnapshot;
 use super::*;
 use crate::capacity::{PodShape, Room};
-use crate::placement::Wanted;
+use crate::placement::PlacementRequest;
 use portolan_api::Reason;
 use portolan_api::placement::{Placement, ReplicasMode};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&str]) -> Work {
     let locations = locations.iter().map(|name| (*name).to_owned()).collect();
-    let wanted = Wanted {
+    let request = PlacementRequest {
         shape: PodShape::default().into(),
         replicas: 0,
         mode,
@@ -18,7 +18,7 @@ fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&st
         bursting: false,
     };
     Work {
-        wanted,
+        request,
         completions,
         parallelism,
         indexed: false,
@@ -273,7 +273,7 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
     assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 }));
     assert_eq!(bound.stuck["a"].reason, Reason::NoRoom, "the policy lets it go nowhere else, and it is told");
-    work.wanted.placement.enable_substitution = true;
+    work.request.placement.enable_substitution = true;
     let held = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
     assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let settled = Candidate { settled: 1, ..cluster("a", 0) };
@@ -459,8 +459,8 @@ proptest! {
         let locations = if affine { &names[..rooms.len().min(2)] } else { &[] };
         let mut work = work(completions, parallelism, mode, locations);
         work.retries = retries;
-        work.wanted.placement.enable_substitution = affine && substitution;
-        work.wanted.placement.number_of_locations = (!affine).then_some(2);
+        work.request.placement.enable_substitution = affine && substitution;
+        work.request.placement.number_of_locations = (!affine).then_some(2);
         let members = names.iter().zip(&rooms).map(|(name, room)| ((*name).to_owned(), Member { room: *room, ..Member::default() }));
         let mut model = Model { work, record: Record::default(), members: members.collect(), ran: 0, excused: 0 };
         model.step()?;

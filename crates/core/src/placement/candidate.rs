@@ -1,6 +1,6 @@
 //! A cluster as a workload sees it, and whether it can take replicas.
 
-use super::Wanted;
+use super::PlacementRequest;
 use crate::capacity::Room;
 use portolan_api::Reason;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
@@ -41,7 +41,7 @@ pub struct Candidate {
     pub silent: bool,
     /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
     pub room: Room,
-    /// How many pods of the workload, as they are wanted now, have a node there already.
+    /// How many pods of the workload, as the present spec asks for them, have a node there already.
     pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
     pub held: u32,
@@ -87,26 +87,26 @@ impl Candidate {
 
     /// Filters: can this cluster take the workload, and how much of it? The other clusters tell how far away they are.
     #[must_use]
-    pub fn stands(&self, wanted: &Wanted, all: &[Candidate]) -> Standing {
+    pub fn stands(&self, request: &PlacementRequest, all: &[Candidate]) -> Standing {
         // Nothing can be moved away from a silent cluster: what it holds is not known.
         if let Some(closed) = self.closed.as_ref().filter(|_| self.silent) {
             return Standing::NoNewReplicas(closed.clone());
         }
-        if let Some(refusal) = self.not_selected(wanted).or_else(|| self.evicted(wanted)) {
+        if let Some(refusal) = self.not_selected(request).or_else(|| self.evicted(request)) {
             return Standing::Evict(refusal);
         }
         if let Some(refusal) = self.closed.as_ref().or(self.refused.as_ref()) {
             return Standing::NoNewReplicas(refusal.clone());
         }
-        match self.too_far(wanted, all).or_else(|| self.tainted(wanted)) {
+        match self.too_far(request, all).or_else(|| self.tainted(request)) {
             Some(refusal) => Standing::NoNewReplicas(refusal),
             None => Standing::Feasible { max_replicas: self.max_replicas(), room: self.room },
         }
     }
 
     /// Whether a taint that is not tolerated asks to use other clusters first.
-    pub(super) fn is_discouraged(&self, wanted: &Wanted) -> bool {
-        self.untolerated(wanted).any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
+    pub(super) fn is_discouraged(&self, request: &PlacementRequest) -> bool {
+        self.untolerated(request).any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
     }
 
     /// How many of the replicas that it holds it can keep if nothing new may go there: those that have room. What a
@@ -134,32 +134,32 @@ impl Candidate {
     }
 
     /// The labels of the cluster, or the selector, were changed on purpose: what runs there goes where it may.
-    fn not_selected(&self, wanted: &Wanted) -> Option<Refusal> {
+    fn not_selected(&self, request: &PlacementRequest) -> Option<Refusal> {
         let message = "its labels do not match spec.clusterSelector".to_owned();
-        (!wanted.selects(&self.site.labels)).then_some(Refusal { reason: Reason::NotSelected, message })
+        (!request.selects(&self.site.labels)).then_some(Refusal { reason: Reason::NotSelected, message })
     }
 
     /// Workloads are moved away from a cluster with a taint that evicts, and from one that leaves the fleet.
-    fn evicted(&self, wanted: &Wanted) -> Option<Refusal> {
-        let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoExecute);
+    fn evicted(&self, request: &PlacementRequest) -> Option<Refusal> {
+        let taint = self.untolerated(request).find(|taint| taint.effect == TaintEffect::NoExecute);
         let by_taint = taint.map(|taint| Refusal { reason: Reason::Evicted, message: not_tolerated(taint) });
         by_taint.or_else(|| self.closed.clone().filter(|_| self.leaving))
     }
 
-    fn tainted(&self, wanted: &Wanted) -> Option<Refusal> {
-        let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
+    fn tainted(&self, request: &PlacementRequest) -> Option<Refusal> {
+        let taint = self.untolerated(request).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
         Some(Refusal { reason: Reason::TaintNotTolerated, message: not_tolerated(taint) })
     }
 
-    fn untolerated<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = &'a ClusterTaint> {
-        let tolerations = &wanted.placement.cluster_tolerations;
+    fn untolerated<'a>(&'a self, request: &'a PlacementRequest) -> impl Iterator<Item = &'a ClusterTaint> {
+        let tolerations = &request.placement.cluster_tolerations;
         let tolerated =
             |taint: &ClusterTaint| tolerations.iter().any(|toleration| toleration.tolerates(taint));
         self.site.taints.iter().filter(move |taint| !tolerated(taint))
     }
 
-    fn too_far(&self, wanted: &Wanted, all: &[Candidate]) -> Option<Refusal> {
-        let bound = wanted.placement.max_latency.as_ref().filter(|bound| bound.from != self.name())?;
+    fn too_far(&self, request: &PlacementRequest, all: &[Candidate]) -> Option<Refusal> {
+        let bound = request.placement.max_latency.as_ref().filter(|bound| bound.from != self.name())?;
         let (from, most) = (&bound.from, bound.rtt.0);
         let other = all.iter().find(|each| each.name() == from);
         let known = self.site.rtt.get(from).copied();

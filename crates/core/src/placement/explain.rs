@@ -2,7 +2,7 @@
 
 use super::decide::Field;
 use super::prioritise::rank;
-use super::{Candidate, Decision, KeptBecause, Placed, Standing, Wanted};
+use super::{Candidate, Decision, KeptBecause, Placed, PlacementRequest, Standing};
 use crate::capacity::Room;
 use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
@@ -21,7 +21,7 @@ pub struct Account {
     pub room: Room,
     /// How many replicas it held by the last decision.
     pub held: u32,
-    /// How many pods of the workload, as they are wanted now, have a node there.
+    /// How many pods of the workload, as the present spec asks for them, have a node there.
     pub settled: u32,
     /// Its place in the order of the policy, from 1 on; none where no policy orders clusters, or it is not in it.
     pub rank: Option<usize>,
@@ -48,15 +48,15 @@ pub struct Filter {
 
 /// Tells what `decision`, which was taken on these candidates, saw in each of them.
 #[must_use]
-pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
-    let field = Field::of(wanted, candidates);
-    let ranked = match wanted.placement.effective_policy() {
+pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
+    let field = Field::of(request, candidates);
+    let ranked = match request.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => Vec::new(),
-        policy => rank(policy, wanted, &field, usize::MAX),
+        policy => rank(policy, request, &field, usize::MAX),
     };
-    let away = wanted.placement.locations.iter().find(|name| {
+    let away = request.placement.locations.iter().find(|name| {
         let placed = decision.placed.get(*name).map_or(0, |placed| placed.replicas);
-        placed < wanted.replicas
+        placed < request.replicas
     });
     let account = |(candidate, standing): &(&Candidate, Standing)| {
         let name = candidate.name();
@@ -67,7 +67,7 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
         });
         Account {
             cluster: name.to_owned(),
-            filters: filters(wanted, candidate, standing),
+            filters: filters(request, candidate, standing),
             max_replicas: match standing {
                 Standing::Feasible { max_replicas, .. } => Some(*max_replicas),
                 Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
@@ -78,7 +78,7 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
             rank: ranked.iter().position(|each| each.name() == name).map(|index| index + 1),
             traffic: candidate.traffic,
             distance,
-            verdict: verdict(wanted, candidate, standing, placed.as_ref(), decision),
+            verdict: verdict(request, candidate, standing, placed.as_ref(), decision),
             placed,
         }
     };
@@ -86,7 +86,7 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
 }
 
 /// The filters up to the one that it did not pass.
-fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
+fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
     let refusal = match standing {
         Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => Some(refusal),
         Standing::Feasible { .. } => None,
@@ -103,7 +103,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         ("open", "it answers, takes new work and has its namespace open".to_owned()),
         (
             "selector",
-            match &wanted.placement.cluster_selector {
+            match &request.placement.cluster_selector {
                 Some(selector) => {
                     format!("its labels match {}", portolan_api::selector::to_text(selector))
                 }
@@ -112,7 +112,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         ),
         (
             "latency",
-            match &wanted.placement.max_latency {
+            match &request.placement.max_latency {
                 Some(bound) => match candidate.site.rtt.get(&bound.from) {
                     Some(rtt) => format!("{rtt:?} to {}, {:?} allowed", bound.from, bound.rtt.0),
                     None => format!("it is {} itself", bound.from),
@@ -167,14 +167,14 @@ fn stays(placed: &Placed) -> &'static str {
 }
 
 fn verdict(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     candidate: &Candidate,
     standing: &Standing,
     placed: Option<&Placed>,
     decision: &Decision,
 ) -> String {
-    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    let location = wanted.placement.locations.iter().any(|name| name == candidate.name());
+    let affine = request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let location = request.placement.locations.iter().any(|name| name == candidate.name());
     match (placed, standing) {
         (Some(placed), _) => {
             let why = match placed.cause {
@@ -207,7 +207,7 @@ fn verdict(
             let refused = decision.refusals.get(candidate.name());
             match refused {
                 Some(refusal) => format!("nothing: {}", refusal.message),
-                None if affine && !location && !wanted.may_overflow() => {
+                None if affine && !location && !request.may_overflow() => {
                     "nothing: it is not one of spec.locations, and neither enableSubstitution nor enableBursting lets \
                      replicas go elsewhere"
                         .to_owned()
@@ -232,8 +232,8 @@ mod tests {
         Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
     }
 
-    fn wanted(replicas: u32, placement: Placement) -> Wanted {
-        Wanted {
+    fn request(replicas: u32, placement: Placement) -> PlacementRequest {
+        PlacementRequest {
             shape: PodShape::default().into(),
             replicas,
             mode: ReplicasMode::PerLocation,
@@ -243,9 +243,9 @@ mod tests {
         }
     }
 
-    fn told(wanted: &Wanted, fleet: &[Candidate]) -> Vec<Account> {
-        let decision = decide(wanted, fleet, |_, _| Shortage::default()).unwrap();
-        explain(wanted, fleet, &decision)
+    fn told(request: &PlacementRequest, fleet: &[Candidate]) -> Vec<Account> {
+        let decision = decide(request, fleet, |_, _| Shortage::default()).unwrap();
+        explain(request, fleet, &decision)
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         policy.placement_policy = Some(PlacementPolicy::WorstFit);
         let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
         let silent = Candidate { closed, ..cluster("c", 9) };
-        let accounts = told(&wanted(2, policy), &[cluster("a", 3), cluster("b", 9), silent]);
+        let accounts = told(&request(2, policy), &[cluster("a", 3), cluster("b", 9), silent]);
         let ranks: Vec<_> = accounts.iter().map(|each| (each.cluster.as_str(), each.rank)).collect();
         assert_eq!(ranks, [("a", Some(2)), ("b", Some(1)), ("c", None)]);
         assert_eq!(accounts[1].verdict, "2 replicas: the policy chose it");
@@ -270,7 +270,7 @@ mod tests {
         placement.enable_substitution = true;
         let rtt = BTreeMap::from([("a".to_owned(), Duration::from_millis(7))]);
         let near = cluster("b", 9).at(|site| site.rtt = rtt);
-        let accounts = told(&wanted(2, placement), &[cluster("a", 1), near]);
+        let accounts = told(&request(2, placement), &[cluster("a", 1), near]);
         assert_eq!(accounts[1].distance, Some(("a".to_owned(), Duration::from_millis(7))));
         assert_eq!(accounts[1].verdict, "1 replicas: it stands in for a, which has no room");
         assert_eq!(accounts[0].verdict, "1 replicas: it is one of the locations");

@@ -1,7 +1,7 @@
 //! Putting clusters in the order of a policy, and choosing the first of them.
 
 use super::decide::Field;
-use super::{Candidate, Standing, Wanted};
+use super::{Candidate, PlacementRequest, Standing};
 use crate::capacity::Room;
 use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable};
 use std::cmp::Reverse;
@@ -11,10 +11,14 @@ use std::collections::BTreeMap;
 const LITTLE_TRAFFIC: u64 = 100;
 
 /// The clusters in the order of the policy, as many as there are locations.
-pub(super) fn prioritise(policy: PlacementPolicy, wanted: &Wanted, field: &Field<'_>) -> Vec<String> {
-    let (spread, locations) = (&wanted.placement.spread, wanted.placement.effective_locations());
+pub(super) fn prioritise(
+    policy: PlacementPolicy,
+    request: &PlacementRequest,
+    field: &Field<'_>,
+) -> Vec<String> {
+    let (spread, locations) = (&request.placement.spread, request.placement.effective_locations());
     // Where clusters are spread, any of them may be needed.
-    let ranked = rank(policy, wanted, field, if spread.is_empty() { locations } else { usize::MAX });
+    let ranked = rank(policy, request, field, if spread.is_empty() { locations } else { usize::MAX });
     choose(&ranked, spread, locations)
 }
 
@@ -36,7 +40,7 @@ pub(super) fn lacks_traffic(policy: PlacementPolicy, field: &Field<'_>) -> Optio
 /// stands in for it would change places with every replica that moves.
 pub(super) fn rank<'a>(
     policy: PlacementPolicy,
-    wanted: &Wanted,
+    request: &PlacementRequest,
     field: &Field<'a>,
     most: usize,
 ) -> Vec<&'a Candidate> {
@@ -54,8 +58,8 @@ pub(super) fn rank<'a>(
         .collect();
     let rooms = |room: &Room| (room.cpu, room.memory);
     let class = |candidate: &Candidate, max_replicas: u32| {
-        let enough = Reverse(max_replicas >= wanted.replicas);
-        let discouraged = candidate.is_discouraged(wanted);
+        let enough = Reverse(max_replicas >= request.replicas);
+        let discouraged = candidate.is_discouraged(request);
         (Reverse(candidate.held > 0), candidate.site.cloud, discouraged, enough, Reverse(candidate.held))
     };
     let policy = match lacks_traffic(policy, field) {
@@ -75,8 +79,8 @@ pub(super) fn rank<'a>(
             keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
                 let kept = candidate.held > 0
                     && matches!(field.get(candidate.name()), Some((_, Standing::NoNewReplicas(_))));
-                let discouraged = candidate.is_discouraged(wanted);
-                let enough = (candidate.site.cloud, discouraged, Reverse(*max_replicas >= wanted.replicas));
+                let discouraged = candidate.is_discouraged(request);
+                let enough = (candidate.site.cloud, discouraged, Reverse(*max_replicas >= request.replicas));
                 (
                     Reverse(kept),
                     enough,

@@ -1,7 +1,7 @@
 //! What every cluster says to replicas that are pending.
 
 use super::decide::Field;
-use super::{Placed, Refusal, Standing, Wanted};
+use super::{Placed, PlacementRequest, Refusal, Standing};
 use crate::capacity::Shortage;
 use portolan_api::Reason;
 use portolan_api::placement::ReplicasMode;
@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 
 /// Why each cluster took none of the pending replicas, or no more of them.
 pub(super) fn refusals(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     field: &Field<'_>,
     placed: &BTreeMap<String, Placed>,
     shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> BTreeMap<String, Refusal> {
     let mut refusals = BTreeMap::new();
-    let named = &wanted.placement.locations;
+    let named = &request.placement.locations;
     for (candidate, standing) in field.iter() {
         let name = candidate.name();
         let location = named.iter().any(|location| location == name);
-        if !named.is_empty() && !location && !wanted.may_overflow() {
+        if !named.is_empty() && !location && !request.may_overflow() {
             continue;
         }
         let holds = placed.get(name).map_or(0, |placed| placed.replicas - placed.staying());
-        let satisfied = wanted.mode == ReplicasMode::PerLocation && holds == wanted.replicas;
-        if satisfied && !wanted.may_overflow() {
+        let satisfied = request.mode == ReplicasMode::PerLocation && holds == request.replicas;
+        if satisfied && !request.may_overflow() {
             continue;
         }
         let refusal = match standing {
@@ -41,7 +41,7 @@ pub(super) fn refusals(
                 reason: Reason::NotChosen,
                 message: format!(
                     "it has room for {max_replicas} replicas but is not among the {} locations asked for",
-                    wanted.placement.effective_locations()
+                    request.placement.effective_locations()
                 ),
             },
         };

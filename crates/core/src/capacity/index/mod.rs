@@ -23,7 +23,7 @@ use answers::Answers;
 use classes::Classes;
 use estimate::Estimate;
 use nodes::{Common, Node};
-use pods::{AllRequests, Make, Pod, Wanted, Workload};
+use pods::{AllRequests, Make, Pod, Revision, Workload};
 use resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -287,8 +287,8 @@ impl ClusterIndex {
     }
 
     /// What a shape says of pods.
-    fn wanted(&self, shape: &Shape) -> Wanted {
-        Wanted { template: shape.template_hash(), requests: self.requests.id(&shape.requests) }
+    fn revision(&self, shape: &Shape) -> Revision {
+        Revision { template: shape.template_hash(), requests: self.requests.id(&shape.requests) }
     }
 
     /// Counts anew what a workload holds that has no node yet.
@@ -297,7 +297,7 @@ impl ClusterIndex {
         own.look(&self.requests);
         own.outstanding = own.held.as_ref().map_or(0, |(shape, replicas)| {
             let requests = self.requests.id(&shape.requests);
-            replicas.saturating_sub(own.settled(Wanted { template: shape.template_hash(), requests }))
+            replicas.saturating_sub(own.settled(Revision { template: shape.template_hash(), requests }))
         });
         if own.is_nothing() {
             self.workloads.remove(uid);

@@ -87,17 +87,17 @@ pub(super) struct Make {
 
 /// What a shape says of pods: the template that makes them, and the number of its requests, if any pod makes these.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Revision {
     pub(super) template: TemplateHash,
     pub(super) requests: Option<u32>,
 }
 
 impl Make {
-    /// Whether the pod is as it is wanted. One that does not say which template made it is known by its requests.
-    pub(super) fn is(self, wanted: Wanted) -> bool {
+    /// Whether the pod is of the revision. One that does not say which template made it is known by its requests.
+    pub(super) fn is(self, revision: Revision) -> bool {
         match self.template {
-            Some(template) => template == wanted.template,
-            None => Some(self.requests) == wanted.requests,
+            Some(template) => template == revision.template,
+            None => Some(self.requests) == revision.requests,
         }
     }
 }
@@ -142,15 +142,15 @@ impl Workload {
         }
     }
 
-    /// How many of its pods are bound and as they are wanted.
-    pub(super) fn settled(&self, wanted: Wanted) -> u32 {
-        let settled = self.by_make.iter().filter(|(make, _)| make.is(wanted)).map(|(_, (bound, _))| *bound);
+    /// How many of its pods are bound and of the revision.
+    pub(super) fn settled(&self, revision: Revision) -> u32 {
+        let settled = self.by_make.iter().filter(|(make, _)| make.is(revision)).map(|(_, (bound, _))| *bound);
         settled.fold(0, u32::saturating_add)
     }
 
-    /// Its bound pods that are not as they are wanted: node, number of requests, how many.
-    pub(super) fn to_be_replaced(&self, wanted: Wanted) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
-        let others = self.bound.iter().filter(move |((_, make), _)| !make.is(wanted));
+    /// Its bound pods of other revisions: node, number of requests, how many.
+    pub(super) fn to_be_replaced(&self, revision: Revision) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
+        let others = self.bound.iter().filter(move |((_, make), _)| !make.is(revision));
         others.map(|((node, make), pods)| (node, make.requests, *pods))
     }
 

@@ -23,7 +23,7 @@ pub struct Room {
 pub struct View {
     /// What is free beside its settled pods and what others hold; its pods that are to be replaced take no room.
     pub room: Room,
-    /// How many of its pods, as they are wanted now, have a node.
+    /// How many of its pods, as the present spec asks for them, have a node.
     pub settled: u32,
     /// How many replicas it holds.
     pub held: u32,
@@ -91,10 +91,11 @@ impl ClusterIndex {
             return View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
         }
         let own = self.workloads.get(uid);
-        let wanted = self.wanted(shape);
-        let settled = own.map_or(0, |own| own.settled(wanted));
+        let revision = self.revision(shape);
+        let settled = own.map_or(0, |own| own.settled(revision));
         let held = own.and_then(|own| own.held.as_ref()).map_or(0, |(_, replicas)| *replicas);
-        let alone = own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(wanted).next().is_none());
+        let alone =
+            own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(revision).next().is_none());
         let apart_from = (!alone).then_some(uid);
         let turned_out = self.turned_out(uid, shape);
         self.learn(&turned_out);
@@ -287,7 +288,7 @@ impl ClusterIndex {
     /// The nodes on which pods of a workload are to be replaced: their class, what is free, and what will be.
     fn given_up<'a>(&'a self, own: &'a Workload, shape: &Shape) -> BTreeMap<&'a str, (usize, Free, Free)> {
         let mut nodes: BTreeMap<&str, (usize, Free, Free)> = BTreeMap::new();
-        for (name, requests, pods) in own.to_be_replaced(self.wanted(shape)) {
+        for (name, requests, pods) in own.to_be_replaced(self.revision(shape)) {
             let Some((class, free)) = self.nodes.get(name).and_then(super::Node::place) else { continue };
             let Some(requests) = self.requests.by_id(requests) else { continue };
             let (_, _, to) = nodes.entry(name).or_insert_with(|| (class, free.clone(), free));
