@@ -155,7 +155,12 @@ impl Fleet {
                 .iter()
                 .map(|facts| {
                     let view = book.view(facts.name(), uid, &request.shape);
-                    Candidate { room: view.room, settled: view.settled, held: view.held, ..facts.clone() }
+                    Candidate {
+                        room: view.room,
+                        settled: view.settled,
+                        reserved: view.reserved,
+                        ..facts.clone()
+                    }
                 })
                 .collect();
             let shortage = |cluster: &str, more: u32| book.shortage(cluster, uid, &request.shape, more);
@@ -170,7 +175,7 @@ impl Fleet {
 
     fn told(&self, uid: &str, version: &str, shape: &Shape, held: BTreeMap<String, u32>) {
         let (shape, version) = (Some(shape.clone()), Some(version.to_owned()));
-        let claim = Claim { uid: uid.to_owned(), version, shape, held, waits: false };
+        let claim = Claim { uid: uid.to_owned(), version, shape, reserved: held, waits: false };
         let change = Change::Set(Key::new("default", uid), claim);
         self.ledger.transact(|book| book.take(KIND, &change, Claim::clone));
     }

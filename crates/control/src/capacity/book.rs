@@ -68,7 +68,7 @@ impl Book {
         }
     }
 
-    /// A book for a what-if: it begins with what this one says, and what is held or given up in it stays in it. It costs
+    /// A book for a what-if: it begins with what this one says, and reservations that are made or given up in it stay in it. It costs
     /// little: a cluster is copied when one of the two books looks at it, and then without its nodes and pods. No watch
     /// writes to it, and it wakes nobody.
     #[must_use]
@@ -108,16 +108,17 @@ impl Book {
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
         let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view(uid, shape));
-        view.unwrap_or_else(|| View { held: self.held(cluster, uid), ..View::default() })
+        view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
     }
 
     /// How many replicas a workload holds in a cluster.
     #[must_use]
-    pub fn held(&self, cluster: &str, uid: &str) -> u32 {
+    pub fn reserved(&self, cluster: &str, uid: &str) -> u32 {
         let entry = self.claims.get(uid);
-        let held =
-            entry.map(|entry| entry.assumed.as_ref().map_or(&entry.recorded.held, |assumed| &assumed.held));
-        held.and_then(|held| held.get(cluster).copied()).unwrap_or(0)
+        let reserved = entry.map(|entry| {
+            entry.assumed.as_ref().map_or(&entry.recorded.reserved, |assumed| &assumed.reserved)
+        });
+        reserved.and_then(|reserved| reserved.get(cluster).copied()).unwrap_or(0)
     }
 
     /// Why no replica fits in a cluster any more when `more` of the workload have found their place there.
@@ -140,20 +141,20 @@ impl Book {
 
     /// Takes a decision for granted: from now on the workload holds this, until its object comes back with another
     /// version. `decided_on` is the version that the decision was taken on; answers whether that is still the last one
-    /// known. If not, nothing is held, and the decision is to be taken anew.
+    /// known. If not, nothing is reserved, and the decision is to be taken again.
     #[must_use]
     pub fn assume(
         &mut self,
         uid: &str,
         decided_on: Option<&str>,
         shape: &Shape,
-        held: BTreeMap<String, u32>,
+        reserved: BTreeMap<String, u32>,
     ) -> bool {
         let current = |entry: &Arc<Entry>| entry.recorded.version.as_deref() == decided_on;
         if !self.claims.get(uid).is_some_and(current) {
             return false;
         }
-        self.change(uid, |entry| entry.assumed = Some(Assumed { shape: shape.clone(), held }));
+        self.change(uid, |entry| entry.assumed = Some(Assumed { shape: shape.clone(), reserved }));
         true
     }
 
@@ -211,21 +212,21 @@ impl Book {
         self.claims.get(uid).map(|entry| &entry.owner)
     }
 
-    /// Everything that is held: the cluster, by whom, and how many replicas.
+    /// All reservations: the cluster, the owner, and how many replicas.
     pub fn holders(&self) -> impl Iterator<Item = (&str, &Owner, u32)> {
         self.claims.values().flat_map(|entry| {
-            let held = entry.holds().into_iter().flat_map(|(_, held)| held);
-            held.map(|(cluster, count)| (cluster.as_str(), &entry.owner, *count))
+            let reserved = entry.holds().into_iter().flat_map(|(_, reserved)| reserved);
+            reserved.map(|(cluster, count)| (cluster.as_str(), &entry.owner, *count))
         })
     }
 
     /// What a claim holds in a cluster that is new to the book.
     pub(super) fn claims_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
-        let held = |(uid, entry): (&String, &Arc<Entry>)| {
-            let (shape, held) = entry.holds()?;
-            Some((uid.clone(), shape.clone(), *held.get(cluster)?))
+        let reserved = |(uid, entry): (&String, &Arc<Entry>)| {
+            let (shape, reserved) = entry.holds()?;
+            Some((uid.clone(), shape.clone(), *reserved.get(cluster)?))
         };
-        self.claims.iter().filter_map(held).collect()
+        self.claims.iter().filter_map(reserved).collect()
     }
 
     fn record(&mut self, owner: Owner, claim: Claim) {
@@ -236,7 +237,7 @@ impl Book {
         }
         self.waiting.set(&owner, claim.waits.then_some(claim.shape.as_ref()).flatten());
         if !self.claims.contains_key(&uid) {
-            let recorded = Claim { held: BTreeMap::new(), ..claim.clone() };
+            let recorded = Claim { reserved: BTreeMap::new(), ..claim.clone() };
             Arc::make_mut(&mut self.uids).insert(owner.clone(), uid.clone());
             let entry = Entry { owner, recorded, assumed: None };
             Arc::make_mut(&mut self.claims).insert(uid.clone(), Arc::new(entry));
@@ -270,10 +271,10 @@ impl Book {
         }
         let Some(entry) = Arc::make_mut(&mut self.claims).get_mut(uid).map(Arc::make_mut) else { return };
         let before: Vec<String> =
-            entry.holds().map(|(_, held)| held.keys().cloned().collect()).unwrap_or_default();
+            entry.holds().map(|(_, reserved)| reserved.keys().cloned().collect()).unwrap_or_default();
         change(entry);
         let holds = entry.holds();
-        let after = holds.map(|(_, held)| held);
+        let after = holds.map(|(_, reserved)| reserved);
         for name in before.iter().filter(|name| after.is_none_or(|after| !after.contains_key(*name))) {
             if let Some(cluster) = self.clusters.get_mut(name)
                 && cluster.index().release(uid)
@@ -282,7 +283,7 @@ impl Book {
             }
         }
         for (shape, (name, replicas)) in
-            holds.into_iter().flat_map(|(shape, held)| held.iter().map(move |each| (shape, each)))
+            holds.into_iter().flat_map(|(shape, reserved)| reserved.iter().map(move |each| (shape, each)))
         {
             if let Some(cluster) = self.clusters.get_mut(name)
                 && cluster.index().hold(uid, shape, *replicas)

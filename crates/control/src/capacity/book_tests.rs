@@ -14,9 +14,9 @@ fn node(name: &str, cpus: i64) -> NodeFacts {
     NodeFacts { name: name.into(), allocatable, ready: true, ..NodeFacts::default() }
 }
 
-fn claim(uid: &str, version: &str, held: &[(&str, u32)]) -> Claim {
-    let held = held.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
-    Claim { uid: uid.into(), version: Some(version.into()), shape: Some(shape(1000)), held, waits: false }
+fn claim(uid: &str, version: &str, reserved: &[(&str, u32)]) -> Claim {
+    let reserved = reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
+    Claim { uid: uid.into(), version: Some(version.into()), shape: Some(shape(1000)), reserved, waits: false }
 }
 
 fn set(ledger: &Ledger, name: &str, claim: Claim) {
@@ -33,17 +33,20 @@ fn a_decision_counts_for_others_until_it_comes_back_or_is_retracted() {
     let feed = ledger.open("c");
     feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
     set(&ledger, "a", claim("ua", "1", &[]));
-    let held = BTreeMap::from([("c".to_owned(), 3)]);
-    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), held.clone())));
+    let reserved = BTreeMap::from([("c".to_owned(), 3)]);
+    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), reserved.clone())));
     assert_eq!((fits(&ledger, "ub"), fits(&ledger, "ua")), (1, 4), "one's own reservation is not in the way");
     ledger.transact(|book| book.retract("ua"));
     assert_eq!(fits(&ledger, "ub"), 4);
-    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), held.clone())));
+    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), reserved.clone())));
     set(&ledger, "a", claim("ua", "1", &[]));
     assert_eq!(fits(&ledger, "ub"), 1, "the version that was decided on, told again, takes nothing back");
     set(&ledger, "a", claim("ua", "2", &[("c", 2)]));
     assert_eq!(fits(&ledger, "ub"), 2);
-    assert!(!ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), held)), "decided on what was");
+    assert!(
+        !ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), reserved)),
+        "decided on what was"
+    );
     assert_eq!(fits(&ledger, "ub"), 2);
 }
 
@@ -76,7 +79,7 @@ fn a_cluster_that_is_opened_anew_forgets_its_nodes_and_keeps_its_reservations() 
     set(&ledger, "a", claim("ua", "1", &[("c", 3)]));
     let old = ledger.open("c");
     old.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
-    assert_eq!(fits(&ledger, "ub"), 1, "held before the cluster was known");
+    assert_eq!(fits(&ledger, "ub"), 1, "reserved before the cluster was known");
     let new = ledger.open("c");
     old.nodes(Change::Set(Key::cluster("m"), node("m", 4)));
     assert_eq!(fits(&ledger, "ub"), 0, "the old watch has nothing to say any more");
@@ -100,7 +103,7 @@ fn what_is_held_in_a_fork_does_not_reach_the_book() {
     assert_eq!(fits(&mut fork), 3);
     assert!(fork.assume("ua", Some("1"), &shape(1000), BTreeMap::from([("c".to_owned(), 4)])));
     assert_eq!((fits(&mut fork), ledger.transact(fits)), (0, 3));
-    assert_eq!((fork.held("c", "ua"), ledger.transact(|book| book.held("c", "ua"))), (4, 1));
+    assert_eq!((fork.reserved("c", "ua"), ledger.transact(|book| book.reserved("c", "ua"))), (4, 1));
     let pod =
         PodFacts { node: Some("n".into()), requests: shape(1000).requests.clone(), ..PodFacts::default() };
     feed.pods(Change::Set(Key::new("d", "p"), pod));

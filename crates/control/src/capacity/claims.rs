@@ -23,7 +23,7 @@ pub struct Claim {
     /// What one replica needs. A workload whose template cannot be read has none and holds nothing.
     pub shape: Option<Shape>,
     /// How many replicas it holds in which cluster.
-    pub held: BTreeMap<String, u32>,
+    pub reserved: BTreeMap<String, u32>,
     /// Whether it has replicas that wait for room.
     pub waits: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Assumed {
     pub(super) shape: Shape,
-    pub(super) held: BTreeMap<String, u32>,
+    pub(super) reserved: BTreeMap<String, u32>,
 }
 
 /// A claim that was put in the place of another one, which is to be put back.
@@ -56,8 +56,8 @@ impl Entry {
     /// What counts now.
     pub(super) fn holds(&self) -> Option<(&Shape, &BTreeMap<String, u32>)> {
         match &self.assumed {
-            Some(assumed) => Some((&assumed.shape, &assumed.held)),
-            None => self.recorded.shape.as_ref().map(|shape| (shape, &self.recorded.held)),
+            Some(assumed) => Some((&assumed.shape, &assumed.reserved)),
+            None => self.recorded.shape.as_ref().map(|shape| (shape, &self.recorded.reserved)),
         }
     }
 }

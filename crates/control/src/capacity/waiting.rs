@@ -177,10 +177,11 @@ mod tests {
         feed.nodes(Change::Set(Key::cluster("n"), node));
     }
 
-    fn workload(ledger: &Ledger, name: &str, cpus: i64, held: &[(&str, u32)], waits: bool) {
-        let held = held.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
+    fn workload(ledger: &Ledger, name: &str, cpus: i64, reserved: &[(&str, u32)], waits: bool) {
+        let reserved =
+            reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
         let (uid, shape) = (format!("uid-{name}"), Some(shape(cpus)));
-        let claim = Claim { uid, version: Some("1".into()), shape, held, waits };
+        let claim = Claim { uid, version: Some("1".into()), shape, reserved, waits };
         ledger.transact(|book| book.take("Kind", &Change::Set(Key::new("d", name), claim), Claim::clone));
     }
 

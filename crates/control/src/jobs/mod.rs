@@ -120,7 +120,7 @@ impl Declared {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
-            held: record.held(),
+            reserved: record.reserved(),
             waits,
         }
     }

@@ -140,7 +140,7 @@ impl Controller {
                 Considered::So { seen, work, plan } => (seen, work, plan),
             };
             let version = job.object.metadata.resource_version.as_deref();
-            match book.assume(job.uid(), version, &work.request.shape, planned.record.held()) {
+            match book.assume(job.uid(), version, &work.request.shape, planned.record.reserved()) {
                 true => Planned::So(seen, planned, work.total()),
                 false => Planned::OnWhatWas,
             }

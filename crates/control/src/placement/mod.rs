@@ -252,7 +252,7 @@ impl Workload {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
-            held: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
+            reserved: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
             waits: self.waits_for_room(),
         }
     }

@@ -49,7 +49,7 @@ impl Controller {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         let reached = self.fleet.reached(&name, Some(book), Needs::Placement);
         // Who has nothing there need not wait until it is known.
-        if reached.joining && (self.fleet.is_starting() || book.held(&name, workload.uid()) > 0) {
+        if reached.joining && (self.fleet.is_starting() || book.reserved(&name, workload.uid()) > 0) {
             return None;
         }
         let Reached { member, unknown, answers, .. } = reached;
@@ -57,13 +57,13 @@ impl Controller {
         let copy = copy.filter(|copy| is_ours(copy, key, workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
-            Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
+            Err(_) => View { reserved: book.reserved(&name, workload.uid()), ..View::default() },
         };
         let mut candidate = candidate(&self.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
         candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
         candidate.running = match &copy {
             Some(copy) => u32::try_from(copy.replicas).unwrap_or(0),
-            None if candidate.silent => candidate.held,
+            None if candidate.silent => candidate.reserved,
             None => 0,
         };
         if copy.is_none()
@@ -71,7 +71,7 @@ impl Controller {
             && member.as_ref().is_some_and(|member| !has_namespace(member, &key.namespace))
         {
             // Whatever was placed there went with its namespace.
-            candidate.held = 0;
+            candidate.reserved = 0;
         }
         Some(Seen { candidate, member, copy, answers })
     }
@@ -104,7 +104,7 @@ pub(crate) fn candidate(
         // Replicas that find no node yet wait for the nodes that the cluster may still get.
         room: Room { max_replicas: view.max_replicas_if_grown.min(MOST_REPLICAS), ..view.room },
         settled: view.settled,
-        held: view.held,
+        reserved: view.reserved,
         ..Candidate::default()
     }
 }

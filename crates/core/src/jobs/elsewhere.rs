@@ -8,7 +8,7 @@ use portolan_api::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives the open completions of clusters that cannot run a single pod of them to others, as far as the policy finds
-/// any; answers in which clusters the Job must be held before that can be done.
+/// any; answers in which clusters the Job must be suspended before that can be done.
 ///
 /// What is given is what the policy would decide without that part, and only if all of it finds a place: work that is
 /// no better off elsewhere stays, and goes on when its cluster can run it again.
@@ -19,7 +19,7 @@ pub(super) fn give_elsewhere(
     plan: &mut Plan,
     shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> Result<BTreeSet<String>, Undecided> {
-    let mut held = BTreeSet::new();
+    let mut suspended = BTreeSet::new();
     for candidate in candidates {
         let (Some(part), Some(state)) =
             (plan.record.parts.get(candidate.name()), states.get(candidate.name()))
@@ -43,11 +43,11 @@ pub(super) fn give_elsewhere(
             continue;
         }
         match state {
-            MemberJobState::Job(job) if !job.over => _ = held.insert(name),
+            MemberJobState::Job(job) if !job.over => _ = suspended.insert(name),
             _ => *plan = moved,
         }
     }
-    Ok(held)
+    Ok(suspended)
 }
 
 /// Why not a single pod of a part can run in its cluster, if that is so.

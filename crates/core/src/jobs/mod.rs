@@ -228,9 +228,9 @@ pub struct Record {
 impl Record {
     /// How many pods may run in which cluster: the room that is reserved.
     #[must_use]
-    pub fn held(&self) -> BTreeMap<String, u32> {
-        let held = self.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
-        held.filter(|(_, pods)| *pods > 0).collect()
+    pub fn reserved(&self) -> BTreeMap<String, u32> {
+        let reserved = self.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
+        reserved.filter(|(_, pods)| *pods > 0).collect()
     }
 }
 

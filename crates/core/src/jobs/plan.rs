@@ -46,14 +46,14 @@ pub fn plan(
     if plan.record.end.is_none() && done >= work.total() {
         plan.record.end = Some(End::Complete);
     }
-    let mut held = BTreeSet::new();
+    let mut suspended = BTreeSet::new();
     if plan.record.end.is_none() && !work.suspended {
         if plan.pending > 0 {
             assign(work, candidates, &mut plan, &mut shortage)?;
             give_up_where_all_failed(candidates, &mut plan);
         }
         if plan.record.end.is_none() {
-            held = give_elsewhere(work, states, candidates, &mut plan, &mut shortage)?;
+            suspended = give_elsewhere(work, states, candidates, &mut plan, &mut shortage)?;
         }
         for (cluster, part) in &mut plan.record.parts {
             // A cluster whose Job is gone after all was brought got more: that is work for another Job.
@@ -74,7 +74,7 @@ pub fn plan(
         let order = match state {
             // All it brought is on record, and it is in the way of the cluster's leaving.
             MemberJobState::Job(job) if leaving && job.over && done => Order::Delete,
-            _ => order(part, state, stopped || held.contains(cluster) || (leaving && !bound), bound),
+            _ => order(part, state, stopped || suspended.contains(cluster) || (leaving && !bound), bound),
         };
         plan.orders.insert(cluster.clone(), order);
     }

@@ -159,10 +159,10 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
     assert_eq!(shares(&given), [("a", 1, 0), ("b", 5, 3)]);
     let back = JobSnapshot { succeeded: 4, ..seen };
     let running = JobSnapshot { completions: 5, ..JobSnapshot::default() };
-    let held = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
-    assert_eq!((&held.orders["a"], held.record.parts["a"].succeeded), (&Order::Suspend, 1));
+    let suspended = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
+    assert_eq!((&suspended.orders["a"], suspended.record.parts["a"].succeeded), (&Order::Suspend, 1));
     let over = JobSnapshot { suspended: true, over: true, ..back };
-    let removed = next(&work, &held, &fleet, &[("a", over), ("b", running)]);
+    let removed = next(&work, &suspended, &fleet, &[("a", over), ("b", running)]);
     assert_eq!(
         (&removed.orders["a"], removed.record.parts["a"].succeeded),
         (&Order::Delete, 1),
@@ -230,10 +230,10 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
     let begun = first(&work, &fleet);
     work.suspended = true;
     let running = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
-    let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
-    assert_eq!((&held.orders["a"], held.record.parts["a"].parallelism), (&Order::Suspend, 0));
+    let suspended = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((&suspended.orders["a"], suspended.record.parts["a"].parallelism), (&Order::Suspend, 0));
     let outdated = JobSnapshot { suspended: true, over: true, outdated: true, ..running };
-    let changed = next(&work, &held, &fleet, &[("a", outdated.clone())]);
+    let changed = next(&work, &suspended, &fleet, &[("a", outdated.clone())]);
     assert_eq!(changed.orders["a"], Order::Delete);
     work.suspended = false;
     let resumed = next(&work, &changed, &fleet, &[]);
@@ -242,7 +242,7 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
         Order::Create { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
     );
     work.indexed = true;
-    let bound = next(&work, &held, &fleet, &[("a", outdated)]);
+    let bound = next(&work, &suspended, &fleet, &[("a", outdated)]);
     assert_eq!(bound.orders["a"], Order::Resume { parallelism: 2 });
 }
 
@@ -253,14 +253,14 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     let begun = first(&work, &fleet);
     work.leaving.insert("a".to_owned());
     let running = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
-    let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
-    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
+    let suspended = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((shares(&suspended), &suspended.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let tainted = Candidate {
         closed: Some(crate::placement::Refusal { reason: Reason::TaintNotTolerated, message: String::new() }),
         ..cluster("a", 9)
     };
     let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..running };
-    let moved = next(&work, &held, &[tainted, cluster("b", 9)], &[("a", over)]);
+    let moved = next(&work, &suspended, &[tainted, cluster("b", 9)], &[("a", over)]);
     assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
 }
 
@@ -274,16 +274,16 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 }));
     assert_eq!(bound.stuck["a"].reason, Reason::NoRoom, "the policy lets it go nowhere else, and it is told");
     work.request.placement.enable_substitution = true;
-    let held = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
-    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
+    let suspended = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
+    assert_eq!((shares(&suspended), &suspended.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let settled = Candidate { settled: 1, ..cluster("a", 0) };
     let slow = next(&work, &begun, &[settled, cluster("b", 9)], &[("a", waiting.clone())]);
     assert_eq!(slow.orders["a"], Order::Resume { parallelism: 2 }, "one pod runs: it comes to its end");
     let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..waiting };
-    let moved = next(&work, &held, &fleet, &[("a", over.clone())]);
+    let moved = next(&work, &suspended, &fleet, &[("a", over.clone())]);
     assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
     assert_eq!(moved.record.parts["a"].released, Some(Release::NoRoom));
-    let nowhere = next(&work, &held, &[cluster("a", 0), cluster("b", 0)], &[("a", over)]);
+    let nowhere = next(&work, &suspended, &[cluster("a", 0), cluster("b", 0)], &[("a", over)]);
     assert_eq!(shares(&nowhere), [("a", 5, 2)], "it is no better off anywhere else");
     assert_eq!(nowhere.orders["a"], Order::Resume { parallelism: 2 });
 }

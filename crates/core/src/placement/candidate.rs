@@ -44,10 +44,10 @@ pub struct Candidate {
     /// How many pods of the workload, as the present spec asks for them, have a node there already.
     pub settled: u32,
     /// How many replicas the workload holds there by its last decision.
-    pub held: u32,
+    pub reserved: u32,
     /// How many replicas the workload's copy there is asked to run, of whichever template; 0 if it has none.
     pub running: u32,
-    /// Whether it has been silent for so long that what it held is to be replaced elsewhere; then it holds nothing.
+    /// Whether it has been silent for so long that its replicas are to be replaced elsewhere; then nothing is reserved there.
     pub lost: bool,
     /// The traffic that the application receives there, in thousandths of a request per second; nothing if nobody tells.
     pub traffic: Option<u64>,
@@ -113,11 +113,11 @@ impl Candidate {
     /// silent cluster holds stays on record, whatever room there was; one that refuses the workload keeps what runs there.
     pub(super) fn keeps(&self) -> u32 {
         if self.silent {
-            self.held
+            self.reserved
         } else if self.refused.is_some() {
-            self.held.min(self.running)
+            self.reserved.min(self.running)
         } else {
-            self.held.min(self.max_replicas())
+            self.reserved.min(self.max_replicas())
         }
     }
 

@@ -158,7 +158,8 @@ pub fn decide(
             let mut chosen = prioritise(policy, request, &field);
             fallback = lacks_traffic(policy, &field);
             // Who holds most keeps most: were it the freest, each decision would make another one the freest.
-            chosen.sort_by_key(|name| Reverse(field.get(name).map_or(0, |(candidate, _)| candidate.held)));
+            chosen
+                .sort_by_key(|name| Reverse(field.get(name).map_or(0, |(candidate, _)| candidate.reserved)));
             (chosen, PlacementCause::Policy)
         }
     };

@@ -33,9 +33,9 @@ fn decide(request: &PlacementRequest, fleet: &[Candidate]) -> Result<Decision, U
     })
 }
 
-fn silent(candidate: Candidate, held: u32) -> Candidate {
+fn silent(candidate: Candidate, reserved: u32) -> Candidate {
     let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
-    Candidate { closed, held, silent: true, ..candidate }
+    Candidate { closed, reserved, silent: true, ..candidate }
 }
 
 fn request(replicas: u32, locations: &[&str]) -> PlacementRequest {
@@ -106,8 +106,9 @@ fn worst_fit_takes_the_roomiest_and_best_fit_the_tightest() {
 
 #[test]
 fn a_decision_stays_when_room_changes_elsewhere() {
-    let held = Candidate { held: 2, ..cluster("a", 4) };
-    let decision = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[held, cluster("b", 90)]).unwrap();
+    let reserved = Candidate { reserved: 2, ..cluster("a", 4) };
+    let decision =
+        decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[reserved, cluster("b", 90)]).unwrap();
     assert_eq!(counts(&decision), [("a", 2)]);
 }
 
@@ -125,20 +126,20 @@ fn a_silent_cluster_keeps_what_it_holds_and_gets_nothing_new() {
 
 #[test]
 fn replicas_that_never_got_a_node_are_decided_anew() {
-    let stuck = Candidate { held: 2, settled: 0, ..cluster("a", 0) };
+    let stuck = Candidate { reserved: 2, settled: 0, ..cluster("a", 0) };
     let elsewhere =
         decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[stuck.clone(), cluster("b", 9)]).unwrap();
     assert_eq!(counts(&elsewhere), [("b", 2)]);
     let nowhere = decide(&request(2, &["a"]), &[stuck]).unwrap();
     assert_eq!((counts(&nowhere), nowhere.pending), (vec![], 2));
-    let half = Candidate { held: 2, settled: 1, ..cluster("a", 0) };
+    let half = Candidate { reserved: 2, settled: 1, ..cluster("a", 0) };
     assert_eq!(counts(&decide(&request(2, &["a"]), &[half]).unwrap()), [("a", 1)]);
 }
 
 #[test]
 fn a_closed_cluster_keeps_no_more_than_fits_after_replicas_have_grown() {
     let closed = Some(Refusal { reason: Reason::NamespaceClosed, message: "no label".into() });
-    let grown = Candidate { closed, held: 5, ..cluster("a", 2) };
+    let grown = Candidate { closed, reserved: 5, ..cluster("a", 2) };
     let kept = decide(&request(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
     assert_eq!((counts(&kept), kept.pending), (vec![("a", 2)], 1));
     let by_policy = decide(&by_policy(3, PlacementPolicy::BestFit, 1), &[grown, cluster("b", 9)]).unwrap();
@@ -171,7 +172,7 @@ fn replicas_leave_a_cluster_that_is_not_selected_any_more_if_another_one_takes_t
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
-    let home = Candidate { held: 2, settled: 2, ..cluster("a", 9) };
+    let home = Candidate { reserved: 2, settled: 2, ..cluster("a", 9) };
     let other = |cpus| cluster("b", cpus).at(|site| site.labels = labels.clone());
     let decide = |cpus| decide(&selecting, &[home.clone(), other(cpus)]).unwrap();
     assert_eq!(counts(&decide(9)), [("b", 2)]);
@@ -184,8 +185,11 @@ fn a_policy_without_its_measurements_chooses_as_worst_fit_does_and_says_so() {
     let decision = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &fleet).unwrap();
     assert_eq!(counts(&decision), [("b", 1)]);
     assert!(decision.fallback.is_some_and(|why| why.starts_with("no cluster tells the traffic")));
-    let held = [Candidate { held: 1, settled: 1, ..cluster("a", 4) }, cluster("b", 9)];
-    assert_eq!(counts(&decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &held).unwrap()), [("a", 1)]);
+    let reserved = [Candidate { reserved: 1, settled: 1, ..cluster("a", 4) }, cluster("b", 9)];
+    assert_eq!(
+        counts(&decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &reserved).unwrap()),
+        [("a", 1)]
+    );
 }
 
 /// The sites of the mck8s paper, with the round-trip times of its Table II.
@@ -324,8 +328,8 @@ fn replicas_go_where_most_traffic_is_received() {
 #[test]
 fn traffic_that_moves_is_followed_but_not_back_and_forth() {
     let by_traffic = by_policy(2, PlacementPolicy::TrafficAware, 1);
-    let at = |held: u64, other: u64| {
-        let fleet = [Candidate { held: 2, settled: 2, ..busy("a", held) }, busy("b", other)];
+    let at = |reserved: u64, other: u64| {
+        let fleet = [Candidate { reserved: 2, settled: 2, ..busy("a", reserved) }, busy("b", other)];
         counts(&decide(&by_traffic, &fleet).unwrap())[0].0.to_owned()
     };
     assert_eq!(at(10, 10), "a");
@@ -343,10 +347,10 @@ fn traffic_that_moves_is_followed_but_not_back_and_forth() {
 
 prop_compose! {
     fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2), 0u64..50, 0u32..6), 0..8)) -> Vec<Candidate> {
-        let candidate = |(index, (size, held, gone, traffic, running)): (usize, (i64, u32, bool, u64, u32))| {
+        let candidate = |(index, (size, reserved, gone, traffic, running)): (usize, (i64, u32, bool, u64, u32))| {
             let running = running.saturating_sub(2);
-            let candidate = Candidate { held, running, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
-            if gone { silent(candidate, held) } else { candidate }
+            let candidate = Candidate { reserved, running, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
+            if gone { silent(candidate, reserved) } else { candidate }
         };
         sizes.into_iter().enumerate().map(candidate).collect()
     }
@@ -373,8 +377,8 @@ fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
     let mut fleet = [cluster("a", 9), cluster("b", 9), cluster("c", 9)];
     let first = decide(&total, &fleet).unwrap();
     for (candidate, cpus) in fleet.iter_mut().zip([6, 7, 7]) {
-        let held = first.placed[candidate.name()].replicas;
-        *candidate = Candidate { held, settled: held, ..cluster(candidate.name(), cpus) };
+        let reserved = first.placed[candidate.name()].replicas;
+        *candidate = Candidate { reserved, settled: reserved, ..cluster(candidate.name(), cpus) };
     }
     assert_eq!(decide(&total, &fleet).unwrap(), first);
 }
@@ -382,14 +386,14 @@ fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
 /// The same clusters once the decision has been carried out in those that answer.
 fn carried_out(fleet: &[Candidate], decision: &Decision) -> Vec<Candidate> {
     let carry = |candidate: &Candidate| {
-        let held = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
+        let reserved = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
         if candidate.silent {
-            return Candidate { held, ..candidate.clone() };
+            return Candidate { reserved, ..candidate.clone() };
         }
         let size = candidate.settled + candidate.room.max_replicas;
-        let settled = held.min(size);
+        let settled = reserved.min(size);
         let room = cluster("x", i64::from(size - settled)).room;
-        Candidate { held, settled, running: held, room, ..candidate.clone() }
+        Candidate { reserved, settled, running: reserved, room, ..candidate.clone() }
     };
     fleet.iter().map(carry).collect()
 }
@@ -480,8 +484,9 @@ proptest! {
 #[test]
 fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
     let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
-    let leaving =
-        |held: u32| Candidate { held, ..cluster("a", 9) }.at(|site| site.taints = vec![taint.clone()]);
+    let leaving = |reserved: u32| {
+        Candidate { reserved, ..cluster("a", 9) }.at(|site| site.taints = vec![taint.clone()])
+    };
     let anywhere = by_policy(3, PlacementPolicy::WorstFit, 1);
     let moved = decide(&anywhere, &[leaving(3), cluster("b", 9)]).unwrap();
     assert_eq!(counts(&moved), [("b", 3)]);
@@ -501,7 +506,7 @@ fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
 
 /// A cluster whose copy runs so many replicas of a former template.
 fn running(name: &str, cpus: i64, replicas: u32) -> Candidate {
-    Candidate { held: replicas, running: replicas, ..cluster(name, cpus) }
+    Candidate { reserved: replicas, running: replicas, ..cluster(name, cpus) }
 }
 
 #[test]
@@ -578,7 +583,7 @@ fn a_taint_that_discourages_makes_a_cluster_the_last_choice() {
 #[test]
 fn a_cluster_that_refuses_is_chosen_only_if_no_other_one_is_left() {
     let refused = Some(Refusal { reason: Reason::NameTaken, message: "there is one".into() });
-    let refusing = Candidate { refused, held: 2, ..cluster("a", 90) };
+    let refusing = Candidate { refused, reserved: 2, ..cluster("a", 90) };
     let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
     assert_eq!(counts(&decide(&anywhere, &[refusing.clone(), cluster("b", 4)]).unwrap()), [("b", 2)]);
     let alone = decide(&anywhere, std::slice::from_ref(&refusing)).unwrap();

@@ -19,8 +19,8 @@ pub struct Account {
     pub max_replicas: Option<u32>,
     /// What is free there for the workload.
     pub room: Room,
-    /// How many replicas it held by the last decision.
-    pub held: u32,
+    /// How many replicas the last decision reserved there.
+    pub reserved: u32,
     /// How many pods of the workload, as the present spec asks for them, have a node there.
     pub settled: u32,
     /// Its place in the order of the policy, from 1 on; none where no policy orders clusters, or it is not in it.
@@ -73,7 +73,7 @@ pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &
                 Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
             },
             room: candidate.room,
-            held: candidate.held,
+            reserved: candidate.reserved,
             settled: candidate.settled,
             rank: ranked.iter().position(|each| each.name() == name).map(|index| index + 1),
             traffic: candidate.traffic,
@@ -199,7 +199,7 @@ fn verdict(
             format!("{} replicas: {why}{kept}", placed.replicas)
         }
         (None, Standing::NoNewReplicas(refusal)) => format!("nothing: {}", refusal.message),
-        (None, Standing::Evict(refusal)) if candidate.held > 0 => {
+        (None, Standing::Evict(refusal)) if candidate.reserved > 0 => {
             format!("nothing, what it holds goes elsewhere: {}", refusal.message)
         }
         (None, Standing::Evict(refusal)) => format!("nothing: {}", refusal.message),

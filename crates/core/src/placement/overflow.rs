@@ -76,7 +76,7 @@ fn nearest<'a>(
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
             let discouraged = candidate.is_discouraged(request);
             let order =
-                (candidate.site.cloud, last(name), Reverse(candidate.held > 0), discouraged, rtt, name);
+                (candidate.site.cloud, last(name), Reverse(candidate.reserved > 0), discouraged, rtt, name);
             (order, candidate.site.cloud)
         })
         .collect();

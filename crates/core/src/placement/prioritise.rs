@@ -60,7 +60,13 @@ pub(super) fn rank<'a>(
     let class = |candidate: &Candidate, max_replicas: u32| {
         let enough = Reverse(max_replicas >= request.replicas);
         let discouraged = candidate.is_discouraged(request);
-        (Reverse(candidate.held > 0), candidate.site.cloud, discouraged, enough, Reverse(candidate.held))
+        (
+            Reverse(candidate.reserved > 0),
+            candidate.site.cloud,
+            discouraged,
+            enough,
+            Reverse(candidate.reserved),
+        )
     };
     let policy = match lacks_traffic(policy, field) {
         Some(_) => PlacementPolicy::WorstFit,
@@ -77,7 +83,7 @@ pub(super) fn rank<'a>(
         }
         PlacementPolicy::TrafficAware => {
             keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
-                let kept = candidate.held > 0
+                let kept = candidate.reserved > 0
                     && matches!(field.get(candidate.name()), Some((_, Standing::NoNewReplicas(_))));
                 let discouraged = candidate.is_discouraged(request);
                 let enough = (candidate.site.cloud, discouraged, Reverse(*max_replicas >= request.replicas));
@@ -85,7 +91,7 @@ pub(super) fn rank<'a>(
                     Reverse(kept),
                     enough,
                     Reverse(attraction(candidate)),
-                    Reverse(candidate.held),
+                    Reverse(candidate.reserved),
                     Reverse(rooms(room)),
                     candidate.name(),
                 )
@@ -109,7 +115,7 @@ fn keep_first<T, K: Ord>(ranked: &mut Vec<T>, most: usize, key: impl Fn(&T) -> K
 /// much again, so that nothing moves back and forth; who does not tell counts as without traffic.
 fn attraction(candidate: &Candidate) -> u64 {
     let traffic = candidate.traffic.unwrap_or(0);
-    if candidate.held > 0 {
+    if candidate.reserved > 0 {
         traffic.saturating_add(traffic / 2).saturating_add(LITTLE_TRAFFIC)
     } else {
         traffic

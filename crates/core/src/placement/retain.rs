@@ -88,7 +88,7 @@ pub(super) fn insist(
     let mut refusing: Vec<&Candidate> =
         field.iter().map(|(candidate, _)| *candidate).filter(|candidate| may_insist(candidate)).collect();
     refusing.retain(|candidate| !affine || is_location(request, candidate.name()));
-    refusing.sort_by_key(|candidate| (std::cmp::Reverse(candidate.held), candidate.name()));
+    refusing.sort_by_key(|candidate| (std::cmp::Reverse(candidate.reserved), candidate.name()));
     for candidate in refusing {
         let chosen = placed.len() >= request.placement.effective_locations();
         let has = placed.get(candidate.name()).map_or(0, |placed| placed.replicas);

@@ -202,7 +202,7 @@ impl ClusterIndex {
     /// The workloads that hold replicas here which have no node yet, with the shape of them as they turn out here.
     pub fn unsettled(&self) -> impl Iterator<Item = (&str, Shape)> {
         let unsettled = self.workloads.iter().filter(|(_, own)| own.outstanding > 0);
-        unsettled.filter_map(|(uid, own)| Some((uid.as_ref(), own.held_shape()?)))
+        unsettled.filter_map(|(uid, own)| Some((uid.as_ref(), own.reserved_shape()?)))
     }
 
     /// How many groups of equal nodes were looked at so far: what answers have cost.
@@ -211,17 +211,17 @@ impl ClusterIndex {
         self.steps + self.answers.steps
     }
 
-    fn claim(&mut self, uid: &str, held: Option<(Shape, u32)>) -> bool {
-        let known = self.workloads.get(uid).and_then(|own| own.held.as_ref());
-        if known == held.as_ref() {
+    fn claim(&mut self, uid: &str, reserved: Option<(Shape, u32)>) -> bool {
+        let known = self.workloads.get(uid).and_then(|own| own.reserved.as_ref());
+        if known == reserved.as_ref() {
             return false;
         }
-        if let Some((shape, _)) = &held {
+        if let Some((shape, _)) = &reserved {
             self.learn(shape);
         }
         let uid = self.workload_uid(uid);
         let before = self.owing(&uid);
-        self.workloads.entry(Arc::clone(&uid)).or_default().held = held;
+        self.workloads.entry(Arc::clone(&uid)).or_default().reserved = reserved;
         self.settle(&uid, before)
     }
 
@@ -283,7 +283,7 @@ impl ClusterIndex {
     /// What a workload holds that has no node yet, with the shape as it turns out here.
     fn owing(&self, uid: &str) -> Option<(Shape, u32)> {
         let own = self.workloads.get(uid).filter(|own| own.outstanding > 0)?;
-        Some((own.held_shape()?, own.outstanding))
+        Some((own.reserved_shape()?, own.outstanding))
     }
 
     /// What a shape says of pods.
@@ -295,7 +295,7 @@ impl ClusterIndex {
     fn settle(&mut self, uid: &str, before: Option<(Shape, u32)>) -> bool {
         let Some(own) = self.workloads.get_mut(uid) else { return false };
         own.look(&self.requests);
-        own.outstanding = own.held.as_ref().map_or(0, |(shape, replicas)| {
+        own.outstanding = own.reserved.as_ref().map_or(0, |(shape, replicas)| {
             let requests = self.requests.id(&shape.requests);
             replicas.saturating_sub(own.settled(Revision { template: shape.template_hash(), requests }))
         });
@@ -362,8 +362,9 @@ impl ClusterIndex {
         if self.answers.has(shape) || self.classes.knows(shape) {
             return;
         }
-        let held = self.workloads.values().filter_map(|own| own.held.as_ref().map(|(shape, _)| shape));
-        let matter: Vec<Shape> = held.chain(self.answers.shapes()).cloned().collect();
+        let reserved =
+            self.workloads.values().filter_map(|own| own.reserved.as_ref().map(|(shape, _)| shape));
+        let matter: Vec<Shape> = reserved.chain(self.answers.shapes()).cloned().collect();
         self.classes.forget();
         for each in matter.iter().chain([shape]) {
             self.classes.learn(each);

@@ -110,7 +110,7 @@ pub(super) struct Workload {
     /// How many of its pods are bound, and how many there are, by make.
     by_make: BTreeMap<Make, (u32, u32)>,
     /// The replicas it holds here, and their shape.
-    pub(super) held: Option<(Shape, u32)>,
+    pub(super) reserved: Option<(Shape, u32)>,
     /// Of those, the ones that have no node yet.
     pub(super) outstanding: u32,
     /// What pods of a template really request here, once some were seen. It stays known when they have gone: a workload
@@ -161,13 +161,13 @@ impl Workload {
     }
 
     /// The shape of the replicas that it holds, as they turn out here.
-    pub(super) fn held_shape(&self) -> Option<Shape> {
-        self.held.as_ref().map(|(shape, _)| self.shape(shape))
+    pub(super) fn reserved_shape(&self) -> Option<Shape> {
+        self.reserved.as_ref().map(|(shape, _)| self.shape(shape))
     }
 
-    /// Looks at what the pods of the template that is held request: what most of them do counts.
+    /// Looks at the requests of the pods of the reserved template: those of most pods count.
     pub(super) fn look(&mut self, requests: &AllRequests) {
-        let Some((shape, _)) = &self.held else { return };
+        let Some((shape, _)) = &self.reserved else { return };
         let template = shape.template_hash();
         let made = self.by_make.iter().filter(|(make, _)| make.template == Some(template));
         let made = made.filter_map(|(make, (_, pods))| Some((*pods, requests.by_id(make.requests)?)));
@@ -190,7 +190,7 @@ impl Workload {
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        self.by_make.is_empty() && self.held.is_none() && self.seen.is_none()
+        self.by_make.is_empty() && self.reserved.is_none() && self.seen.is_none()
     }
 }
 

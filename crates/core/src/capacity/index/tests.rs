@@ -99,7 +99,7 @@ fn changes(pinned: bool) -> impl Strategy<Value = Change> {
 struct Told {
     nodes: BTreeMap<String, NodeFacts>,
     pods: BTreeMap<String, PodFacts>,
-    held: BTreeMap<String, (Shape, u32)>,
+    reserved: BTreeMap<String, (Shape, u32)>,
     /// The template of each workload whose pods were seen last, and the shape that they have.
     seen: BTreeMap<String, (TemplateHash, Shape)>,
     /// Whether a node has ever offered the device: from then on it counts.
@@ -149,24 +149,24 @@ impl Told {
             }
             Change::Hold { uid, shape: of, replicas } => {
                 index.hold(&format!("u{uid}"), &shape(of), replicas);
-                self.held.insert(format!("u{uid}"), (shape(of), replicas));
+                self.reserved.insert(format!("u{uid}"), (shape(of), replicas));
             }
             Change::Release(uid) => {
                 index.release(&format!("u{uid}"));
-                self.held.remove(&format!("u{uid}"));
+                self.reserved.remove(&format!("u{uid}"));
             }
             Change::Forget(uid) => {
                 index.forget(&format!("u{uid}"));
-                self.held.remove(&format!("u{uid}"));
+                self.reserved.remove(&format!("u{uid}"));
                 self.seen.remove(&format!("u{uid}"));
             }
         }
         self.look();
     }
 
-    /// Finds out what pods of the templates that are held request.
+    /// Finds out the requests of the pods of reserved templates.
     fn look(&mut self) {
-        for (uid, (shape, _)) in self.held.iter().filter(|(_, (_, replicas))| *replicas > 0) {
+        for (uid, (shape, _)) in self.reserved.iter().filter(|(_, (_, replicas))| *replicas > 0) {
             let template = shape.template_hash();
             let mut made: BTreeMap<&Amounts, usize> = BTreeMap::new();
             let of_template = |pod: &&PodFacts| {
@@ -214,9 +214,9 @@ impl Told {
         });
         let mut room = ClusterRoom::of(free.collect::<Vec<_>>());
         let mut outstanding: BTreeMap<Shape, u32> = BTreeMap::new();
-        for (other, (shape, held)) in self.held.iter().filter(|(other, _)| *other != uid) {
+        for (other, (shape, reserved)) in self.reserved.iter().filter(|(other, _)| *other != uid) {
             *outstanding.entry(self.turned_out(other, shape)).or_insert(0) +=
-                held.saturating_sub(self.settled(other, shape));
+                reserved.saturating_sub(self.settled(other, shape));
         }
         for (shape, count) in outstanding {
             room.reserve(&shape, count);
@@ -240,7 +240,7 @@ impl Told {
             prop_assert_eq!(free.get(name), counted.get(name), "free {}", name);
         }
         prop_assert_eq!(view.settled, settled);
-        prop_assert_eq!(view.held, self.held.get(uid).map_or(0, |(_, replicas)| *replicas));
+        prop_assert_eq!(view.reserved, self.reserved.get(uid).map_or(0, |(_, replicas)| *replicas));
         prop_assert_eq!(shortage, {
             room.reserve(shape, 2);
             room.shortage(shape)

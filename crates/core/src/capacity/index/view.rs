@@ -26,7 +26,7 @@ pub struct View {
     /// How many of its pods, as the present spec asks for them, have a node.
     pub settled: u32,
     /// How many replicas it holds.
-    pub held: u32,
+    pub reserved: u32,
     /// How many more pods of the shape would fit if the cluster grew as far as it may, those that fit now included. It is
     /// [`u32::MAX`] where room is not counted.
     pub max_replicas_if_grown: u32,
@@ -40,7 +40,7 @@ impl View {
     /// Whether the workload holds replicas here and there is no node any more that takes them.
     #[must_use]
     pub fn is_room_gone(&self) -> bool {
-        self.known && self.held > 0 && self.open_nodes == 0
+        self.known && self.reserved > 0 && self.open_nodes == 0
     }
 }
 
@@ -93,7 +93,7 @@ impl ClusterIndex {
         let own = self.workloads.get(uid);
         let revision = self.revision(shape);
         let settled = own.map_or(0, |own| own.settled(revision));
-        let held = own.and_then(|own| own.held.as_ref()).map_or(0, |(_, replicas)| *replicas);
+        let reserved = own.and_then(|own| own.reserved.as_ref()).map_or(0, |(_, replicas)| *replicas);
         let alone =
             own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(revision).next().is_none());
         let apart_from = (!alone).then_some(uid);
@@ -106,7 +106,7 @@ impl ClusterIndex {
         if alone {
             self.estimate = Some(estimate);
         }
-        View { room, settled, held, max_replicas_if_grown, open_nodes, known }
+        View { room, settled, reserved, max_replicas_if_grown, open_nodes, known }
     }
 
     /// Why not even one more pod of the shape fits for this workload when `more` have found their place.
@@ -276,7 +276,7 @@ impl ClusterIndex {
 
     /// Outstanding replicas by shape, without those of one workload.
     fn others(&self, own: Option<&Workload>) -> Vec<(Shape, u32)> {
-        let owed = own.and_then(|own| Some((own.held_shape()?, own.outstanding)));
+        let owed = own.and_then(|own| Some((own.reserved_shape()?, own.outstanding)));
         let rest = |shape: &Shape, count: u32| match &owed {
             Some((own, owed)) if own == shape => count.saturating_sub(*owed),
             _ => count,
