@@ -155,12 +155,7 @@ impl Fleet {
                 .iter()
                 .map(|facts| {
                     let view = book.view(facts.name(), uid, &request.shape);
-                    Candidate {
-                        room: view.room,
-                        settled: view.settled,
-                        reserved: view.reserved,
-                        ..facts.clone()
-                    }
+                    Candidate { room: view.room, bound: view.bound, reserved: view.reserved, ..facts.clone() }
                 })
                 .collect();
             let shortage = |cluster: &str, more: u32| book.shortage(cluster, uid, &request.shape, more);

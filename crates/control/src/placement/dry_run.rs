@@ -214,7 +214,7 @@ fn could_take(workload: &Workload, seen: &Seen) -> bool {
         && seen.answers
         && candidate.closed.is_none()
         && candidate.refused.is_none()
-        && candidate.room.max_replicas.saturating_add(candidate.settled) > 0
+        && candidate.room.max_replicas.saturating_add(candidate.bound) > 0
         && candidate.running == 0
 }
 

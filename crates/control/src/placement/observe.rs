@@ -103,7 +103,7 @@ pub(crate) fn candidate(
         leaving: cluster.metadata.deletion_timestamp.is_some(),
         // Replicas that find no node yet wait for the nodes that the cluster may still get.
         room: Room { max_replicas: view.max_replicas_if_grown.min(MOST_REPLICAS), ..view.room },
-        settled: view.settled,
+        bound: view.bound,
         reserved: view.reserved,
         ..Candidate::default()
     }

@@ -91,7 +91,7 @@ fn open(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
         let mut candidate = candidate.clone();
         let part = plan.record.parts.get(candidate.name());
         candidate.room.max_replicas = super::pace::beside(&candidate, part);
-        (candidate.settled, candidate.reserved) = (0, 0);
+        (candidate.bound, candidate.reserved) = (0, 0);
         if part.is_some_and(|part| part.released == Some(Release::Failed)) {
             let message = "the job's Job has failed there".to_owned();
             candidate.closed = Some(Refusal { reason: Reason::JobFailed, message });

@@ -68,7 +68,7 @@ fn stuck(
     if let (MemberJobState::NoJob, Some(closed)) = (state, &candidate.closed) {
         return Some((Release::Refused, closed.clone()));
     }
-    let none = candidate.settled == 0 && candidate.room.max_replicas == 0;
+    let none = candidate.bound == 0 && candidate.room.max_replicas == 0;
     none.then(|| {
         let message = format!("no pod of its part finds a node: {}", shortage(candidate.name(), 0));
         (Release::NoRoom, Refusal { reason: Reason::NoRoom, message })

@@ -25,10 +25,10 @@ pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Accoun
         };
         let room = account.filters.iter_mut().find(|filter| filter.name == "room");
         if let Some(room) = room {
-            room.told = match candidate.settled {
+            room.told = match candidate.bound {
                 0 => format!("{} pods fit", candidate.room.max_replicas),
-                settled => {
-                    format!("{} more pods fit beside {settled} that have a node", candidate.room.max_replicas)
+                bound => {
+                    format!("{} more pods fit beside {bound} that have a node", candidate.room.max_replicas)
                 }
             };
         }

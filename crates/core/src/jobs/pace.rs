@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// How many pods a cluster has room for beside those of the part.
 pub(super) fn beside(candidate: &Candidate, part: Option<&Part>) -> u32 {
-    let room = candidate.settled.saturating_add(candidate.room.max_replicas);
+    let room = candidate.bound.saturating_add(candidate.room.max_replicas);
     room.saturating_sub(part.map_or(0, Part::in_use))
 }
 

@@ -68,13 +68,13 @@ pub fn plan(
     for (cluster, part) in &plan.record.parts {
         let state = states.get(cluster).unwrap_or(&MemberJobState::Unreachable { too_long: false });
         // Numbered work that has begun goes on with the template that it began with.
-        let bound = work.indexed && part.succeeded > 0;
+        let pinned = work.indexed && part.succeeded > 0;
         let leaving = work.leaving.contains(cluster);
         let done = part.open() == 0 || plan.record.end.is_some();
         let order = match state {
             // All it brought is on record, and it is in the way of the cluster's leaving.
             MemberJobState::Job(job) if leaving && job.over && done => Order::Delete,
-            _ => order(part, state, stopped || suspended.contains(cluster) || (leaving && !bound), bound),
+            _ => order(part, state, stopped || suspended.contains(cluster) || (leaving && !pinned), pinned),
         };
         plan.orders.insert(cluster.clone(), order);
     }
@@ -96,7 +96,7 @@ fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
     }
 }
 
-fn order(part: &Part, state: &MemberJobState, stopped: bool, bound: bool) -> Order {
+fn order(part: &Part, state: &MemberJobState, stopped: bool, pinned: bool) -> Order {
     match state {
         MemberJobState::Unreachable { .. } => Order::Noop,
         MemberJobState::NoJob if stopped || part.open() == 0 || part.parallelism == 0 => Order::Noop,
@@ -113,7 +113,7 @@ fn order(part: &Part, state: &MemberJobState, stopped: bool, bound: bool) -> Ord
             (true, _) => Order::Delete,
         },
         MemberJobState::Job(job) if job.complete || job.failure.is_some() => Order::Noop,
-        MemberJobState::Job(job) => match (stopped || (job.outdated && !bound), job.suspended) {
+        MemberJobState::Job(job) => match (stopped || (job.outdated && !pinned), job.suspended) {
             (true, true) => Order::Noop,
             (true, false) => Order::Suspend,
             (false, _) => Order::Resume { parallelism: part.parallelism },

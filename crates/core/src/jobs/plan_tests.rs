@@ -242,8 +242,8 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
         Order::Create { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
     );
     work.indexed = true;
-    let bound = next(&work, &suspended, &fleet, &[("a", outdated)]);
-    assert_eq!(bound.orders["a"], Order::Resume { parallelism: 2 });
+    let pinned = next(&work, &suspended, &fleet, &[("a", outdated)]);
+    assert_eq!(pinned.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -270,14 +270,21 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
     let fleet = [cluster("a", 0), cluster("b", 9)];
     let waiting = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
-    let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
-    assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 }));
-    assert_eq!(bound.stuck["a"].reason, Reason::NoRoom, "the policy lets it go nowhere else, and it is told");
+    let pinned = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
+    assert_eq!(
+        (shares(&pinned), &pinned.orders["a"]),
+        (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 })
+    );
+    assert_eq!(
+        pinned.stuck["a"].reason,
+        Reason::NoRoom,
+        "the policy lets it go nowhere else, and it is told"
+    );
     work.request.placement.enable_substitution = true;
     let suspended = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
     assert_eq!((shares(&suspended), &suspended.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
-    let settled = Candidate { settled: 1, ..cluster("a", 0) };
-    let slow = next(&work, &begun, &[settled, cluster("b", 9)], &[("a", waiting.clone())]);
+    let bound = Candidate { bound: 1, ..cluster("a", 0) };
+    let slow = next(&work, &begun, &[bound, cluster("b", 9)], &[("a", waiting.clone())]);
     assert_eq!(slow.orders["a"], Order::Resume { parallelism: 2 }, "one pod runs: it comes to its end");
     let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..waiting };
     let moved = next(&work, &suspended, &fleet, &[("a", over.clone())]);

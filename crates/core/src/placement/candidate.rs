@@ -39,10 +39,10 @@ pub struct Candidate {
     pub refused: Option<Refusal>,
     /// Whether it does not answer: then what is known of its room is of the past.
     pub silent: bool,
-    /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
+    /// What is free there beside the workload's bound pods; its pods that are to be replaced take no room.
     pub room: Room,
     /// How many pods of the workload, as the present spec asks for them, have a node there already.
-    pub settled: u32,
+    pub bound: u32,
     /// How many replicas the workload holds there by its last decision.
     pub reserved: u32,
     /// How many replicas the workload's copy there is asked to run, of whichever template; 0 if it has none.
@@ -123,7 +123,7 @@ impl Candidate {
 
     /// How many replicas have room there, those that are there included.
     pub(super) fn max_replicas(&self) -> u32 {
-        self.settled.saturating_add(self.room.max_replicas)
+        self.bound.saturating_add(self.room.max_replicas)
     }
 
     /// The round-trip time to another cluster: as one of them knows it, or both ways through the hub.

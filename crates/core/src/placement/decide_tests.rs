@@ -126,13 +126,13 @@ fn a_silent_cluster_keeps_what_it_holds_and_gets_nothing_new() {
 
 #[test]
 fn replicas_that_never_got_a_node_are_decided_anew() {
-    let stuck = Candidate { reserved: 2, settled: 0, ..cluster("a", 0) };
+    let stuck = Candidate { reserved: 2, bound: 0, ..cluster("a", 0) };
     let elsewhere =
         decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[stuck.clone(), cluster("b", 9)]).unwrap();
     assert_eq!(counts(&elsewhere), [("b", 2)]);
     let nowhere = decide(&request(2, &["a"]), &[stuck]).unwrap();
     assert_eq!((counts(&nowhere), nowhere.pending), (vec![], 2));
-    let half = Candidate { reserved: 2, settled: 1, ..cluster("a", 0) };
+    let half = Candidate { reserved: 2, bound: 1, ..cluster("a", 0) };
     assert_eq!(counts(&decide(&request(2, &["a"]), &[half]).unwrap()), [("a", 1)]);
 }
 
@@ -172,7 +172,7 @@ fn replicas_leave_a_cluster_that_is_not_selected_any_more_if_another_one_takes_t
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
-    let home = Candidate { reserved: 2, settled: 2, ..cluster("a", 9) };
+    let home = Candidate { reserved: 2, bound: 2, ..cluster("a", 9) };
     let other = |cpus| cluster("b", cpus).at(|site| site.labels = labels.clone());
     let decide = |cpus| decide(&selecting, &[home.clone(), other(cpus)]).unwrap();
     assert_eq!(counts(&decide(9)), [("b", 2)]);
@@ -185,7 +185,7 @@ fn a_policy_without_its_measurements_chooses_as_worst_fit_does_and_says_so() {
     let decision = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &fleet).unwrap();
     assert_eq!(counts(&decision), [("b", 1)]);
     assert!(decision.fallback.is_some_and(|why| why.starts_with("no cluster tells the traffic")));
-    let reserved = [Candidate { reserved: 1, settled: 1, ..cluster("a", 4) }, cluster("b", 9)];
+    let reserved = [Candidate { reserved: 1, bound: 1, ..cluster("a", 4) }, cluster("b", 9)];
     assert_eq!(
         counts(&decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &reserved).unwrap()),
         [("a", 1)]
@@ -329,7 +329,7 @@ fn replicas_go_where_most_traffic_is_received() {
 fn traffic_that_moves_is_followed_but_not_back_and_forth() {
     let by_traffic = by_policy(2, PlacementPolicy::TrafficAware, 1);
     let at = |reserved: u64, other: u64| {
-        let fleet = [Candidate { reserved: 2, settled: 2, ..busy("a", reserved) }, busy("b", other)];
+        let fleet = [Candidate { reserved: 2, bound: 2, ..busy("a", reserved) }, busy("b", other)];
         counts(&decide(&by_traffic, &fleet).unwrap())[0].0.to_owned()
     };
     assert_eq!(at(10, 10), "a");
@@ -378,7 +378,7 @@ fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
     let first = decide(&total, &fleet).unwrap();
     for (candidate, cpus) in fleet.iter_mut().zip([6, 7, 7]) {
         let reserved = first.placed[candidate.name()].replicas;
-        *candidate = Candidate { reserved, settled: reserved, ..cluster(candidate.name(), cpus) };
+        *candidate = Candidate { reserved, bound: reserved, ..cluster(candidate.name(), cpus) };
     }
     assert_eq!(decide(&total, &fleet).unwrap(), first);
 }
@@ -390,10 +390,10 @@ fn carried_out(fleet: &[Candidate], decision: &Decision) -> Vec<Candidate> {
         if candidate.silent {
             return Candidate { reserved, ..candidate.clone() };
         }
-        let size = candidate.settled + candidate.room.max_replicas;
-        let settled = reserved.min(size);
-        let room = cluster("x", i64::from(size - settled)).room;
-        Candidate { reserved, settled, running: reserved, room, ..candidate.clone() }
+        let size = candidate.bound + candidate.room.max_replicas;
+        let bound = reserved.min(size);
+        let room = cluster("x", i64::from(size - bound)).room;
+        Candidate { reserved, bound, running: reserved, room, ..candidate.clone() }
     };
     fleet.iter().map(carry).collect()
 }

@@ -22,7 +22,7 @@ pub struct Account {
     /// How many replicas the last decision reserved there.
     pub reserved: u32,
     /// How many pods of the workload, as the present spec asks for them, have a node there.
-    pub settled: u32,
+    pub bound: u32,
     /// Its place in the order of the policy, from 1 on; none where no policy orders clusters, or it is not in it.
     pub rank: Option<usize>,
     /// The traffic that the workload receives there, in thousandths of requests per second, if the cluster tells.
@@ -74,7 +74,7 @@ pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &
             },
             room: candidate.room,
             reserved: candidate.reserved,
-            settled: candidate.settled,
+            bound: candidate.bound,
             rank: ranked.iter().position(|each| each.name() == name).map(|index| index + 1),
             traffic: candidate.traffic,
             distance,
@@ -136,15 +136,15 @@ fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standin
         }
         filters.push(Filter { name, passed: true, told });
     }
-    let told = match candidate.settled {
+    let told = match candidate.bound {
         0 => format!("{} replicas fit", candidate.room.max_replicas),
-        settled => {
-            format!("{} more replicas fit beside {settled} that have a node", candidate.room.max_replicas)
+        bound => {
+            format!("{} more replicas fit beside {bound} that have a node", candidate.room.max_replicas)
         }
     };
     filters.push(Filter {
         name: "room",
-        passed: candidate.room.max_replicas > 0 || candidate.settled > 0,
+        passed: candidate.room.max_replicas > 0 || candidate.bound > 0,
         told,
     });
     filters

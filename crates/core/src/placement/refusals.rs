@@ -30,7 +30,7 @@ pub(super) fn refusals(
         let refusal = match standing {
             Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => refusal.clone(),
             Standing::Feasible { max_replicas, .. } if *max_replicas <= holds => {
-                let shortage = shortage(name, holds.saturating_sub(candidate.settled));
+                let shortage = shortage(name, holds.saturating_sub(candidate.bound));
                 let message = match holds {
                     0 => shortage.to_string(),
                     _ => format!("{holds} replicas are placed there; {shortage}"),

@@ -297,7 +297,7 @@ impl ClusterIndex {
         own.look(&self.requests);
         own.outstanding = own.reserved.as_ref().map_or(0, |(shape, replicas)| {
             let requests = self.requests.id(&shape.requests);
-            replicas.saturating_sub(own.settled(Revision { template: shape.template_hash(), requests }))
+            replicas.saturating_sub(own.bound(Revision { template: shape.template_hash(), requests }))
         });
         if own.is_nothing() {
             self.workloads.remove(uid);

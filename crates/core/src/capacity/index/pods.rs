@@ -143,9 +143,9 @@ impl Workload {
     }
 
     /// How many of its pods are bound and of the revision.
-    pub(super) fn settled(&self, revision: Revision) -> u32 {
-        let settled = self.by_make.iter().filter(|(make, _)| make.is(revision)).map(|(_, (bound, _))| *bound);
-        settled.fold(0, u32::saturating_add)
+    pub(super) fn bound(&self, revision: Revision) -> u32 {
+        let bound = self.by_make.iter().filter(|(make, _)| make.is(revision)).map(|(_, (bound, _))| *bound);
+        bound.fold(0, u32::saturating_add)
     }
 
     /// Its bound pods of other revisions: node, number of requests, how many.

@@ -193,9 +193,9 @@ impl Told {
         seen.map_or(shape, |(_, shape)| shape).clone()
     }
 
-    fn settled(&self, uid: &str, shape: &Shape) -> u32 {
-        let settled = |pod: &&PodFacts| pod.node.is_some() && !pod.finished && pod.is_of(uid, shape);
-        u32::try_from(self.pods.values().filter(settled).count()).unwrap()
+    fn bound(&self, uid: &str, shape: &Shape) -> u32 {
+        let bound = |pod: &&PodFacts| pod.node.is_some() && !pod.finished && pod.is_of(uid, shape);
+        u32::try_from(self.pods.values().filter(bound).count()).unwrap()
     }
 
     fn room(&self, index: &ClusterIndex, uid: &str, shape: &Shape) -> ClusterRoom {
@@ -216,7 +216,7 @@ impl Told {
         let mut outstanding: BTreeMap<Shape, u32> = BTreeMap::new();
         for (other, (shape, reserved)) in self.reserved.iter().filter(|(other, _)| *other != uid) {
             *outstanding.entry(self.turned_out(other, shape)).or_insert(0) +=
-                reserved.saturating_sub(self.settled(other, shape));
+                reserved.saturating_sub(self.bound(other, shape));
         }
         for (shape, count) in outstanding {
             room.reserve(&shape, count);
@@ -229,7 +229,7 @@ impl Told {
         let view = index.view(uid, shape);
         let free = index.free(uid, shape);
         let mut room = self.room(index, uid, shape);
-        let (turned_out, settled) = (&self.turned_out(uid, shape), self.settled(uid, shape));
+        let (turned_out, bound) = (&self.turned_out(uid, shape), self.bound(uid, shape));
         let shortage = index.shortage(uid, shape, 2);
         let shape = turned_out;
         let counted = room.free(shape);
@@ -239,7 +239,7 @@ impl Told {
         for name in [CPU, MEMORY, PODS] {
             prop_assert_eq!(free.get(name), counted.get(name), "free {}", name);
         }
-        prop_assert_eq!(view.settled, settled);
+        prop_assert_eq!(view.bound, bound);
         prop_assert_eq!(view.reserved, self.reserved.get(uid).map_or(0, |(_, replicas)| *replicas));
         prop_assert_eq!(shortage, {
             room.reserve(shape, 2);
@@ -378,7 +378,7 @@ fn pods_that_admission_made_larger_take_their_room_once() {
     for pod in 0..4 {
         index.set_pod(&format!("p{pod}"), admitted(&template, 1000, Some("a")));
     }
-    assert_eq!(index.view("u", &template).settled, 4, "known by their template");
+    assert_eq!(index.view("u", &template).bound, 4, "known by their template");
     assert_eq!(index.unsettled().count(), 0);
     assert_eq!(index.view("other", &asking(1000)).room.max_replicas, 4, "8 CPUs less 4, once");
     assert_eq!(
@@ -400,7 +400,7 @@ fn replicas_to_come_are_estimated_by_what_the_first_ones_request() {
         assert_eq!(index.view("other", &asking(1000)).room.cpu, free, "three more of {real}m are to come");
         assert_eq!(index.view("other", &asking(1000)).room.max_replicas, room);
         let own = index.view("u", &template);
-        assert_eq!((own.settled, i64::from(own.room.max_replicas)), (1, (8000 - real) / real), "{real}");
+        assert_eq!((own.bound, i64::from(own.room.max_replicas)), (1, (8000 - real) / real), "{real}");
     }
 }
 
@@ -433,7 +433,7 @@ fn pods_of_an_older_template_give_up_what_they_really_take() {
         index.set_pod(pod, admitted(&asking(500), 1500, Some("a")));
     }
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.settled, view.room.max_replicas), (0, 4), "both are replaced");
+    assert_eq!((view.bound, view.room.max_replicas), (0, 4), "both are replaced");
 }
 
 fn pinned(nodes: usize) -> Vec<Shape> {

@@ -21,10 +21,10 @@ pub struct Room {
 /// A cluster as one workload sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// What is free beside its settled pods and what others hold; its pods that are to be replaced take no room.
+    /// What is free beside its bound pods and the reservations of others; its pods that are to be replaced take no room.
     pub room: Room,
     /// How many of its pods, as the present spec asks for them, have a node.
-    pub settled: u32,
+    pub bound: u32,
     /// How many replicas it holds.
     pub reserved: u32,
     /// How many more pods of the shape would fit if the cluster grew as far as it may, those that fit now included. It is
@@ -92,7 +92,7 @@ impl ClusterIndex {
         }
         let own = self.workloads.get(uid);
         let revision = self.revision(shape);
-        let settled = own.map_or(0, |own| own.settled(revision));
+        let bound = own.map_or(0, |own| own.bound(revision));
         let reserved = own.and_then(|own| own.reserved.as_ref()).map_or(0, |(_, replicas)| *replicas);
         let alone =
             own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(revision).next().is_none());
@@ -106,7 +106,7 @@ impl ClusterIndex {
         if alone {
             self.estimate = Some(estimate);
         }
-        View { room, settled, reserved, max_replicas_if_grown, open_nodes, known }
+        View { room, bound, reserved, max_replicas_if_grown, open_nodes, known }
     }
 
     /// Why not even one more pod of the shape fits for this workload when `more` have found their place.
