@@ -109,17 +109,17 @@ impl Book {
                 }
                 self.waiting.asked = None;
             }
-            let unsettled: Vec<(String, Shape)> =
-                cluster.known().unsettled().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
+            let unbound: Vec<(String, Shape)> =
+                cluster.known().with_unbound().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
             let mut full: BTreeMap<Shape, bool> = BTreeMap::new();
-            for (_, shape) in &unsettled {
+            for (_, shape) in &unbound {
                 full.entry(shape.clone()).or_insert_with(|| {
                     questions = questions.saturating_sub(1);
                     !has_room(cluster, shape)
                 });
             }
-            let unsettled = unsettled.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
-            let owners: Vec<Owner> = unsettled.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
+            let unbound = unbound.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
+            let owners: Vec<Owner> = unbound.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
             self.waiting.backlog.extend(owners);
         }
         let waiting = &mut self.waiting;

@@ -115,16 +115,16 @@ impl Answers {
     }
 
     /// The sums for a shape. They are kept from now on, in place of those that were not used for the longest time; those
-    /// of outstanding replicas stay.
+    /// of unbound replicas stay.
     pub(super) fn of(
         &mut self,
         shape: &Shape,
         classes: &Classes,
         resources: &Resources,
-        outstanding: &BTreeMap<Shape, u32>,
+        unbound: &BTreeMap<Shape, u32>,
     ) -> &Answer {
         if self.all.len() >= KEPT && !self.all.contains_key(shape) {
-            self.drop_oldest(outstanding);
+            self.drop_oldest(unbound);
         }
         self.uses += 1;
         let (uses, steps) = (self.uses, &mut self.steps);
@@ -144,8 +144,8 @@ impl Answers {
     }
 
     /// Forgets a quarter of the sums at once, so that it need not be done for every new shape.
-    fn drop_oldest(&mut self, outstanding: &BTreeMap<Shape, u32>) {
-        let dispensable = self.all.iter().filter(|(shape, _)| !outstanding.contains_key(*shape));
+    fn drop_oldest(&mut self, unbound: &BTreeMap<Shape, u32>) {
+        let dispensable = self.all.iter().filter(|(shape, _)| !unbound.contains_key(*shape));
         let mut used: Vec<u64> = dispensable.map(|(_, answer)| answer.used).collect();
         if used.is_empty() {
             return;
@@ -153,6 +153,6 @@ impl Answers {
         let quarter = used.len() / 4;
         let (_, last, _) = used.select_nth_unstable(quarter);
         let last = *last;
-        self.all.retain(|shape, answer| answer.used > last || outstanding.contains_key(shape));
+        self.all.retain(|shape, answer| answer.used > last || unbound.contains_key(shape));
     }
 }

@@ -112,7 +112,7 @@ pub(super) struct Workload {
     /// The replicas it holds here, and their shape.
     pub(super) reserved: Option<(Shape, u32)>,
     /// Of those, the ones that have no node yet.
-    pub(super) outstanding: u32,
+    pub(super) unbound: u32,
     /// What pods of a template really request here, once some were seen. It stays known when they have gone: a workload
     /// that went elsewhere for lack of room is not to come back to find out again.
     seen: Option<Seen>,

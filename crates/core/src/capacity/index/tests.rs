@@ -213,12 +213,12 @@ impl Told {
             (index.rank(&facts.name).unwrap(), facts.clone(), free)
         });
         let mut room = ClusterRoom::of(free.collect::<Vec<_>>());
-        let mut outstanding: BTreeMap<Shape, u32> = BTreeMap::new();
+        let mut unbound: BTreeMap<Shape, u32> = BTreeMap::new();
         for (other, (shape, reserved)) in self.reserved.iter().filter(|(other, _)| *other != uid) {
-            *outstanding.entry(self.turned_out(other, shape)).or_insert(0) +=
+            *unbound.entry(self.turned_out(other, shape)).or_insert(0) +=
                 reserved.saturating_sub(self.bound(other, shape));
         }
-        for (shape, count) in outstanding {
+        for (shape, count) in unbound {
             room.reserve(&shape, count);
         }
         room
@@ -283,7 +283,7 @@ proptest! {
             told.take(&mut index, change);
         }
         prop_assert!(index.nodes.is_empty() && index.pods.is_empty() && index.workloads.is_empty());
-        prop_assert!(index.outstanding.is_empty() && index.pending == 0);
+        prop_assert!(index.unbound.is_empty() && index.pending == 0);
         prop_assert_eq!(index.view("u0", &shape(0)), View::default());
     }
 }
@@ -379,7 +379,7 @@ fn pods_that_admission_made_larger_take_their_room_once() {
         index.set_pod(&format!("p{pod}"), admitted(&template, 1000, Some("a")));
     }
     assert_eq!(index.view("u", &template).bound, 4, "known by their template");
-    assert_eq!(index.unsettled().count(), 0);
+    assert_eq!(index.with_unbound().count(), 0);
     assert_eq!(index.view("other", &asking(1000)).room.max_replicas, 4, "8 CPUs less 4, once");
     assert_eq!(
         index.view("u", &template).room.max_replicas,

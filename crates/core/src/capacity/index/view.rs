@@ -78,7 +78,7 @@ impl ClusterIndex {
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
         let known = self.is_listed();
-        if self.outstanding.is_empty()
+        if self.unbound.is_empty()
             && !matches!(self.growth, Growth::UpTo { .. })
             && !self.workloads.contains_key(uid)
             && let Some(answer) = self.answers.kept(shape)
@@ -94,8 +94,7 @@ impl ClusterIndex {
         let revision = self.revision(shape);
         let bound = own.map_or(0, |own| own.bound(revision));
         let reserved = own.and_then(|own| own.reserved.as_ref()).map_or(0, |(_, replicas)| *replicas);
-        let alone =
-            own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(revision).next().is_none());
+        let alone = own.is_none_or(|own| own.unbound == 0 && own.to_be_replaced(revision).next().is_none());
         let apart_from = (!alone).then_some(uid);
         let turned_out = self.turned_out(uid, shape);
         self.learn(&turned_out);
@@ -114,7 +113,7 @@ impl ClusterIndex {
         self.learn(shape);
         let mut estimate = self.estimated(Some(uid), shape);
         let shape = &self.turned_out(uid, shape);
-        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
+        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         estimate.reserve(&self.classes, &answer.fitting, more);
         let mut shortage = Shortage::default();
         let mut largest = vec![0i64; self.resources.len()];
@@ -143,7 +142,7 @@ impl ClusterIndex {
     pub fn free(&mut self, uid: &str, shape: &Shape) -> Amounts {
         self.learn(shape);
         let estimate = self.estimated(Some(uid), shape);
-        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
+        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         let open = self.classes.iter().zip(&answer.fitting.open).filter(|(_, open)| **open);
         let base =
             open.flat_map(|(class, _)| class.free.iter().map(|(free, nodes)| (free, i64::from(*nodes))));
@@ -197,7 +196,7 @@ impl ClusterIndex {
     }
 
     fn room(&mut self, shape: &Shape, estimate: &Estimate) -> (Room, u32) {
-        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
+        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         let (mut max_replicas, mut cpu, mut memory) =
             (i128::from(answer.max_replicas), answer.cpu, answer.memory);
         for (free, nodes) in estimate.differences(&answer.fitting) {
@@ -211,7 +210,7 @@ impl ClusterIndex {
         (Room { max_replicas, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
     }
 
-    /// Where outstanding replicas go: all of them, or those of others than one workload, whose pods that a template of
+    /// Where unbound replicas go: all of them, or those of others than one workload, whose pods that a template of
     /// this shape did not make give up their room first.
     fn estimated(&mut self, apart_from: Option<&str>, shape: &Shape) -> Estimate {
         let mut estimate = Estimate::default();
@@ -222,7 +221,7 @@ impl ClusterIndex {
             }
         }
         for (shape, count) in self.others(own) {
-            let answer = self.answers.of(&shape, &self.classes, &self.resources, &self.outstanding);
+            let answer = self.answers.of(&shape, &self.classes, &self.resources, &self.unbound);
             let reserved = estimate.reserve(&self.classes, &answer.fitting, count);
             if reserved < count {
                 estimate.unplaced.push((shape, count - reserved));
@@ -248,7 +247,7 @@ impl ClusterIndex {
         let mut grown = estimate.clone();
         grown.grow(class, offered, more);
         for (waiting, count) in &estimate.unplaced {
-            let answer = self.answers.of(waiting, &self.classes, &self.resources, &self.outstanding);
+            let answer = self.answers.of(waiting, &self.classes, &self.resources, &self.unbound);
             grown.reserve(&self.classes, &answer.fitting, *count);
         }
         self.steps += grown.steps;
@@ -276,12 +275,12 @@ impl ClusterIndex {
 
     /// Outstanding replicas by shape, without those of one workload.
     fn others(&self, own: Option<&Workload>) -> Vec<(Shape, u32)> {
-        let owed = own.and_then(|own| Some((own.reserved_shape()?, own.outstanding)));
-        let rest = |shape: &Shape, count: u32| match &owed {
-            Some((own, owed)) if own == shape => count.saturating_sub(*owed),
+        let own_unbound = own.and_then(|own| Some((own.reserved_shape()?, own.unbound)));
+        let rest = |shape: &Shape, count: u32| match &own_unbound {
+            Some((own, own_unbound)) if own == shape => count.saturating_sub(*own_unbound),
             _ => count,
         };
-        let all = self.outstanding.iter().map(|(shape, count)| (shape.clone(), rest(shape, *count)));
+        let all = self.unbound.iter().map(|(shape, count)| (shape.clone(), rest(shape, *count)));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
