@@ -160,7 +160,7 @@ pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::{Claim, ClusterFeed};
+    use crate::capacity::{ClusterFeed, Reservation};
     use portolan_core::capacity::{Amounts, CPU, NodeFacts, PODS, PodShape};
     use portolan_runtime::{Change, Key};
 
@@ -181,8 +181,10 @@ mod tests {
         let reserved =
             reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
         let (uid, shape) = (format!("uid-{name}"), Some(shape(cpus)));
-        let claim = Claim { uid, version: Some("1".into()), shape, reserved, waits };
-        ledger.transact(|book| book.take("Kind", &Change::Set(Key::new("d", name), claim), Claim::clone));
+        let reservation = Reservation { uid, version: Some("1".into()), shape, reserved, waits };
+        ledger.transact(|book| {
+            book.take("Kind", &Change::Set(Key::new("d", name), reservation), Reservation::clone)
+        });
     }
 
     fn woken(ledger: &Ledger) -> Vec<String> {

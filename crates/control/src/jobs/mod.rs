@@ -15,7 +15,7 @@ mod status;
 
 pub(crate) use preview::{JobOutlook, Previews};
 
-use crate::capacity::{Claim, Owner};
+use crate::capacity::{Owner, Reservation};
 use crate::claims::{self, Claimant, Claims};
 use crate::copies::Memory;
 use crate::declared::{self, AT_ONCE};
@@ -107,7 +107,7 @@ impl Declared {
     }
 
     /// The room that the job holds, as its status says: for the pods that may run at the same time.
-    fn claim(&self) -> Claim {
+    fn claim(&self) -> Reservation {
         let record = record::record(self.object.status.as_ref());
         let spec = &self.object.spec;
         let (used, open) = record.parts.values().fold((0u32, 0u32), |(used, open), part| {
@@ -116,7 +116,7 @@ impl Declared {
         let most = record::count(spec.parallelism).saturating_mul(self.times());
         let slow = used < open.min(most);
         let waits = record.end.is_none() && !spec.suspend && (self.is_unsettled() || slow);
-        Claim {
+        Reservation {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),

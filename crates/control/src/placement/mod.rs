@@ -49,7 +49,7 @@ mod status;
 
 pub(crate) use observe::candidate;
 
-use crate::capacity::{Claim, Owner};
+use crate::capacity::{Owner, Reservation};
 use crate::claims::{self, Claimant, Claims};
 use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
@@ -246,9 +246,9 @@ impl Workload {
     }
 
     /// What the workload holds, as its status says.
-    fn claim(&self) -> Claim {
+    fn claim(&self) -> Reservation {
         let held = self.held().filter(|(_, replicas)| *replicas > 0);
-        Claim {
+        Reservation {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),

@@ -137,14 +137,14 @@ impl ClusterIndex {
         self.pods.keys().map(AsRef::as_ref)
     }
 
-    /// Reserves room for all replicas that a workload of ours holds here; answers whether there may be more room.
+    /// Reserves room for all replicas of a workload of ours here; answers whether there may be more room.
     ///
     /// Replicas that have a node take their room there; the others are estimated.
-    pub fn hold(&mut self, uid: &str, shape: &Shape, replicas: u32) -> bool {
+    pub fn reserve(&mut self, uid: &str, shape: &Shape, replicas: u32) -> bool {
         self.set_reserved(uid, (replicas > 0).then(|| (shape.clone(), replicas)))
     }
 
-    /// Gives up what a workload of ours holds here; answers whether there may be more room.
+    /// Gives up the reservation of a workload of ours; answers whether there may be more room.
     pub fn release(&mut self, uid: &str) -> bool {
         self.set_reserved(uid, None)
     }

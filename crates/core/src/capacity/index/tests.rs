@@ -30,7 +30,7 @@ enum Change {
         finished: bool,
     },
     PodGone(usize),
-    Hold {
+    Reserve {
         uid: usize,
         shape: usize,
         replicas: u32,
@@ -88,7 +88,7 @@ fn changes(pinned: bool) -> impl Strategy<Value = Change> {
         ),
         2 => (0..12usize).prop_map(Change::PodGone),
         3 => (0..4usize, 0..shapes, 0..6u32)
-            .prop_map(|(uid, shape, replicas)| Change::Hold { uid, shape, replicas }),
+            .prop_map(|(uid, shape, replicas)| Change::Reserve { uid, shape, replicas }),
         1 => (0..4usize).prop_map(Change::Release),
         1 => (0..4usize).prop_map(Change::Forget),
     ]
@@ -147,8 +147,8 @@ impl Told {
                 index.remove_pod(&format!("p{key}"));
                 self.pods.remove(&format!("p{key}"));
             }
-            Change::Hold { uid, shape: of, replicas } => {
-                index.hold(&format!("u{uid}"), &shape(of), replicas);
+            Change::Reserve { uid, shape: of, replicas } => {
+                index.reserve(&format!("u{uid}"), &shape(of), replicas);
                 self.reserved.insert(format!("u{uid}"), (shape(of), replicas));
             }
             Change::Release(uid) => {
@@ -306,7 +306,7 @@ fn more_shapes_than_are_kept_are_all_answered() {
         Shape::from(PodShape { requests, ..PodShape::default() })
     };
     for milli in 1..=100 {
-        index.hold(&format!("u{milli}"), &of(milli), 1);
+        index.reserve(&format!("u{milli}"), &of(milli), 1);
     }
     // 1 + 2 + ... + 100 thousandths are reserved; the workload sees all but its own.
     assert_eq!(index.view("u50", &of(50)).room.cpu, 64_000 - 5050 + 50);
@@ -330,7 +330,7 @@ fn says_when_there_may_be_more_room() {
     assert!(!index.set_node(node("a", 4)), "nothing new");
     let bound = PodFacts { node: Some("a".into()), requests: requests(0), ..PodFacts::default() };
     assert!(!index.set_pod("p", bound.clone()), "a pod takes room");
-    assert!(!index.hold("u", &shape(0), 2));
+    assert!(!index.reserve("u", &shape(0), 2));
     assert!(index.set_pod("p", PodFacts { finished: true, ..bound }), "a pod has finished");
     assert!(index.release("u"), "a reservation was given up");
     assert!(!index.remove_node("a"));
@@ -347,7 +347,7 @@ fn a_pod_gives_up_only_what_its_node_offers() {
         ..PodFacts::default()
     };
     index.set_pod("p", bound);
-    index.hold("u0", &shape(12), 1);
+    index.reserve("u0", &shape(12), 1);
     let lacking = index.shortage("u1", &shape(9), 2).lacking;
     assert_eq!(lacking, [(CPU.to_owned(), 1000, 0), (GPU.to_owned(), 1000, 0)], "no node has the device");
 }
@@ -374,7 +374,7 @@ fn pods_that_admission_made_larger_take_their_room_once() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 8));
     let template = asking(500);
-    index.hold("u", &template, 4);
+    index.reserve("u", &template, 4);
     for pod in 0..4 {
         index.set_pod(&format!("p{pod}"), admitted(&template, 1000, Some("a")));
     }
@@ -394,7 +394,7 @@ fn replicas_to_come_are_estimated_by_what_the_first_ones_request() {
         let mut index = ClusterIndex::default();
         index.set_node(node("a", 8));
         let template = asking(500);
-        index.hold("u", &template, 4);
+        index.reserve("u", &template, 4);
         index.set_pod("p", admitted(&template, real, Some("a")));
         let free = 8000 - 4 * real;
         assert_eq!(index.view("other", &asking(1000)).room.cpu, free, "three more of {real}m are to come");
@@ -409,7 +409,7 @@ fn a_pod_that_waits_tells_already_what_it_requests() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 2));
     let template = asking(500);
-    index.hold("u", &template, 1);
+    index.reserve("u", &template, 1);
     index.set_pod("p", admitted(&template, 3000, None));
     assert_eq!(index.view("u", &template).room.max_replicas, 0);
     index.release("u");
@@ -428,7 +428,7 @@ fn a_pod_that_waits_tells_already_what_it_requests() {
 fn pods_of_an_older_template_give_up_what_they_really_take() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 4));
-    index.hold("u", &asking(500), 2);
+    index.reserve("u", &asking(500), 2);
     for pod in ["p", "q"] {
         index.set_pod(pod, admitted(&asking(500), 1500, Some("a")));
     }
@@ -455,7 +455,7 @@ fn pinned_replicas_cost_no_more_than_nodes_and_replicas_together() {
         for number in 0..NODES {
             index.set_node(node(&format!("n{number}"), 4 + i64::try_from(number % 7).unwrap()));
         }
-        index.hold("pinned", &shape, REPLICAS);
+        index.reserve("pinned", &shape, REPLICAS);
         let before = index.steps();
         let room = index.view("other", &asking(1)).room;
         assert_eq!(room.max_replicas, 300 * 110 - REPLICAS);
@@ -475,7 +475,7 @@ fn a_node_that_holds_all_replicas_is_taken_at_once() {
     huge.allocatable.set(PODS, 10_000_000_000);
     index.set_node(huge);
     index.set_node(node("small", 2));
-    index.hold("u", &asking(1), 1_000_000);
+    index.reserve("u", &asking(1), 1_000_000);
     assert_eq!(index.view("other", &asking(1)).room.max_replicas, 8_000_000 + 110);
     assert!(index.steps() < 100, "{} steps", index.steps());
 }
@@ -553,7 +553,7 @@ fn a_cluster_that_grows_has_the_room_of_the_nodes_to_come() {
         (8, 20),
         "three nodes like those may come"
     );
-    index.hold("u", &asking(1000), 12);
+    index.reserve("u", &asking(1000), 12);
     let view = index.view("other", &asking(1000));
     assert_eq!(
         (view.room.max_replicas, view.max_replicas_if_grown),
@@ -591,7 +591,7 @@ fn a_pool_that_is_scaled_to_zero_grows_by_its_template_only() {
 #[test]
 fn room_that_is_gone_is_told_from_room_that_is_taken() {
     let mut index = ClusterIndex::default();
-    index.hold("u", &asking(1000), 2);
+    index.reserve("u", &asking(1000), 2);
     assert!(!index.view("u", &asking(1000)).is_room_gone(), "its nodes were not listed yet");
     index.set_node(node("a", 2));
     index.nodes_listed();
@@ -619,7 +619,7 @@ fn a_copy_of_the_index_goes_its_own_way() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 4));
     let mut copy = index.clone();
-    copy.hold("u", &asking(1000), 3);
+    copy.reserve("u", &asking(1000), 3);
     copy.set_node(node("b", 4));
     copy.set_pod("p", admitted(&asking(1000), 1000, Some("a")));
     assert_eq!(copy.view("other", &asking(1000)).room.max_replicas, 5);

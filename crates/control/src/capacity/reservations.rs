@@ -15,7 +15,7 @@ pub struct Owner {
 
 /// What a workload holds, as its object says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct Reservation {
     /// The uid of the workload, which its pods in members carry as label.
     pub uid: String,
     /// The version of the object.
@@ -28,11 +28,11 @@ pub struct Claim {
     pub waits: bool,
 }
 
-/// A claim, and the decision that will replace it.
+/// A reservation, and the decision that will replace it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) owner: Owner,
-    pub(super) recorded: Claim,
+    pub(super) recorded: Reservation,
     pub(super) assumed: Option<Assumed>,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Assumed {
     pub(super) reserved: BTreeMap<String, u32>,
 }
 
-/// A claim that was put in the place of another one, which is to be put back.
+/// A reservation that was put in the place of another one, which is to be put back.
 #[derive(Debug)]
 pub(crate) struct Supposed {
     pub(super) owner: Owner,
     pub(super) uid: String,
     /// What was on record.
-    pub(super) before: Option<(Claim, Option<Assumed>)>,
+    pub(super) before: Option<(Reservation, Option<Assumed>)>,
 }
 
 impl Entry {
