@@ -223,7 +223,7 @@ async fn room_left_unused(
     // Replicas whose room is gone, or that admission made larger than they were, stay where they are if no other cluster
     // takes them: their pods wait for a node.
     let stay = |placed: &PlacementStatus| {
-        placed.cluster == member.name() && placed.cause == Some(PlacementCause::Staying)
+        placed.cluster == member.name() && placed.cause == Some(PlacementCause::NoAlternative)
     };
     let kept = workloads
         .iter()

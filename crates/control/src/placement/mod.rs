@@ -295,8 +295,8 @@ impl Workload {
 
 /// Whether a cluster only stands in until there is room at home.
 fn stands_in(placed: &PlacementStatus) -> bool {
-    use PlacementCause::{Bursting, Cloud, Replacement, Staying, Substitution};
-    let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | Staying));
+    use PlacementCause::{Bursting, Cloud, NoAlternative, Replacement, Substitution};
+    let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | NoAlternative));
     placed.replicas > 0 && (cause || placed.substitute_for.is_some())
 }
 

@@ -79,7 +79,7 @@ fn with_a_part(part: &Part, cluster: &str, plan: &Plan) -> String {
         Some(PlacementCause::Substitution) => "it stands in for a location that has no room",
         Some(PlacementCause::Bursting) => "it takes what does not fit in the chosen clusters",
         Some(PlacementCause::Cloud) => "it is a cloud cluster, and no other has room",
-        Some(PlacementCause::Staying) => "it is to be left, and no other cluster has room yet",
+        Some(PlacementCause::NoAlternative) => "it is to be left, and no other cluster has room yet",
         Some(PlacementCause::Replacement) => "it replaces a cluster that is silent or left the fleet",
     };
     let stuck = plan.stuck.get(cluster).map(|why| format!("; for now {}", why.message));

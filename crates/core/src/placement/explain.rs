@@ -185,7 +185,7 @@ fn verdict(
                 }
                 PlacementCause::Bursting => "it takes what does not fit in the chosen clusters".to_owned(),
                 PlacementCause::Cloud => "it is a cloud cluster, and no other has room".to_owned(),
-                PlacementCause::Staying => stays(placed).to_owned(),
+                PlacementCause::NoAlternative => stays(placed).to_owned(),
                 PlacementCause::Replacement => {
                     format!("it replaces {}, which is silent", placed.stands_in_for.join(" and "))
                 }

@@ -67,9 +67,9 @@ pub(super) fn retain(
                 || has.saturating_add(replicas) > candidate.max_replicas(),
         };
         let place =
-            placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(PlacementCause::Staying));
+            placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(PlacementCause::NoAlternative));
         place.replicas += replicas;
-        place.cause = PlacementCause::Staying;
+        place.cause = PlacementCause::NoAlternative;
         place.kept = Some(kept);
     }
     staying
