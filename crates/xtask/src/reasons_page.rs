@@ -13,7 +13,7 @@ pub(crate) fn page() -> String {
          Where a reason is seen:\n\n\
          - **condition**: `status.conditions[]` of a workload, a ForeignCluster or a PlacementReview;\n\
          - **pending**: `status.pending[]`, why a cluster takes no replicas or completions, and `portolan explain`;\n\
-         - **placement**: `status.placements[]`, or `status.clusters[]` of a MultiClusterService;\n\
+         - **placement**: `status.placements[]`, the part of a workload in one cluster;\n\
          - **event**: `kubectl get events`, `portolan events`;\n\
          - **review**: the output of `portolan plan` and `portolan explain`.\n\n\
          | reason | meaning | what helps | seen in |\n|---|---|---|---|\n",

@@ -10,7 +10,7 @@ pub enum Place {
     Condition(ConditionType),
     /// A cluster that takes no replicas or completions: `status.pending[]`, and `portolan explain`.
     Pending,
-    /// The part of a workload in one cluster: `status.placements[]` or, of services, `status.clusters[]`.
+    /// The part of a workload in one cluster: `status.placements[]`.
     Placement,
     /// A Kubernetes event.
     Event,

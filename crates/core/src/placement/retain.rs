@@ -66,8 +66,9 @@ pub(super) fn retain(
             as_they_are: candidate.refused.is_some()
                 || has.saturating_add(replicas) > candidate.max_replicas(),
         };
-        let place =
-            placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(PlacementCause::NoAlternative));
+        let place = placed
+            .entry(candidate.name().to_owned())
+            .or_insert_with(|| Placed::new(PlacementCause::NoAlternative));
         place.replicas += replicas;
         place.cause = PlacementCause::NoAlternative;
         place.kept = Some(kept);
