@@ -6,9 +6,9 @@
 //! decisions.
 
 use portolan_api::placement::{Placement, PlacementPolicy, ReplicasMode};
-use portolan_control::capacity::{Claim, ClusterFeed, Ledger};
+use portolan_control::capacity::{ClusterFeed, Ledger, Reservation};
 use portolan_core::capacity::{Amounts, CPU, MEMORY, NodeFacts, PODS, PodFacts, PodShape, Shape};
-use portolan_core::placement::{Candidate, Site, Wanted, decide};
+use portolan_core::placement::{Candidate, PlacementRequest, Site, decide};
 use portolan_runtime::{Change, Key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn shape(index: usize) -> Shape {
     shape.into()
 }
 
-fn wanted(index: usize, clusters: usize, draw: &mut Draw) -> Wanted {
+fn request(index: usize, clusters: usize, draw: &mut Draw) -> PlacementRequest {
     let mut placement = Placement::default();
     match index % 3 {
         0 => placement.placement_policy = Some(PlacementPolicy::WorstFit),
@@ -93,7 +93,14 @@ fn wanted(index: usize, clusters: usize, draw: &mut Draw) -> Wanted {
     placement.locations.dedup();
     let replicas = [1, 2, 3, 4][draw.below(4)];
     let (mode, weights) = (ReplicasMode::PerLocation, BTreeMap::new());
-    Wanted { shape: shape(index), replicas, mode, weights, placement, bursting: index.is_multiple_of(2) }
+    PlacementRequest {
+        shape: shape(index),
+        replicas,
+        mode,
+        weights,
+        placement,
+        bursting: index.is_multiple_of(2),
+    }
 }
 
 struct Fleet {
@@ -141,21 +148,21 @@ fn fleet(clusters: usize, nodes: usize, draw: &mut Draw) -> Result<Fleet> {
 
 impl Fleet {
     /// One decision, as a controller takes it.
-    fn decide(&self, uid: &str, wanted: &Wanted) -> Result<BTreeMap<String, u32>> {
+    fn decide(&self, uid: &str, request: &PlacementRequest) -> Result<BTreeMap<String, u32>> {
         self.ledger.transact(|book| {
             let candidates: Vec<Candidate> = self
                 .facts
                 .iter()
                 .map(|facts| {
-                    let view = book.view(facts.name(), uid, &wanted.shape);
-                    Candidate { room: view.room, settled: view.settled, held: view.held, ..facts.clone() }
+                    let view = book.view(facts.name(), uid, &request.shape);
+                    Candidate { room: view.room, bound: view.bound, reserved: view.reserved, ..facts.clone() }
                 })
                 .collect();
-            let shortage = |cluster: &str, more: u32| book.shortage(cluster, uid, &wanted.shape, more);
-            let decision = decide(wanted, &candidates, shortage)?;
+            let shortage = |cluster: &str, more: u32| book.shortage(cluster, uid, &request.shape, more);
+            let decision = decide(request, &candidates, shortage)?;
             let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
             let placed: BTreeMap<_, _> = placed.collect();
-            let held = book.assume(uid, Some("1"), &wanted.shape, placed.clone());
+            let held = book.assume(uid, Some("1"), &request.shape, placed.clone());
             ensure!(held, "{uid} has changed meanwhile");
             Ok(placed)
         })
@@ -163,16 +170,16 @@ impl Fleet {
 
     fn told(&self, uid: &str, version: &str, shape: &Shape, held: BTreeMap<String, u32>) {
         let (shape, version) = (Some(shape.clone()), Some(version.to_owned()));
-        let claim = Claim { uid: uid.to_owned(), version, shape, held, waits: false };
-        let change = Change::Set(Key::new("default", uid), claim);
-        self.ledger.transact(|book| book.take(KIND, &change, Claim::clone));
+        let reservation = Reservation { uid: uid.to_owned(), version, shape, reserved: held, waits: false };
+        let change = Change::Set(Key::new("default", uid), reservation);
+        self.ledger.transact(|book| book.take(KIND, &change, Reservation::clone));
     }
 
     /// The pods of a workload get nodes.
     fn bind(
         &self,
         uid: &str,
-        wanted: &Wanted,
+        request: &PlacementRequest,
         placed: &BTreeMap<String, u32>,
         draw: &mut Draw,
     ) -> Result<()> {
@@ -181,8 +188,8 @@ impl Fleet {
             let feed = self.feeds.get(number).context("a cluster of the fleet")?;
             for replica in 0..*replicas {
                 let node = Some(format!("n{}", draw.below(self.nodes)));
-                let requests = wanted.shape.requests.clone();
-                let template = Some(wanted.shape.template_hash());
+                let requests = request.shape.requests.clone();
+                let template = Some(request.shape.template_hash());
                 let workload = Some(uid.to_owned());
                 let facts = PodFacts { node, requests, finished: false, workload, template };
                 feed.pods(Change::Set(Key::new("default", &format!("{uid}-{replica}")), facts));
@@ -213,18 +220,18 @@ fn measure(clusters: usize, nodes: usize) -> Result<Report> {
     let (mut first, mut churning, mut churned) = (Duration::ZERO, Duration::ZERO, 0);
     for index in 0..FIRST + DECISIONS {
         let uid = format!("u{index}");
-        let wanted = wanted(index, clusters, &mut draw);
-        fleet.told(&uid, "1", &wanted.shape, BTreeMap::new());
+        let request = request(index, clusters, &mut draw);
+        fleet.told(&uid, "1", &request.shape, BTreeMap::new());
         let began = Instant::now();
-        let placed = fleet.decide(&uid, &wanted)?;
+        let placed = fleet.decide(&uid, &request)?;
         if index < FIRST {
             first += began.elapsed();
         } else {
             times.push(began.elapsed());
         }
         let began = Instant::now();
-        fleet.told(&uid, "2", &wanted.shape, placed.clone());
-        fleet.bind(&uid, &wanted, &placed, &mut draw)?;
+        fleet.told(&uid, "2", &request.shape, placed.clone());
+        fleet.bind(&uid, &request, &placed, &mut draw)?;
         churned += fleet.churn(&mut draw);
         churning += began.elapsed();
     }

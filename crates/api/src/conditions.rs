@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::reasons::Reason;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -123,8 +124,8 @@ pub struct Finding {
     pub type_: ConditionType,
     /// Whether it holds.
     pub status: ConditionStatus,
-    /// One word in CamelCase for programs.
-    pub reason: &'static str,
+    /// Why it has this status.
+    pub reason: Reason,
     /// A sentence for people: object, rule, number, what would help.
     pub message: String,
 }
@@ -134,7 +135,7 @@ impl Finding {
     pub fn new(
         type_: ConditionType,
         status: impl Into<ConditionStatus>,
-        reason: &'static str,
+        reason: Reason,
         message: impl Into<String>,
     ) -> Self {
         Self { type_, status: status.into(), reason, message: message.into() }
@@ -173,7 +174,7 @@ pub fn set(
     let new = Condition {
         type_: finding.type_.to_string(),
         status: finding.status.to_string(),
-        reason: finding.reason.to_owned(),
+        reason: finding.reason.into(),
         message: bounded(finding.message),
         observed_generation: generation,
         last_transition_time: transition,
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
 
     fn finding(type_: ConditionType, holds: bool, message: &str) -> Finding {
-        Finding::new(type_, holds, "Because", message)
+        Finding::new(type_, holds, Reason::Pending, message)
     }
 
     fn at(second: i64) -> Timestamp {

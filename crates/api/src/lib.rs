@@ -23,6 +23,7 @@ pub mod namespaceoffloading;
 pub mod placement;
 pub mod placementreview;
 mod quantity;
+pub mod reasons;
 mod schema;
 pub mod selector;
 pub mod template;
@@ -50,6 +51,7 @@ pub use multiclusterrescheduler::{
 pub use multiclusterservice::{MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus};
 pub use namespaceoffloading::{NamespaceOffloading, NamespaceOffloadingSpec, NamespaceOffloadingStatus};
 pub use placementreview::{PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
+pub use reasons::Reason;
 pub use template::{PodTemplate, PreservedObject};
 pub use unknown::{UnknownField, unknown_fields};
 

@@ -1,6 +1,7 @@
 //! Refusals of many clusters in few words: some in full, the others counted.
 
 use crate::placement::Refusal;
+use portolan_api::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -10,7 +11,7 @@ pub struct Summary<'a> {
     /// The clusters that are told in full, in order.
     pub told: BTreeMap<&'a str, &'a Refusal>,
     /// How many others there are, by reason.
-    pub others: BTreeMap<&'a str, usize>,
+    pub others: BTreeMap<Reason, usize>,
 }
 
 /// Sums up refusals: tells at most so many clusters in full. The clusters that the user named go first, then one for each
@@ -61,7 +62,7 @@ mod tests {
 
     fn refusals(count: usize) -> BTreeMap<String, Refusal> {
         let refusal = |index: usize| {
-            let reason = if index.is_multiple_of(25) { "NamespaceMissing" } else { "NoRoom" };
+            let reason = if index.is_multiple_of(25) { Reason::NamespaceNotFound } else { Reason::NoRoom };
             (format!("c{index:04}"), Refusal { reason, message: format!("because of {reason}") })
         };
         (0..count).map(refusal).collect()
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn few_are_told_as_they_are() {
         let few = refusals(2);
-        let told = "c0000: because of NamespaceMissing; c0001: because of NoRoom";
+        let told = "c0000: because of NamespaceNotFound; c0001: because of NoRoom";
         assert_eq!(summarise(&few, &[], 8).to_string(), told);
         assert_eq!(summarise(&BTreeMap::new(), &[], 8).to_string(), "");
     }
@@ -82,7 +83,7 @@ mod tests {
         let summary = summarise(&many, &named, 4);
         assert_eq!(summary.told.keys().copied().collect::<Vec<_>>(), ["c0000", "c0001", "c0500", "c0999"]);
         assert!(
-            summary.to_string().ends_with("; and 996 more: 958 NoRoom, 38 NamespaceMissing"),
+            summary.to_string().ends_with("; and 996 more: 958 NoRoom, 38 NamespaceNotFound"),
             "{summary}"
         );
         assert!(summarise(&many, &[], 8).to_string().len() < 1000);

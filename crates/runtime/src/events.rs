@@ -40,10 +40,11 @@ impl Recorder {
     ///
     /// The event's name is made of what it says, so that the same news of the same generation is told once, whoever
     /// tells it and however often it is retried. An event that cannot be written is logged: nothing depends on it.
-    pub async fn record<K>(&self, object: &K, weight: Weight, reason: &str, note: &str)
+    pub async fn record<K>(&self, object: &K, weight: Weight, reason: impl AsRef<str>, note: &str)
     where
         K: Resource<DynamicType = ()>,
     {
+        let reason = reason.as_ref();
         let event = self.event(object, weight, reason, note);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);

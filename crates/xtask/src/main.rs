@@ -8,6 +8,7 @@ mod fuzz;
 mod generate;
 mod lab;
 mod reasons;
+mod reasons_page;
 mod reference;
 mod steps;
 mod structure;

@@ -223,7 +223,7 @@ async fn room_left_unused(
     // Replicas whose room is gone, or that admission made larger than they were, stay where they are if no other cluster
     // takes them: their pods wait for a node.
     let stay = |placed: &PlacementStatus| {
-        placed.cluster == member.name() && placed.cause == Some(PlacementCause::Staying)
+        placed.cluster == member.name() && placed.cause == Some(PlacementCause::NoAlternative)
     };
     let kept = workloads
         .iter()
@@ -251,12 +251,12 @@ async fn room_left_unused(
         let may_come = anywhere || (here && lacks && spec.replicas_mode == ReplicasMode::PerLocation);
         // Where the distance is bounded, room may be too far away.
         let may_come = may_come && spec.placement.max_latency.is_none();
-        if may_come && status.pending_replicas > 0 && room.fits(&shape) > 0 {
+        if may_come && status.pending_replicas > 0 && room.max_replicas(&shape) > 0 {
             let name = workload.metadata.name.as_deref().unwrap_or_default();
             problems.push(format!(
                 "{name} waits although {} has room for {}",
                 member.name(),
-                room.fits(&shape)
+                room.max_replicas(&shape)
             ));
         }
     }

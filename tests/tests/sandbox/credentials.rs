@@ -186,7 +186,7 @@ async fn a_member_that_makes_tokens_of_the_past_is_asked_once_a_minute_and_it_is
     assert!((2..=22).contains(&asked), "asked {asked} times in ten minutes by two members");
     assert_eq!(stage.secrets().get("paris").await.unwrap().metadata.resource_version, before, "not written");
     let events = stage.events("paris").await;
-    let told = events.iter().find(|(reason, _)| reason == "TokenNotRenewed").map(|(_, note)| note.clone());
+    let told = events.iter().find(|(reason, _)| reason == "TokenRenewalFailed").map(|(_, note)| note.clone());
     assert!(told.as_ref().is_some_and(|note| note.contains("it ends at 2020-01-01")), "{events:?}");
 }
 
@@ -197,7 +197,7 @@ async fn a_token_that_no_header_takes_is_refused_and_no_panic() {
     pass(1900).await;
     let events = stage.events("paris").await;
     assert!(
-        events.iter().any(|(reason, note)| reason == "TokenNotRenewed" && note.contains("no HTTP header"))
+        events.iter().any(|(reason, note)| reason == "TokenRenewalFailed" && note.contains("no HTTP header"))
     );
     assert_eq!(stage.condition("paris", ConditionType::Ready).await.status, "True");
 }
@@ -230,12 +230,12 @@ async fn another_cluster_behind_the_address_is_seen_and_nothing_is_applied_there
     let ready = stage.condition("paris", ConditionType::Ready).await;
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
-        ("False", "OtherCluster"),
+        ("False", "ClusterIdentityMismatch"),
         "{}",
         ready.message
     );
     assert_ne!(stage.condition("paris", ConditionType::Reachable).await.status, "True");
-    assert!(stage.events("paris").await.iter().any(|(reason, _)| reason == "OtherCluster"));
+    assert!(stage.events("paris").await.iter().any(|(reason, _)| reason == "ClusterIdentityMismatch"));
     apply(&stage.hub.client("user"), &workload("web", 1, json!({"locations": ["paris"]}))).await;
     pass(30).await;
     let copies: Api<Deployment> = Api::all(stage.world.cluster("rome").unwrap().client("user"));
@@ -260,7 +260,7 @@ async fn a_secret_that_goes_or_cannot_be_used_takes_the_word_reachable_with_it()
     let ready = stage.condition("paris", ConditionType::Ready).await;
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
-        ("False", "CannotConnect"),
+        ("False", "ConnectionFailed"),
         "{}",
         ready.message
     );

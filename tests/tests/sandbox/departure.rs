@@ -31,7 +31,7 @@ async fn a_deleted_foreign_cluster_waits_for_its_workloads_and_says_what_helps()
     for word in ["multiclusterdeployment/web in shop", "portolan unpeer paris --drain", "--force"] {
         assert!(leaving.message.contains(word), "{word}: {}", leaving.message);
     }
-    assert!(stage.events("paris").await.iter().any(|(reason, _)| reason == "DeletionWaits"));
+    assert!(stage.events("paris").await.iter().any(|(reason, _)| reason == "WorkloadsRemain"));
     assert!(copies.get_opt("web").await.unwrap().is_some(), "what runs goes on running");
     let workloads: Api<MultiClusterDeployment> = Api::namespaced(stage.hub.client("user"), NAMESPACE);
     workloads.delete("web", &Default::default()).await.unwrap();

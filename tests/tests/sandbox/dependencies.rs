@@ -108,9 +108,9 @@ async fn what_is_missing_is_told_and_follows_when_it_is_made() {
     apply(&user, &needing("web", &["c2"])).await;
     pass(20).await;
     let (ready, reason, message) = condition(&fleet, "web", ConditionType::DependenciesReady).await;
-    assert_eq!((ready.as_str(), reason.as_str()), ("False", "Missing"));
+    assert_eq!((ready.as_str(), reason.as_str()), ("False", "DependencyNotFound"));
     assert!(message.contains("ConfigMap settings") && !message.contains("extras"), "{message}");
-    assert!(events(&fleet, "web").await.contains(&"Missing".to_owned()));
+    assert!(events(&fleet, "web").await.contains(&"DependencyNotFound".to_owned()));
     assert!(carried_secret(&fleet, 0, "login").await.is_some(), "what is there follows");
     assert_eq!(
         replicas(&fleet, 0, "web").await,

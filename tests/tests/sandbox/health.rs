@@ -89,7 +89,7 @@ async fn places_elsewhere(path: &'static str, does: Does, told: &str) {
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("1/1"), "{path}");
     pass(10).await;
     let (ready, reason, message) = ready_of(&fleet, "c3").await;
-    assert_eq!((ready.as_str(), reason.as_str()), ("False", "CannotList"), "{message}");
+    assert_eq!((ready.as_str(), reason.as_str()), ("False", "ListFailed"), "{message}");
     assert!(message.contains(told), "{message}");
     now.store(false, Ordering::SeqCst);
     pass(90).await;

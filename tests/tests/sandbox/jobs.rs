@@ -424,7 +424,7 @@ async fn what_one_cluster_refuses_runs_in_another_where_the_policy_allows() {
         );
         assert!(refused.message.as_deref().unwrap().contains("rename one of the two"), "{refused:?}");
         assert!(there(&fleet, 0, name).await.is_some(), "a stranger's Job stays");
-        assert!(events(&fleet, name).await.contains(&"GivenElsewhere".to_owned()));
+        assert!(events(&fleet, name).await.contains(&"Rescheduled".to_owned()));
     }
     in_member(&fleet, 0).delete("bound", &DeleteParams::background()).await.unwrap();
     pass(80).await;
@@ -442,7 +442,7 @@ async fn what_all_clusters_refuse_is_tried_less_and_less_until_something_changes
         let placements = status(&fleet, "free").await.placements;
         placements.iter().map(|placed| placed.attempt).sum::<i32>()
     };
-    let told = async || events(&fleet, "free").await.iter().filter(|each| *each == "GivenElsewhere").count();
+    let told = async || events(&fleet, "free").await.iter().filter(|each| *each == "Rescheduled").count();
     apply(&user, &job("free", 2, 2, json!({"locations": ["c2"], "enableSubstitution": true}))).await;
     pass(200).await;
     let (soon, events_soon) = (attempts().await, told().await);
@@ -496,7 +496,7 @@ async fn what_a_job_refers_to_follows_it_stays_current_and_goes_with_it() {
     assert_eq!(there(1, "settings").await, None, "only where it is needed");
     assert_eq!(condition(&status(&fleet, "sum").await, "DependenciesReady").0, "True");
     let late = condition(&status(&fleet, "late").await, "DependenciesReady");
-    assert_eq!((late.0.as_str(), late.1.as_str()), ("False", "Missing"));
+    assert_eq!((late.0.as_str(), late.1.as_str()), ("False", "DependencyNotFound"));
     assert!(late.2.contains("lacks ConfigMap absent"), "{}", late.2);
     let free = status(&fleet, "free").await;
     assert_eq!(free.locations, ["c3"], "where its ConfigMap can be: {free:?}");
@@ -601,7 +601,7 @@ async fn one_member_that_deletes_nothing_keeps_no_job_in_another() {
     pass(20).await;
     assert_eq!(there(&fleet, 1, "sum").await, None, "it goes where it can");
     let (held, reason, message) = condition(&status(&fleet, "sum").await, "Ready");
-    assert_eq!((held.as_str(), reason.as_str()), ("False", "DeletionFails"));
+    assert_eq!((held.as_str(), reason.as_str()), ("False", "DeletionFailed"));
     assert!(message.contains("c2: ") && message.len() < 1000, "{} bytes", message.len());
     assert!(!message.contains('\u{1b}') && !message.contains('\n'), "{message}");
     gate.accept();
@@ -621,7 +621,7 @@ async fn one_member_that_fails_is_told_and_the_others_get_their_jobs() {
     pass(30).await;
     let half = status(&fleet, "sum").await;
     assert_eq!(half.succeeded, 1);
-    assert_eq!(half.placements[0].reason.as_deref(), Some("NotApplied"), "{half:?}");
+    assert_eq!(half.placements[0].reason.as_deref(), Some("ApplyFailed"), "{half:?}");
     assert!(half.placements[0].message.as_deref().unwrap().contains("the webhook is down"));
     gate.accept();
     pass(90).await;

@@ -137,7 +137,11 @@ async fn relabelling_clusters_moves_what_selects_them_once_another_one_takes_it(
     label("c2", "core").await;
     pass(20).await;
     let staying = status(&fleet, "web").await;
-    assert_eq!(staying.placements[0].cause, Some(PlacementCause::Staying), "no other cluster is selected");
+    assert_eq!(
+        staying.placements[0].cause,
+        Some(PlacementCause::NoAlternative),
+        "no other cluster is selected"
+    );
     assert_eq!((staying.ready_replicas, replicas(&fleet, 0, "web").await), (2, Some(2)), "nothing is lost");
     label("c3", "edge").await;
     pass(40).await;

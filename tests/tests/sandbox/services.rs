@@ -47,7 +47,7 @@ async fn a_service_is_where_the_pods_are_with_ports_annotations_and_endpoints() 
     apply(&user, &web).await;
     pass(5).await;
     let alone = status(&fleet, "web").await;
-    assert_eq!(condition(&alone, "Placed").1, "NothingToFollow");
+    assert_eq!(condition(&alone, "Placed").1, "NoMatchingWorkload");
     assert_eq!(copy(&fleet, 0, "web").await, None, "no pods, no Service");
 
     apply(&user, &workload("web", 2, json!({"locations": ["c2"]}))).await;

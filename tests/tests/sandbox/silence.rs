@@ -71,7 +71,7 @@ async fn keep_never_moves_anything() {
     assert_eq!(summary(&fleet).await, told("c2=2", "2/2"));
     assert_eq!(replicas(&fleet, 1, "web").await, None);
     let (_, reason, message) = condition(&fleet, "web", ConditionType::Unreachable).await;
-    assert_eq!((reason.as_str(), message.contains("kept on record")), ("Silent", true));
+    assert_eq!((reason.as_str(), message.contains("kept on record")), ("Unreachable", true));
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,7 +62,7 @@ pub enum PlacementCause {
     /// It took over from a cluster that has been silent for too long.
     Replacement,
     /// It is to be left, and keeps what no other cluster has room for yet.
-    Staying,
+    NoAlternative,
 }
 
 /// How far a placement is in a cluster.

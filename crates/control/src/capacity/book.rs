@@ -1,6 +1,6 @@
-//! The book itself: clusters, claims, and how the ones follow from the others.
+//! The book itself: clusters, reservations, and how the ones follow from the others.
 
-use super::claims::{Assumed, Claim, Entry, Owner, Supposed};
+use super::reservations::{Assumed, Entry, Owner, Reservation, Supposed};
 use super::waiting::Waiting;
 use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Growth, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Book {
     pub(super) clusters: BTreeMap<String, Cluster>,
-    claims: Arc<BTreeMap<String, Arc<Entry>>>,
+    reservations: Arc<BTreeMap<String, Arc<Entry>>>,
     uids: Arc<BTreeMap<Owner, String>>,
     /// How clusters may grow that were told to.
     growths: BTreeMap<String, Growth>,
@@ -45,37 +45,42 @@ impl Cluster {
 }
 
 impl Book {
-    /// Whether the claims of all kinds are known.
+    /// Whether the reservations of all kinds are known.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.awaited.is_empty()
     }
 
     /// Takes a change of a kind of workloads. Whoever keeps an index of the kind lets the ledger know first.
-    pub fn take<T>(&mut self, kind: &'static str, change: &Change<T>, claim: impl Fn(&T) -> Claim) {
+    pub fn take<T>(
+        &mut self,
+        kind: &'static str,
+        change: &Change<T>,
+        reservation: impl Fn(&T) -> Reservation,
+    ) {
         match change {
-            Change::Set(key, object) => self.record(Owner { kind, key: key.clone() }, claim(object)),
+            Change::Set(key, object) => self.record(Owner { kind, key: key.clone() }, reservation(object)),
             Change::Gone(key) => self.gone(&Owner { kind, key: key.clone() }),
             Change::Listed(all) => {
                 let of_kind = self.uids.keys().filter(|owner| owner.kind == kind);
                 let gone: Vec<_> = of_kind.filter(|owner| !all.contains_key(&owner.key)).cloned().collect();
                 gone.iter().for_each(|owner| self.gone(owner));
                 for (key, object) in all {
-                    self.record(Owner { kind, key: key.clone() }, claim(object));
+                    self.record(Owner { kind, key: key.clone() }, reservation(object));
                 }
                 self.awaited.remove(kind);
             }
         }
     }
 
-    /// A book for a what-if: it begins with what this one says, and what is held or given up in it stays in it. It costs
+    /// A book for a what-if: it begins with what this one says, and reservations that are made or given up in it stay in it. It costs
     /// little: a cluster is copied when one of the two books looks at it, and then without its nodes and pods. No watch
     /// writes to it, and it wakes nobody.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
             clusters: self.clusters.clone(),
-            claims: Arc::clone(&self.claims),
+            reservations: Arc::clone(&self.reservations),
             uids: Arc::clone(&self.uids),
             growths: self.growths.clone(),
             awaited: self.awaited.clone(),
@@ -108,16 +113,17 @@ impl Book {
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
         let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view(uid, shape));
-        view.unwrap_or_else(|| View { held: self.held(cluster, uid), ..View::default() })
+        view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
     }
 
     /// How many replicas a workload holds in a cluster.
     #[must_use]
-    pub fn held(&self, cluster: &str, uid: &str) -> u32 {
-        let entry = self.claims.get(uid);
-        let held =
-            entry.map(|entry| entry.assumed.as_ref().map_or(&entry.recorded.held, |assumed| &assumed.held));
-        held.and_then(|held| held.get(cluster).copied()).unwrap_or(0)
+    pub fn reserved(&self, cluster: &str, uid: &str) -> u32 {
+        let entry = self.reservations.get(uid);
+        let reserved = entry.map(|entry| {
+            entry.assumed.as_ref().map_or(&entry.recorded.reserved, |assumed| &assumed.reserved)
+        });
+        reserved.and_then(|reserved| reserved.get(cluster).copied()).unwrap_or(0)
     }
 
     /// Why no replica fits in a cluster any more when `more` of the workload have found their place there.
@@ -140,36 +146,36 @@ impl Book {
 
     /// Takes a decision for granted: from now on the workload holds this, until its object comes back with another
     /// version. `decided_on` is the version that the decision was taken on; answers whether that is still the last one
-    /// known. If not, nothing is held, and the decision is to be taken anew.
+    /// known. If not, nothing is reserved, and the decision is to be taken again.
     #[must_use]
     pub fn assume(
         &mut self,
         uid: &str,
         decided_on: Option<&str>,
         shape: &Shape,
-        held: BTreeMap<String, u32>,
+        reserved: BTreeMap<String, u32>,
     ) -> bool {
         let current = |entry: &Arc<Entry>| entry.recorded.version.as_deref() == decided_on;
-        if !self.claims.get(uid).is_some_and(current) {
+        if !self.reservations.get(uid).is_some_and(current) {
             return false;
         }
-        self.change(uid, |entry| entry.assumed = Some(Assumed { shape: shape.clone(), held }));
+        self.change(uid, |entry| entry.assumed = Some(Assumed { shape: shape.clone(), reserved }));
         true
     }
 
     /// A decision could not be written: the workload holds what its object says.
     pub fn retract(&mut self, uid: &str) {
-        if self.claims.get(uid).is_some_and(|entry| entry.assumed.is_some()) {
+        if self.reservations.get(uid).is_some_and(|entry| entry.assumed.is_some()) {
             self.change(uid, |entry| entry.assumed = None);
         }
     }
 
-    /// Puts a claim in the place of what its workload holds, for a decision that is only looked at. Whoever supposes
+    /// Puts a reservation in the place of the one that its workload has, for a decision that is only looked at. Whoever supposes
     /// something puts it back, the last first, before anybody else has the book.
-    pub(crate) fn suppose(&mut self, owner: Owner, claim: Claim) -> Supposed {
-        let uid = claim.uid.clone();
-        let before = self.claims.get(&uid).map(|entry| (entry.recorded.clone(), entry.assumed.clone()));
-        self.record(owner.clone(), claim);
+    pub(crate) fn suppose(&mut self, owner: Owner, reservation: Reservation) -> Supposed {
+        let uid = reservation.uid.clone();
+        let before = self.reservations.get(&uid).map(|entry| (entry.recorded.clone(), entry.assumed.clone()));
+        self.record(owner.clone(), reservation);
         self.change(&uid, |entry| entry.assumed = None);
         Supposed { owner, uid, before }
     }
@@ -202,50 +208,50 @@ impl Book {
     /// Whether there is a workload with this uid, be it one that cannot be read.
     #[must_use]
     pub fn is_there(&self, uid: &str) -> bool {
-        self.claims.contains_key(uid) || self.unreadable.values().any(|uids| uids.contains(uid))
+        self.reservations.contains_key(uid) || self.unreadable.values().any(|uids| uids.contains(uid))
     }
 
     /// The workload with this uid, if it is there and its kind holds room.
     #[must_use]
     pub fn owner(&self, uid: &str) -> Option<&Owner> {
-        self.claims.get(uid).map(|entry| &entry.owner)
+        self.reservations.get(uid).map(|entry| &entry.owner)
     }
 
-    /// Everything that is held: the cluster, by whom, and how many replicas.
+    /// All reservations: the cluster, the owner, and how many replicas.
     pub fn holders(&self) -> impl Iterator<Item = (&str, &Owner, u32)> {
-        self.claims.values().flat_map(|entry| {
-            let held = entry.holds().into_iter().flat_map(|(_, held)| held);
-            held.map(|(cluster, count)| (cluster.as_str(), &entry.owner, *count))
+        self.reservations.values().flat_map(|entry| {
+            let reserved = entry.holds().into_iter().flat_map(|(_, reserved)| reserved);
+            reserved.map(|(cluster, count)| (cluster.as_str(), &entry.owner, *count))
         })
     }
 
-    /// What a claim holds in a cluster that is new to the book.
-    pub(super) fn claims_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
-        let held = |(uid, entry): (&String, &Arc<Entry>)| {
-            let (shape, held) = entry.holds()?;
-            Some((uid.clone(), shape.clone(), *held.get(cluster)?))
+    /// The reservations in a cluster that is new to the book.
+    pub(super) fn reservations_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
+        let reserved = |(uid, entry): (&String, &Arc<Entry>)| {
+            let (shape, reserved) = entry.holds()?;
+            Some((uid.clone(), shape.clone(), *reserved.get(cluster)?))
         };
-        self.claims.iter().filter_map(held).collect()
+        self.reservations.iter().filter_map(reserved).collect()
     }
 
-    fn record(&mut self, owner: Owner, claim: Claim) {
-        let uid = claim.uid.clone();
+    fn record(&mut self, owner: Owner, reservation: Reservation) {
+        let uid = reservation.uid.clone();
         // A namesake that was made anew has another uid.
         if self.uids.get(&owner).is_some_and(|known| *known != uid) {
             self.gone(&owner);
         }
-        self.waiting.set(&owner, claim.waits.then_some(claim.shape.as_ref()).flatten());
-        if !self.claims.contains_key(&uid) {
-            let recorded = Claim { held: BTreeMap::new(), ..claim.clone() };
+        self.waiting.set(&owner, reservation.waits.then_some(reservation.shape.as_ref()).flatten());
+        if !self.reservations.contains_key(&uid) {
+            let recorded = Reservation { reserved: BTreeMap::new(), ..reservation.clone() };
             Arc::make_mut(&mut self.uids).insert(owner.clone(), uid.clone());
             let entry = Entry { owner, recorded, assumed: None };
-            Arc::make_mut(&mut self.claims).insert(uid.clone(), Arc::new(entry));
+            Arc::make_mut(&mut self.reservations).insert(uid.clone(), Arc::new(entry));
         }
         self.change(&uid, |entry| {
-            if entry.recorded.version != claim.version {
+            if entry.recorded.version != reservation.version {
                 entry.assumed = None;
             }
-            entry.recorded = claim;
+            entry.recorded = reservation;
         });
     }
 
@@ -255,7 +261,7 @@ impl Book {
             return;
         }
         let Some(uid) = Arc::make_mut(&mut self.uids).remove(owner) else { return };
-        Arc::make_mut(&mut self.claims).remove(&uid);
+        Arc::make_mut(&mut self.reservations).remove(&uid);
         for (name, cluster) in &mut self.clusters {
             if cluster.known().knows(&uid) && cluster.index().forget(&uid) {
                 self.waiting.freed(name);
@@ -265,15 +271,17 @@ impl Book {
 
     /// Changes an entry, and what it holds in clusters along with it.
     fn change(&mut self, uid: &str, change: impl FnOnce(&mut Entry)) {
-        if !self.claims.contains_key(uid) {
+        if !self.reservations.contains_key(uid) {
             return;
         }
-        let Some(entry) = Arc::make_mut(&mut self.claims).get_mut(uid).map(Arc::make_mut) else { return };
+        let Some(entry) = Arc::make_mut(&mut self.reservations).get_mut(uid).map(Arc::make_mut) else {
+            return;
+        };
         let before: Vec<String> =
-            entry.holds().map(|(_, held)| held.keys().cloned().collect()).unwrap_or_default();
+            entry.holds().map(|(_, reserved)| reserved.keys().cloned().collect()).unwrap_or_default();
         change(entry);
         let holds = entry.holds();
-        let after = holds.map(|(_, held)| held);
+        let after = holds.map(|(_, reserved)| reserved);
         for name in before.iter().filter(|name| after.is_none_or(|after| !after.contains_key(*name))) {
             if let Some(cluster) = self.clusters.get_mut(name)
                 && cluster.index().release(uid)
@@ -282,10 +290,10 @@ impl Book {
             }
         }
         for (shape, (name, replicas)) in
-            holds.into_iter().flat_map(|(shape, held)| held.iter().map(move |each| (shape, each)))
+            holds.into_iter().flat_map(|(shape, reserved)| reserved.iter().map(move |each| (shape, each)))
         {
             if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.index().hold(uid, shape, *replicas)
+                && cluster.index().reserve(uid, shape, *replicas)
             {
                 self.waiting.freed(name);
             }

@@ -14,17 +14,25 @@ fn node(name: &str, cpus: i64) -> NodeFacts {
     NodeFacts { name: name.into(), allocatable, ready: true, ..NodeFacts::default() }
 }
 
-fn claim(uid: &str, version: &str, held: &[(&str, u32)]) -> Claim {
-    let held = held.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
-    Claim { uid: uid.into(), version: Some(version.into()), shape: Some(shape(1000)), held, waits: false }
+fn reservation(uid: &str, version: &str, reserved: &[(&str, u32)]) -> Reservation {
+    let reserved = reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
+    Reservation {
+        uid: uid.into(),
+        version: Some(version.into()),
+        shape: Some(shape(1000)),
+        reserved,
+        waits: false,
+    }
 }
 
-fn set(ledger: &Ledger, name: &str, claim: Claim) {
-    ledger.transact(|book| book.take("Kind", &Change::Set(Key::new("d", name), claim), Claim::clone));
+fn set(ledger: &Ledger, name: &str, reservation: Reservation) {
+    ledger.transact(|book| {
+        book.take("Kind", &Change::Set(Key::new("d", name), reservation), Reservation::clone)
+    });
 }
 
 fn fits(ledger: &Ledger, uid: &str) -> u32 {
-    ledger.transact(|book| book.view("c", uid, &shape(1000)).room.fits)
+    ledger.transact(|book| book.view("c", uid, &shape(1000)).room.max_replicas)
 }
 
 #[test]
@@ -32,18 +40,21 @@ fn a_decision_counts_for_others_until_it_comes_back_or_is_retracted() {
     let ledger = Ledger::default();
     let feed = ledger.open("c");
     feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
-    set(&ledger, "a", claim("ua", "1", &[]));
-    let held = BTreeMap::from([("c".to_owned(), 3)]);
-    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), held.clone())));
+    set(&ledger, "a", reservation("ua", "1", &[]));
+    let reserved = BTreeMap::from([("c".to_owned(), 3)]);
+    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), reserved.clone())));
     assert_eq!((fits(&ledger, "ub"), fits(&ledger, "ua")), (1, 4), "one's own reservation is not in the way");
     ledger.transact(|book| book.retract("ua"));
     assert_eq!(fits(&ledger, "ub"), 4);
-    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), held.clone())));
-    set(&ledger, "a", claim("ua", "1", &[]));
+    assert!(ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), reserved.clone())));
+    set(&ledger, "a", reservation("ua", "1", &[]));
     assert_eq!(fits(&ledger, "ub"), 1, "the version that was decided on, told again, takes nothing back");
-    set(&ledger, "a", claim("ua", "2", &[("c", 2)]));
+    set(&ledger, "a", reservation("ua", "2", &[("c", 2)]));
     assert_eq!(fits(&ledger, "ub"), 2);
-    assert!(!ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), held)), "decided on what was");
+    assert!(
+        !ledger.transact(|book| book.assume("ua", Some("1"), &shape(1000), reserved)),
+        "decided on what was"
+    );
     assert_eq!(fits(&ledger, "ub"), 2);
 }
 
@@ -52,12 +63,16 @@ fn what_is_gone_holds_nothing() {
     let ledger = Ledger::default();
     let feed = ledger.open("c");
     feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
-    set(&ledger, "a", claim("u1", "1", &[("c", 1)]));
-    set(&ledger, "a", claim("u2", "5", &[("c", 2)]));
+    set(&ledger, "a", reservation("u1", "1", &[("c", 1)]));
+    set(&ledger, "a", reservation("u2", "5", &[("c", 2)]));
     assert_eq!(fits(&ledger, "other"), 2, "made anew under the same name");
-    ledger.transact(|book| book.take("Other", &Change::<Claim>::Listed(BTreeMap::new()), Claim::clone));
+    ledger.transact(|book| {
+        book.take("Other", &Change::<Reservation>::Listed(BTreeMap::new()), Reservation::clone)
+    });
     assert_eq!(fits(&ledger, "other"), 2, "another kind has nothing to say about it");
-    ledger.transact(|book| book.take("Kind", &Change::<Claim>::Listed(BTreeMap::new()), Claim::clone));
+    ledger.transact(|book| {
+        book.take("Kind", &Change::<Reservation>::Listed(BTreeMap::new()), Reservation::clone)
+    });
     assert_eq!(fits(&ledger, "other"), 4);
 }
 
@@ -66,17 +81,19 @@ fn nothing_is_decided_before_all_kinds_are_known() {
     let ledger = Ledger::default();
     ledger.expect("Kind");
     assert!(!ledger.transact(|book| book.is_complete()));
-    ledger.transact(|book| book.take("Kind", &Change::<Claim>::Listed(BTreeMap::new()), Claim::clone));
+    ledger.transact(|book| {
+        book.take("Kind", &Change::<Reservation>::Listed(BTreeMap::new()), Reservation::clone)
+    });
     assert!(ledger.transact(|book| book.is_complete()));
 }
 
 #[test]
 fn a_cluster_that_is_opened_anew_forgets_its_nodes_and_keeps_its_reservations() {
     let ledger = Ledger::default();
-    set(&ledger, "a", claim("ua", "1", &[("c", 3)]));
+    set(&ledger, "a", reservation("ua", "1", &[("c", 3)]));
     let old = ledger.open("c");
     old.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
-    assert_eq!(fits(&ledger, "ub"), 1, "held before the cluster was known");
+    assert_eq!(fits(&ledger, "ub"), 1, "reserved before the cluster was known");
     let new = ledger.open("c");
     old.nodes(Change::Set(Key::cluster("m"), node("m", 4)));
     assert_eq!(fits(&ledger, "ub"), 0, "the old watch has nothing to say any more");
@@ -94,17 +111,17 @@ fn what_is_held_in_a_fork_does_not_reach_the_book() {
     let ledger = Ledger::default();
     let feed = ledger.open("c");
     feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
-    set(&ledger, "a", claim("ua", "1", &[("c", 1)]));
+    set(&ledger, "a", reservation("ua", "1", &[("c", 1)]));
     let mut fork = ledger.transact(|book| book.fork());
-    let fits = |book: &mut Book| book.view("c", "other", &shape(1000)).room.fits;
+    let fits = |book: &mut Book| book.view("c", "other", &shape(1000)).room.max_replicas;
     assert_eq!(fits(&mut fork), 3);
     assert!(fork.assume("ua", Some("1"), &shape(1000), BTreeMap::from([("c".to_owned(), 4)])));
     assert_eq!((fits(&mut fork), ledger.transact(fits)), (0, 3));
-    assert_eq!((fork.held("c", "ua"), ledger.transact(|book| book.held("c", "ua"))), (4, 1));
+    assert_eq!((fork.reserved("c", "ua"), ledger.transact(|book| book.reserved("c", "ua"))), (4, 1));
     let pod =
         PodFacts { node: Some("n".into()), requests: shape(1000).requests.clone(), ..PodFacts::default() };
     feed.pods(Change::Set(Key::new("d", "p"), pod));
-    set(&ledger, "b", claim("ub", "1", &[("c", 1)]));
+    set(&ledger, "b", reservation("ub", "1", &[("c", 1)]));
     assert_eq!(
         (fits(&mut fork), ledger.transact(fits)),
         (0, 1),
@@ -119,7 +136,8 @@ fn a_cluster_that_is_opened_anew_grows_as_it_was_told_to() {
     let ledger = Ledger::default();
     let first = ledger.open("c");
     ledger.transact(|book| book.set_growth("c", Growth::UpTo { nodes: 3, like: None }));
-    let grown = |ledger: &Ledger| ledger.transact(|book| book.view("c", "u", &shape(1000)).fits_if_grown);
+    let grown =
+        |ledger: &Ledger| ledger.transact(|book| book.view("c", "u", &shape(1000)).max_replicas_if_grown);
     first.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
     assert_eq!(grown(&ledger), 12);
     let second = ledger.open("c");
@@ -134,7 +152,7 @@ fn a_workload_that_is_gone_leaves_no_memory_of_its_pods() {
     let ledger = Ledger::default();
     let feed = ledger.open("c");
     feed.nodes(Change::Set(Key::cluster("n"), node("n", 4)));
-    set(&ledger, "a", claim("ua", "1", &[("c", 1)]));
+    set(&ledger, "a", reservation("ua", "1", &[("c", 1)]));
     let pod = PodFacts {
         requests: shape(3000).requests.clone(),
         workload: Some("ua".into()),
@@ -145,6 +163,8 @@ fn a_workload_that_is_gone_leaves_no_memory_of_its_pods() {
     assert_eq!(fits(&ledger, "ua"), 1, "admission made it larger");
     feed.pods(Change::Gone(Key::new("d", "p")));
     assert_eq!(fits(&ledger, "ua"), 1);
-    ledger.transact(|book| book.take("Kind", &Change::<Claim>::Gone(Key::new("d", "a")), Claim::clone));
+    ledger.transact(|book| {
+        book.take("Kind", &Change::<Reservation>::Gone(Key::new("d", "a")), Reservation::clone)
+    });
     assert_eq!(fits(&ledger, "ua"), 4);
 }

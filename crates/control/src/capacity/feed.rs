@@ -38,8 +38,8 @@ impl Ledger {
             book.epoch += 1;
             let mut index = ClusterIndex::default();
             index.set_growth(book.growth(cluster));
-            for (uid, shape, replicas) in book.claims_of(cluster) {
-                index.hold(&uid, &shape, replicas);
+            for (uid, shape, replicas) in book.reservations_of(cluster) {
+                index.reserve(&uid, &shape, replicas);
             }
             book.clusters.insert(cluster.to_owned(), Cluster::new(index, book.epoch));
             book.epoch

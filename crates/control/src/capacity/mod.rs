@@ -3,7 +3,7 @@
 //! Every controller that places anything decides over the same [`Ledger`], so that no two decisions count the same room:
 //!
 //! 1. **It is told** what nodes and pods a member has by the member's watches ([`Ledger::open`]), and what each workload
-//!    holds by the watch of its kind: [`Book::take`] turns every change of the kind into claims. A kind that holds room
+//!    holds by the watch of its kind: [`Book::take`] turns every change of the kind into reservations. A kind that holds room
 //!    is announced by [`Ledger::expect`] before anything runs; nothing may be decided before all kinds have been listed
 //!    once ([`Book::is_complete`]).
 //! 2. **Deciding and holding is one step**: [`Ledger::transact`] gives the [`Book`] to one decider at a time. In it,
@@ -14,20 +14,20 @@
 //! 4. **Room that appears** wakes those who wait for it: [`tell_of_room`].
 //! 5. **What would be**: [`Book::fork`] gives a book of one's own, to hold and give up in without anybody noticing.
 //!
-//! A claim stands by the uid of its workload. Replicas that have a node take their room there; those that have none yet
+//! A reservation stands by the uid of its workload. Replicas that have a node take their room there; those that have none yet
 //! are estimated per shape of node (see [`portolan_core::capacity::ClusterIndex`]).
 
 mod book;
-mod claims;
 mod feed;
 mod growth;
+mod reservations;
 mod waiting;
 
 pub use book::Book;
-pub(crate) use claims::Supposed;
-pub use claims::{Claim, Owner};
 pub use feed::{ClusterFeed, Listed};
 pub(crate) use growth::growth;
+pub(crate) use reservations::Supposed;
+pub use reservations::{Owner, Reservation};
 pub use waiting::tell_of_room;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,7 @@ impl Ledger {
         result
     }
 
-    /// Announces a kind of workloads that holds room: nothing is decided before its claims are known.
+    /// Announces a kind of workloads that holds room: nothing is decided before its reservations are known.
     pub fn expect(&self, kind: &'static str) {
         self.transact(|book| book.expect(kind));
     }

@@ -109,17 +109,17 @@ impl Book {
                 }
                 self.waiting.asked = None;
             }
-            let unsettled: Vec<(String, Shape)> =
-                cluster.known().unsettled().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
+            let unbound: Vec<(String, Shape)> =
+                cluster.known().with_unbound().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
             let mut full: BTreeMap<Shape, bool> = BTreeMap::new();
-            for (_, shape) in &unsettled {
+            for (_, shape) in &unbound {
                 full.entry(shape.clone()).or_insert_with(|| {
                     questions = questions.saturating_sub(1);
                     !has_room(cluster, shape)
                 });
             }
-            let unsettled = unsettled.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
-            let owners: Vec<Owner> = unsettled.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
+            let unbound = unbound.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
+            let owners: Vec<Owner> = unbound.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
             self.waiting.backlog.extend(owners);
         }
         let waiting = &mut self.waiting;
@@ -138,7 +138,7 @@ impl Book {
 
 /// Whether a replica of this shape would find room, now or when the cluster has grown.
 fn has_room(cluster: &mut Cluster, shape: &Shape) -> bool {
-    cluster.index().view("", shape).fits_if_grown > 0
+    cluster.index().view("", shape).max_replicas_if_grown > 0
 }
 
 /// Tells for ever who is to look again because room has changed.
@@ -160,7 +160,7 @@ pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::{Claim, ClusterFeed};
+    use crate::capacity::{ClusterFeed, Reservation};
     use portolan_core::capacity::{Amounts, CPU, NodeFacts, PODS, PodShape};
     use portolan_runtime::{Change, Key};
 
@@ -177,11 +177,14 @@ mod tests {
         feed.nodes(Change::Set(Key::cluster("n"), node));
     }
 
-    fn workload(ledger: &Ledger, name: &str, cpus: i64, held: &[(&str, u32)], waits: bool) {
-        let held = held.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
+    fn workload(ledger: &Ledger, name: &str, cpus: i64, reserved: &[(&str, u32)], waits: bool) {
+        let reserved =
+            reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
         let (uid, shape) = (format!("uid-{name}"), Some(shape(cpus)));
-        let claim = Claim { uid, version: Some("1".into()), shape, held, waits };
-        ledger.transact(|book| book.take("Kind", &Change::Set(Key::new("d", name), claim), Claim::clone));
+        let reservation = Reservation { uid, version: Some("1".into()), shape, reserved, waits };
+        ledger.transact(|book| {
+            book.take("Kind", &Change::Set(Key::new("d", name), reservation), Reservation::clone)
+        });
     }
 
     fn woken(ledger: &Ledger) -> Vec<String> {

@@ -4,6 +4,7 @@ use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
 use super::object::{ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged};
 use super::{Copied, Copies, Outcome, memory};
 use crate::fleet::{Mark, Member};
+use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Term, chain};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -69,10 +70,10 @@ impl<K: Copied> Copies<K> {
                 Ok((Outcome::AsDecided, Some(copy)))
             }
             Ok(ApplyResult::Conflict) => Ok((Outcome::NotSeenYet, None)),
-            Ok(ApplyResult::NotOwned(message)) => refuse("NameTaken", message),
-            Ok(ApplyResult::Refused(message)) => refuse("Refused", message),
+            Ok(ApplyResult::NotOwned(message)) => refuse(Reason::NameTaken, message),
+            Ok(ApplyResult::Refused(message)) => refuse(Reason::Refused, message),
             // Only a namespace that does not exist is not found.
-            Err(error) if error.is_not_found() => refuse("NamespaceMissing", chain(&error)),
+            Err(error) if error.is_not_found() => refuse(Reason::NamespaceNotFound, chain(&error)),
             Err(error) => Err(error),
         }
     }

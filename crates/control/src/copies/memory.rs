@@ -1,6 +1,7 @@
 //! What this process remembers of what it did in members; all of it can be found out again.
 
 use crate::fleet::Member;
+use portolan_api::Reason;
 use portolan_runtime::{Key, foreign_text};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -85,7 +86,7 @@ pub(crate) struct Failure {
     /// The digest of what was to be applied, without numbers of replicas: anything else is tried at once.
     pub(crate) template: String,
     pub(crate) kind: FailureKind,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Reason,
     pub(crate) message: String,
     at: Instant,
     /// For how long it is not tried again.
@@ -230,10 +231,10 @@ impl Memory {
         cluster: &str,
         template: &str,
         kind: FailureKind,
-        (reason, message): (&'static str, String),
+        (reason, message): (Reason, String),
     ) {
         let message = foreign_text(&message);
-        tracing::warn!(cluster, object = %key, reason, message, "a member refuses a copy");
+        tracing::warn!(cluster, object = %key, %reason, message, "a member refuses a copy");
         self.write(key, cluster, |place| {
             let before = place.failure.take();
             let again = before.filter(|before| before.kind == kind && before.template == template);
@@ -253,7 +254,7 @@ impl Memory {
 
     /// Remembers that a member could not be asked, or failed. A refusal that still holds says more, and stays.
     pub(crate) fn fail(&self, key: &Key, cluster: &str, template: &str, why: &str) -> Duration {
-        let (kind, reason) = (FailureKind::MemberError, "MemberError");
+        let (kind, reason) = (FailureKind::MemberError, Reason::MemberError);
         self.write(key, cluster, |place| {
             let before = place.failure.take();
             if let Some(before) = before.as_ref().filter(|before| !before.left().is_zero()) {
@@ -385,7 +386,7 @@ mod tests {
     async fn a_refusal_holds_twice_as_long_each_time_and_a_failure_is_retried_soon() {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
         let refuse =
-            || memory.refuse(&key, "m1", "t", FailureKind::RefusedByMember, ("Refused", "no".into()));
+            || memory.refuse(&key, "m1", "t", FailureKind::RefusedByMember, (Reason::Refused, "no".into()));
         let left = || memory.failure(&key, "m1").unwrap().left();
         refuse();
         assert_eq!(left(), REFUSAL_HOLDS);

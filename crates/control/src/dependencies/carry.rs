@@ -12,12 +12,10 @@ use kube::Api;
 use kube::Resource;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::discovery::ApiResource;
+use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Term, call};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-
-/// The reason of what the hub does not give to any member.
-pub(crate) const NOT_PROPAGATED: &str = "NotPropagated";
 
 /// What is known of a ConfigMap or Secret that was carried into a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +48,7 @@ impl CarriedFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Why something could not be carried: a word, and a sentence.
-    pub problems: Vec<(&'static str, String)>,
+    pub problems: Vec<(Reason, String)>,
     /// Whether something is not known well enough yet, or was not as it was seen: it is to be looked at again.
     pub outdated: bool,
 }
@@ -82,7 +80,7 @@ pub async fn carry(
             "its ConfigMaps and Secrets cannot be read ({why}): the credential needs get, list, watch, create, patch and \
              delete on them in namespace {namespace}"
         );
-        return Ok(Carried { problems: vec![("DependenciesUnknown", problem)], ..carried });
+        return Ok(Carried { problems: vec![(Reason::DependenciesUnknown, problem)], ..carried });
     }
     for reference in references.keys() {
         let Some(source) = sources.mark(namespace, reference) else { continue };
@@ -129,7 +127,9 @@ impl Bring<'_> {
         let what = format!("read {kind} {key} of the hub");
         let Some(source) = call(what, api.get_opt(&key.name)).await? else { return Ok(()) };
         if let Some(why) = withheld(&key.namespace, &source) {
-            carried.problems.push((NOT_PROPAGATED, format!("{kind} {key} never leaves the hub: {why}")));
+            carried
+                .problems
+                .push((Reason::NotPropagated, format!("{kind} {key} never leaves the hub: {why}")));
             return Ok(());
         }
         let object = self.object::<K>(&source);
@@ -146,14 +146,14 @@ impl Bring<'_> {
                 self.member.carried.applied(self.kind, key, mark(&source), version);
             }
             ApplyResult::Conflict => carried.outdated = true,
-            ApplyResult::NotOwned(message) => carried.problems.push(("NameTaken", message)),
+            ApplyResult::NotOwned(message) => carried.problems.push((Reason::NameTaken, message)),
             ApplyResult::Refused(message) => match self.facts {
                 // What is immutable cannot be made current; what was made anew in the hub is made anew here.
                 Some(facts) if message.contains("immutable") => {
                     delete_if_unchanged::<K>(self.term, self.member, key, facts.object_version()).await?;
                     carried.outdated = true;
                 }
-                _ => carried.problems.push(("DependencyRefused", message)),
+                _ => carried.problems.push((Reason::DependencyRefused, message)),
             },
         }
         Ok(())

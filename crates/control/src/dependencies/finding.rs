@@ -2,6 +2,7 @@
 
 use super::References;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 
 /// Whether ConfigMaps or Secrets were carried for a workload, or are to be: as long as its condition says so, some may be
@@ -20,7 +21,7 @@ pub fn finding(namespace: &str, references: &References, missing: Option<&Refere
     };
     let Some(missing) = missing else {
         let message = "the ConfigMaps and Secrets of the hub are not listed yet".to_owned();
-        return found(ConditionStatus::Unknown, "NotListedYet", message);
+        return found(ConditionStatus::Unknown, Reason::CacheNotSynced, message);
     };
     let list = |optional: bool| {
         let names = missing.iter().filter(|(_, each)| **each == optional).map(|(each, _)| each.to_string());
@@ -29,18 +30,18 @@ pub fn finding(namespace: &str, references: &References, missing: Option<&Refere
     match (list(false).as_str(), list(true).as_str()) {
         ("", "") => {
             let message = format!("{} ConfigMaps and Secrets follow the workload", references.len());
-            found(ConditionStatus::True, "Carried", message)
+            found(ConditionStatus::True, Reason::DependenciesPropagated, message)
         }
         ("", optional) => {
             let message = format!(
                 "what is needed follows; namespace {namespace} of the hub lacks, optional: {optional}"
             );
-            found(ConditionStatus::True, "Carried", message)
+            found(ConditionStatus::True, Reason::DependenciesPropagated, message)
         }
         (needed, _) => {
             let message =
                 format!("namespace {namespace} of the hub lacks {needed}: pods wait until it is made there");
-            found(ConditionStatus::False, "Missing", message)
+            found(ConditionStatus::False, Reason::DependencyNotFound, message)
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The ConfigMaps and Secrets of one workload in one member.
 
-use super::carry::NOT_PROPAGATED;
 use super::{References, Sources, carry, release_recorded, release_seen};
 use crate::copies::{Copied, Copies, FailureKind, Outcome};
 use crate::fleet::{Hub, Member};
+use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Term};
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Propagation {
         let carried = carry(term, hub, sources, member, &key.namespace, uid, references).await?;
         if let Some((reason, problem)) = carried.problems.into_iter().next() {
             // What the hub itself may not give is refused everywhere.
-            let of_the_hub = reason == NOT_PROPAGATED;
+            let of_the_hub = reason == Reason::NotPropagated;
             let kind = if of_the_hub { FailureKind::InvalidInHub } else { FailureKind::RefusedByMember };
             copies.memory.refuse(key, &member.name, template, kind, (reason, problem));
             return Ok(Some(Outcome::Refused));

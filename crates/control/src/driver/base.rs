@@ -6,6 +6,7 @@ use crate::copies::{Copied, Copies, Outcome, Remaining, Round};
 use crate::dependencies::{Propagation, References, is_left};
 use crate::fleet::Member;
 use kube::Resource;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::placement::Reservation;
 use portolan_runtime::{CallError, Index, Key, Queue, Recorder};
@@ -168,10 +169,6 @@ impl<D: Declared, K: Copied> Base<D, K> {
     }
 }
 
-/// Why a deletion waits: for members that cannot be reached, or for members that refuse.
-pub(crate) const AWAITING_MEMBER: &str = "AwaitingMember";
-pub(crate) const DELETION_FAILS: &str = "DeletionFails";
-
 /// What is reported of a deletion that members hold up: those that cannot be reached, and those that refuse.
 pub(super) fn held_up(remaining: &Remaining, copy: &str) -> Finding {
     const REPORTED_AT_MOST: usize = 8;
@@ -182,12 +179,12 @@ pub(super) fn held_up(remaining: &Remaining, copy: &str) -> Finding {
              ForeignCluster",
             away.join(", ")
         );
-        return Finding::new(ConditionType::Ready, false, AWAITING_MEMBER, message);
+        return Finding::new(ConditionType::Ready, false, Reason::AwaitingMember, message);
     }
     let reported = failing.iter().take(REPORTED_AT_MOST).map(|(cluster, why)| format!("{cluster}: {why}"));
     let reported = reported.collect::<Vec<_>>().join("; ");
     let more = failing.len().saturating_sub(REPORTED_AT_MOST) + away.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!("deletion waits for clusters that do not delete their {copy}: {reported}{more}");
-    Finding::new(ConditionType::Ready, false, DELETION_FAILS, message)
+    Finding::new(ConditionType::Ready, false, Reason::DeletionFailed, message)
 }

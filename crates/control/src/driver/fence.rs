@@ -4,6 +4,7 @@
 //! argument.
 
 use crate::fleet::is_epoch;
+use portolan_api::Reason;
 use portolan_api::placement::Reservation;
 use portolan_runtime::{CallError, Change, Clock, Key, Next, Recorder, Term, Weight, chain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +163,7 @@ impl EpochFence {
                 tracing::error!(kind, object = %key, why, "the hub does not take its status: nothing is decided about it until it is mended");
                 let note =
                     format!("nothing is decided about it, since the hub does not take its status: {why}");
-                recorder.record(object, Weight::Warning, "StatusRefused", &note).await;
+                recorder.record(object, Weight::Warning, Reason::StatusRefused, &note).await;
             }
         }
         Err(error)

@@ -39,7 +39,7 @@ mod run;
 mod unreadable;
 mod watch;
 
-pub(crate) use base::{AWAITING_MEMBER, Base, DELETION_FAILS, Write};
+pub(crate) use base::{Base, Write};
 pub(crate) use context::Context;
 pub(crate) use fence::EpochFence;
 pub(crate) use hub_object::replace_status;
@@ -47,7 +47,7 @@ pub(crate) use reconcile::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL,
 pub(crate) use run::{AnyController, Controllers, Driver};
 pub(crate) use watch::{Delay, watch};
 
-use crate::capacity::Claim;
+use crate::capacity;
 use crate::copies::{Copied, Kind, Round};
 use crate::dependencies::References;
 use crate::fleet::Touched;
@@ -99,8 +99,9 @@ pub(crate) trait Declared: Send + Sync + Sized + 'static {
     }
 
     /// The room that the object holds by its status; only asked if objects of the kind hold any.
-    fn claim(&self) -> Claim {
-        Claim { uid: self.uid().to_owned(), version: None, shape: None, held: BTreeMap::new(), waits: false }
+    fn reserved(&self) -> capacity::Reservation {
+        let (uid, reserved) = (self.uid().to_owned(), BTreeMap::new());
+        capacity::Reservation { uid, version: None, shape: None, reserved, waits: false }
     }
 
     /// The ConfigMaps and Secrets that the object refers to.

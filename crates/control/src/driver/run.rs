@@ -66,7 +66,7 @@ impl<C: Controller> Driver<C> {
                 // The ledger first: whoever sees an object sees what it holds.
                 base.context.fleet.ledger.transact(|book| {
                     book.cannot_read(kind, base.objects.health().unreadable_uids());
-                    book.take(kind, change, C::Declared::claim);
+                    book.take(kind, change, C::Declared::reserved);
                 });
             }
             base.context.fence.take(kind, change, super::Base::<C::Declared, C::Copy>::claimant);

@@ -3,6 +3,7 @@
 use crate::copies::Kind;
 use kube::api::ObjectMeta;
 use kube::core::PartialObjectMeta;
+use portolan_api::Reason;
 use portolan_runtime::{Index, Key, Recorder, Weight};
 use std::marker::PhantomData;
 
@@ -22,6 +23,6 @@ pub(super) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recor
     let object = PartialObjectMeta::<K> { types: None, metadata, _phantom: PhantomData };
     let note =
         format!("it cannot be read, and nothing is done about it until it is mended: {}", unreadable.problem);
-    recorder.record(&object, Weight::Warning, "Unreadable", &note).await;
+    recorder.record(&object, Weight::Warning, Reason::Invalid, &note).await;
     true
 }

@@ -3,6 +3,7 @@
 use super::identity::Identity;
 use super::{Member, Needs, Readable};
 use portolan_api::ForeignClusterStatus;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_runtime::Weight;
 
@@ -18,24 +19,32 @@ pub(super) fn connected(
              {expected}; nothing is placed there. Let the credential lead to the right cluster, or delete this \
              ForeignCluster and make the other one a member by `portolan peer`"
         );
-        return Some(both(ConditionStatus::False, "OtherCluster", message));
+        return Some(both(ConditionStatus::False, Reason::ClusterIdentityMismatch, message));
     }
     match (member.reach.silence(), member.reach.version()) {
         (Some(problem), _) => {
             let message = format!("its API server does not answer: {problem}");
-            Some(both(ConditionStatus::Unknown, "Silent", message))
+            Some(both(ConditionStatus::Unknown, Reason::Unreachable, message))
         }
         (None, Some(version)) => {
             let message = format!("its API server answers: {version}");
-            let reachable =
-                Finding::new(ConditionType::Reachable, ConditionStatus::True, "Answers", message.clone());
+            let reachable = Finding::new(
+                ConditionType::Reachable,
+                ConditionStatus::True,
+                Reason::ClusterReachable,
+                message.clone(),
+            );
             Some(match member.readable(Needs::All) {
-                Readable::Known => both(ConditionStatus::True, "Answers", message),
+                Readable::Known => both(ConditionStatus::True, Reason::ClusterReachable, message),
                 // What is on record stands until the member is known, or known not to be.
                 Readable::Joining => vec![reachable],
                 Readable::Not(problem) => {
-                    let ready =
-                        Finding::new(ConditionType::Ready, ConditionStatus::False, "CannotList", problem);
+                    let ready = Finding::new(
+                        ConditionType::Ready,
+                        ConditionStatus::False,
+                        Reason::ListFailed,
+                        problem,
+                    );
                     vec![ready, reachable]
                 }
             })
@@ -46,7 +55,7 @@ pub(super) fn connected(
 
 /// What is told of a member before it was heard for the first time.
 pub(super) fn not_heard_yet() -> Vec<Finding> {
-    both(ConditionStatus::Unknown, "NotHeardYet", "it has not answered yet".to_owned())
+    both(ConditionStatus::Unknown, Reason::ProbePending, "it has not answered yet".to_owned())
 }
 
 /// What is told of a cluster that no connection can be made to: whether it could be reached is not known.
@@ -54,13 +63,16 @@ pub(super) fn cannot_connect(message: String) -> Vec<Finding> {
     let reachable = Finding::new(
         ConditionType::Reachable,
         ConditionStatus::Unknown,
-        "CannotConnect",
+        Reason::ConnectionFailed,
         "no connection can be made to it: see the condition Ready",
     );
-    vec![Finding::new(ConditionType::Ready, ConditionStatus::False, "CannotConnect", message), reachable]
+    vec![
+        Finding::new(ConditionType::Ready, ConditionStatus::False, Reason::ConnectionFailed, message),
+        reachable,
+    ]
 }
 
-fn both(status: ConditionStatus, reason: &'static str, message: String) -> Vec<Finding> {
+fn both(status: ConditionStatus, reason: Reason, message: String) -> Vec<Finding> {
     [ConditionType::Ready, ConditionType::Reachable]
         .into_iter()
         .map(|type_| Finding::new(type_, status, reason, message.clone()))
@@ -71,7 +83,7 @@ fn both(status: ConditionStatus, reason: &'static str, message: String) -> Vec<F
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) weight: Weight,
-    pub(super) reason: String,
+    pub(super) reason: Reason,
     pub(super) note: String,
 }
 
@@ -83,15 +95,14 @@ pub(super) fn news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) 
     if was.is_some_and(|was| was.reason == is.reason && was.status == is.status) {
         return None;
     }
-    let (weight, reason) = match (is.status.as_str(), is.reason.as_str()) {
-        ("True", _) if before.last_seen.is_none() => (Weight::Normal, "Joined"),
-        ("True", _) => (Weight::Normal, "Reachable"),
-        (_, "NotHeardYet") => return None,
-        (_, "Silent") => (Weight::Warning, "Unreachable"),
+    let (weight, reason) = match (is.status.as_str(), Reason::parse(&is.reason)?) {
+        ("True", _) if before.last_seen.is_none() => (Weight::Normal, Reason::Joined),
+        ("True", _) => (Weight::Normal, Reason::Reachable),
+        (_, Reason::ProbePending) => return None,
         (_, other) => (Weight::Warning, other),
     };
     let note = format!("{} (since {})", is.message, is.last_transition_time.0);
-    Some(News { weight, reason: reason.to_owned(), note })
+    Some(News { weight, reason, note })
 }
 
 #[cfg(test)]
@@ -114,26 +125,33 @@ mod tests {
         let unknown = ForeignClusterStatus::default();
         let new = after(&unknown, not_heard_yet(), 1);
         assert_eq!(news(&unknown, &new), None, "nothing has happened yet");
-        let mut joined = after(&new, both(ConditionStatus::True, "Answers", "v1".into()), 2);
-        assert_eq!(news(&new, &joined).unwrap().reason, "Joined");
+        let mut joined = after(&new, both(ConditionStatus::True, Reason::ClusterReachable, "v1".into()), 2);
+        assert_eq!(news(&new, &joined).unwrap().reason, Reason::Joined);
         joined.last_seen = Some(Time(Timestamp::from_second(2).unwrap()));
-        let silent = after(&joined, both(ConditionStatus::Unknown, "Silent", "no answer".into()), 3);
+        let silent =
+            after(&joined, both(ConditionStatus::Unknown, Reason::Unreachable, "no answer".into()), 3);
         let told = news(&joined, &silent).unwrap();
-        assert_eq!((told.weight, told.reason.as_str()), (Weight::Warning, "Unreachable"));
-        let back = after(&silent, both(ConditionStatus::True, "Answers", "v1".into()), 4);
-        assert_eq!(news(&silent, &back).unwrap().reason, "Reachable");
+        assert_eq!((told.weight, told.reason), (Weight::Warning, Reason::Unreachable));
+        let back = after(&silent, both(ConditionStatus::True, Reason::ClusterReachable, "v1".into()), 4);
+        assert_eq!(news(&silent, &back).unwrap().reason, Reason::Reachable);
         assert_eq!(news(&back, &back), None);
-        let again = after(&back, both(ConditionStatus::Unknown, "Silent", "no answer".into()), 5);
+        let again = after(&back, both(ConditionStatus::Unknown, Reason::Unreachable, "no answer".into()), 5);
         assert_ne!(news(&back, &again).unwrap().note, told.note, "it is told with its time");
     }
 
     #[test]
     fn a_cluster_without_a_connection_is_not_called_reachable() {
-        let joined =
-            after(&ForeignClusterStatus::default(), both(ConditionStatus::True, "Answers", "v1".into()), 1);
+        let joined = after(
+            &ForeignClusterStatus::default(),
+            both(ConditionStatus::True, Reason::ClusterReachable, "v1".into()),
+            1,
+        );
         let refused = after(&joined, cannot_connect("Secret portolan/x has no key kubeconfig".into()), 2);
         assert!(!conditions::is_true(&refused.conditions, ConditionType::Reachable));
         let ready = conditions::find(&refused.conditions, ConditionType::Ready).unwrap();
-        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "CannotConnect"));
+        assert_eq!(
+            (ready.status.as_str(), ready.reason.as_str()),
+            ("False", Reason::ConnectionFailed.as_str())
+        );
     }
 }

@@ -477,7 +477,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             other => other?,
         };
         if let Some(news) = news {
-            self.recorder.record(cluster, news.weight, &news.reason, &news.note).await;
+            self.recorder.record(cluster, news.weight, news.reason, &news.note).await;
         }
         Ok(Next::After(NUMBERS_EVERY))
     }

@@ -3,6 +3,7 @@
 use super::readable::{KNOWN_WITHIN, Needs, Readable};
 use super::{Fleet, Member};
 use crate::capacity::Book;
+use portolan_api::Reason;
 use std::sync::Arc;
 
 /// A cluster, and whether it can be decided about.
@@ -10,7 +11,7 @@ pub(crate) struct Reached {
     /// The member, once it is connected.
     pub(crate) member: Option<Arc<Member>>,
     /// Why nothing is known of what it holds now, in a word and a sentence: it does not answer, or cannot be listed.
-    pub(crate) unknown: Option<(&'static str, String)>,
+    pub(crate) unknown: Option<(Reason, String)>,
     /// Whether it answers, and what it holds is known.
     pub(crate) answers: bool,
     /// Whether it was connected a moment ago and will be known soon.
@@ -25,26 +26,31 @@ impl Fleet {
     pub(crate) fn reached(&self, name: &str, book: Option<&Book>, needs: Needs) -> Reached {
         let Some(member) = self.member(name) else {
             let joining = !self.is_unconnected(name);
-            let unknown = joining.then(|| ("NotListedYet", "it is being connected".to_owned()));
+            let unknown = joining.then(|| (Reason::CacheNotSynced, "it is being connected".to_owned()));
             return Reached { member: None, unknown, answers: false, joining };
         };
         let is_new = member.since.elapsed() < KNOWN_WITHIN;
-        let listing =
-            || Err(("NotListedYet", "it was connected a moment ago, and is being listed".to_owned(), true));
+        let listing = || {
+            Err((
+                Reason::CacheNotSynced,
+                "it was connected a moment ago, and is being listed".to_owned(),
+                true,
+            ))
+        };
         let known = match member.reach.silence() {
             Some(silence) => {
-                Err(("Unreachable", format!("its API server does not answer: {silence}"), false))
+                Err((Reason::Unreachable, format!("its API server does not answer: {silence}"), false))
             }
             None if !member.reach.answers() && is_new => listing(),
             None if !member.reach.answers() => {
-                Err(("Unreachable", "its API server has not answered yet".to_owned(), false))
+                Err((Reason::Unreachable, "its API server has not answered yet".to_owned(), false))
             }
             None if book.is_some_and(|book| !member.is_in(book)) => listing(),
             None => match member.readable(needs) {
                 Readable::Known => Ok(()),
                 Readable::Joining => listing(),
                 Readable::Not(problem) => {
-                    Err(("CannotList", format!("it cannot be listed: {problem}"), false))
+                    Err((Reason::ListFailed, format!("it cannot be listed: {problem}"), false))
                 }
             },
         };

@@ -5,6 +5,7 @@ use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use kube::client::{Body, Client};
+use portolan_api::Reason;
 use portolan_runtime::{Clock, Seed};
 use serde_json::json;
 use std::convert::Infallible;
@@ -84,7 +85,7 @@ async fn a_member_that_answers_and_cannot_be_listed_is_told_so_after_a_while() {
     let jobs = reached(&fleet, Needs::Jobs);
     assert!(!jobs.joining && !jobs.answers);
     let (reason, message) = jobs.unknown.unwrap();
-    assert_eq!(reason, "CannotList");
+    assert_eq!(reason, Reason::ListFailed);
     assert!(message.contains("cannot list jobs: /jobs is forbidden (403)"), "{message}");
     assert!(reached(&fleet, Needs::Placement).answers);
 }

@@ -14,7 +14,7 @@ mod status;
 
 pub(crate) use preview::{JobOutlook, Previews};
 
-use crate::capacity::Claim;
+use crate::capacity;
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared};
@@ -136,7 +136,7 @@ impl Declared for DeclaredJob {
     }
 
     // For the pods that may run at the same time.
-    fn claim(&self) -> Claim {
+    fn reserved(&self) -> capacity::Reservation {
         let record = record::record(self.object.status.as_ref());
         let spec = &self.object.spec;
         let (used, open) = record.parts.values().fold((0u32, 0u32), |(used, open), part| {
@@ -145,11 +145,11 @@ impl Declared for DeclaredJob {
         let most = record::count(spec.parallelism).saturating_mul(self.times());
         let slow = used < open.min(most);
         let waits = record.end.is_none() && !spec.suspend && (self.is_unsettled() || slow);
-        Claim {
+        capacity::Reservation {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
-            held: record.held(),
+            reserved: record.reserved(),
             waits,
         }
     }

@@ -10,7 +10,7 @@ use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::OnUnreachable;
 use portolan_core::capacity::View;
-use portolan_core::jobs::Sight;
+use portolan_core::jobs::MemberJobState;
 use portolan_core::placement::Candidate;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(super) struct Seen {
     /// Whether a Job was made there that the watch does not show yet.
     pub(super) awaited: bool,
     /// What that means for the plan.
-    pub(super) sight: Sight,
+    pub(super) state: MemberJobState,
     /// For a silent cluster: how long until its open completions are given to others.
     pub(super) patience: Option<Duration>,
 }
@@ -80,16 +80,16 @@ impl Jobs {
                 || (facts.is_none() && copies.is_changing(member, key))
         });
         let patience = if answers { None } else { self.patience(job, cluster) };
-        let sight = match (&facts, answers) {
-            (_, false) => Sight::Silent { too_long: patience == Some(Duration::ZERO) },
+        let state = match (&facts, answers) {
+            (_, false) => MemberJobState::Unreachable { too_long: patience == Some(Duration::ZERO) },
             // It may be at work: what it is to bring stays there until it is known what it does.
-            (None, true) if awaited => Sight::Silent { too_long: false },
-            (None, true) => Sight::Nothing,
-            (Some(facts), true) => Sight::Job(seen(facts, &job.object)),
+            (None, true) if awaited => MemberJobState::Unreachable { too_long: false },
+            (None, true) => MemberJobState::NoJob,
+            (Some(facts), true) => MemberJobState::Job(seen(facts, &job.object)),
         };
         let candidate =
             candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
-        Some(Seen { candidate, member, job: facts, answers, awaited, sight, patience })
+        Some(Seen { candidate, member, job: facts, answers, awaited, state, patience })
     }
 
     /// How long the job still waits for a silent cluster; nothing if for ever.

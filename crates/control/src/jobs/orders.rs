@@ -49,7 +49,7 @@ impl Jobs {
             let task = order
                 .zip(plan.record.parts.get(cluster))
                 .map(|(order, part)| self.task(key, job, (order, part), member, seen));
-            let creates = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Make { .. }));
+            let creates = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Create { .. }));
             match task {
                 Some(task) => {
                     let template = task.desired.as_ref().map(|desired| desired.template.clone());
@@ -72,13 +72,13 @@ impl Jobs {
     ) -> Task {
         let there = seen.job.clone();
         let numbers = match (order, &there) {
-            (Order::Make { attempt, finished_before, completions, parallelism }, _) => Some(Numbers {
+            (Order::Create { attempt, finished_before, completions, parallelism }, _) => Some(Numbers {
                 attempt: *attempt,
                 finished_before: *finished_before,
                 completions: *completions,
                 parallelism: *parallelism,
             }),
-            (Order::Run { parallelism }, Some(there)) => Some(Numbers {
+            (Order::Resume { parallelism }, Some(there)) => Some(Numbers {
                 attempt: part.attempt,
                 finished_before: part.finished_before,
                 completions: there.completions,
@@ -125,9 +125,9 @@ impl Jobs {
 fn is_to_be_done(order: &Order, seen: &Seen) -> bool {
     match order {
         // A namespace that was closed since takes no new Job.
-        Order::Make { .. } => seen.job.is_none() && seen.candidate.closed.is_none(),
-        Order::Run { .. } | Order::Hold | Order::Remove => seen.job.is_some(),
-        Order::Leave => false,
+        Order::Create { .. } => seen.job.is_none() && seen.candidate.closed.is_none(),
+        Order::Resume { .. } | Order::Suspend | Order::Delete => seen.job.is_some(),
+        Order::Noop => false,
     }
 }
 
@@ -143,13 +143,13 @@ impl Task {
     async fn carry_out(&self) -> Result<Outcome, CallError> {
         let Self { copies, member, key, .. } = &self;
         match (&self.order, self.there.as_deref(), &self.desired) {
-            (Order::Make { .. }, None, Some(desired)) => {
+            (Order::Create { .. }, None, Some(desired)) => {
                 if let Some(outcome) = self.propagation.bring(copies, &desired.template).await? {
                     return Ok(outcome);
                 }
                 Ok(copies.apply(member, key, None, desired).await?.0)
             }
-            (Order::Run { .. }, Some(there), Some(desired)) => {
+            (Order::Resume { .. }, Some(there), Some(desired)) => {
                 // A Job that runs goes on with what it has; a problem with that is reported where it is created.
                 if self.propagation.keep_current().await? {
                     return Ok(Outcome::NotSeenYet);
@@ -162,8 +162,8 @@ impl Task {
                 }
                 Ok(copies.apply(member, key, Some(&there.mark), desired).await?.0)
             }
-            (Order::Hold, Some(there), _) => self.suspend(there).await,
-            (Order::Remove, Some(there), _) => copies.delete(member, key, &there.mark).await,
+            (Order::Suspend, Some(there), _) => self.suspend(there).await,
+            (Order::Delete, Some(there), _) => copies.delete(member, key, &there.mark).await,
             _ => Ok(Outcome::AsDecided),
         }
     }

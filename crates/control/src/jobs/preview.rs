@@ -58,7 +58,7 @@ impl Previews {
         supposed: &mut Vec<Supposed>,
     ) -> JobOutlook {
         let (key, mut job) = (Key::of(&object), DeclaredJob::of(object));
-        supposed.push(book.suppose(Owner::new(KIND, &key), job.claim()));
+        supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
         let outlook = self.outlook(book, &key, &job);
         if let Ok(plan) = &outlook.plan {
             let status = job.object.status.get_or_insert_default();
@@ -73,7 +73,7 @@ impl Previews {
                     }
                 }
             }
-            supposed.push(book.suppose(Owner::new(KIND, &key), job.claim()));
+            supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
         }
         outlook
     }

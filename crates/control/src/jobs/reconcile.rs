@@ -13,6 +13,7 @@ use crate::names::LEAVING_TAINT;
 use jiff::SignedDuration;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob};
 use portolan_core::capacity::PODS;
@@ -32,7 +33,7 @@ enum Planned {
     /// What was seen, the plan on it, and how many completions are asked for.
     Made(BTreeMap<String, Seen>, Box<Plan>, u32),
     /// Nothing can be planned: the reason, in a word and in a sentence.
-    Impossible(&'static str, String),
+    Impossible(Reason, String),
 }
 
 /// What came of planning without holding room.
@@ -42,7 +43,7 @@ pub(super) enum Evaluated {
     /// What was seen, what is asked for, and the plan on it.
     Made { seen: BTreeMap<String, Seen>, work: Box<Work>, plan: Box<Plan> },
     /// Nothing can be planned: the reason, in a word and in a sentence.
-    Impossible(&'static str, String),
+    Impossible(Reason, String),
 }
 
 impl Jobs {
@@ -85,7 +86,7 @@ impl Jobs {
         let new = status(&situation, &now());
         let refused = self.tried_again(key, &seen);
         // A Job may be created only by the last record: what it is to bring might be finished by a later one.
-        let creates = plan.orders.values().any(|order| matches!(order, Order::Make { .. }));
+        let creates = plan.orders.values().any(|order| matches!(order, Order::Create { .. }));
         let write = if creates { Write::Always } else { Write::IfChanged };
         let Some(written) = base.write_status(job, new, write).await? else {
             return Ok(Next::After(CHANGED_MEANWHILE));
@@ -106,7 +107,7 @@ impl Jobs {
                 Evaluated::Made { seen, work, plan } => (seen, work, plan),
             };
             let version = job.object.metadata.resource_version.as_deref();
-            if book.assume(job.uid(), version, &work.wanted.shape, planned.record.held()) {
+            if book.assume(job.uid(), version, &work.request.shape, planned.record.reserved()) {
                 Planned::Made(seen, planned, work.total())
             } else {
                 Planned::StaleObject
@@ -120,7 +121,7 @@ impl Jobs {
         self.close_where_refused(key, &mut seen);
         let shape = match &job.shape {
             Ok(shape) => shape,
-            Err(problem) => return Evaluated::Impossible("InvalidTemplate", problem.clone()),
+            Err(problem) => return Evaluated::Impossible(Reason::InvalidTemplate, problem.clone()),
         };
         let leaves = |(name, seen): (&String, &Seen)| {
             let leaving = seen.candidate.site.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
@@ -128,19 +129,19 @@ impl Jobs {
         };
         let work = work(&job.object, shape, seen.iter().filter_map(leaves).collect());
         let mut record = record(job.object.status.as_ref());
-        let sights = seen.iter().map(|(name, seen)| (name.clone(), seen.sight.clone())).collect();
+        let states = seen.iter().map(|(name, seen)| (name.clone(), seen.state.clone())).collect();
         if record.end.is_none() && self.deadline(&job.object).is_some_and(|left| left.is_zero()) {
             let seconds = job.object.spec.active_deadline_seconds.unwrap_or_default();
             let message = format!("the job was active for longer than spec.activeDeadlineSeconds {seconds}");
-            record.end = Some(End::Failed { reason: "DeadlineExceeded".to_owned(), message });
+            record.end = Some(End::Failed { reason: Reason::DeadlineExceeded, message });
         }
         let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
-        let planned = plan(&work, &record, &sights, &candidates, |cluster, more| {
+        let planned = plan(&work, &record, &states, &candidates, |cluster, more| {
             book.shortage(cluster, job.uid(), shape, more)
         });
         match planned {
             Ok(plan) => Evaluated::Made { seen, work: Box::new(work), plan: Box::new(plan) },
-            Err(why) => Evaluated::Impossible("PolicyUnavailable", why.to_string()),
+            Err(why) => Evaluated::Impossible(Reason::PolicyUnavailable, why.to_string()),
         }
     }
 
@@ -227,10 +228,10 @@ impl Jobs {
         job: &DeclaredJob,
         plan: &Plan,
         seen: &BTreeMap<String, Seen>,
-    ) -> BTreeMap<String, (&'static str, String)> {
+    ) -> BTreeMap<String, (Reason, String)> {
         let (refusals, template) = (self.base.copies.memory.failures(key), template_digest(&job.object));
         let failure = |cluster: &String, order: &Order| {
-            if !matches!(order, Order::Make { .. }) {
+            if !matches!(order, Order::Create { .. }) {
                 return None;
             }
             if let Some(closed) = seen.get(cluster).and_then(|seen| seen.candidate.closed.clone()) {
@@ -274,20 +275,26 @@ impl Jobs {
         let (old, new) = (status(before), status(now));
         if old.locations_summary != new.locations_summary {
             let note = format!("placed {}", new.locations_summary.as_deref().unwrap_or("nothing"));
-            self.base.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.base.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
         }
         let message = |type_| {
             let found = conditions::find(&new.conditions, type_);
             found.map(|found| found.message.clone()).unwrap_or_default()
         };
         if new.pending_completions > 0 && old.pending_completions != new.pending_completions {
-            self.base.recorder.record(now, Weight::Warning, "Pending", &message(ConditionType::Placed)).await;
+            self.base
+                .recorder
+                .record(now, Weight::Warning, Reason::Pending, &message(ConditionType::Placed))
+                .await;
         }
         if new.retries > old.retries {
-            let failed = new.placements.iter().filter(|placed| placed.reason.as_deref() == Some("JobFailed"));
+            let failed = new
+                .placements
+                .iter()
+                .filter(|placed| placed.reason.as_deref().and_then(Reason::parse) == Some(Reason::JobFailed));
             let failed = failed.map(|placed| placed.cluster.as_str()).collect::<Vec<_>>().join(", ");
             let note = format!("what failed in {failed} goes to another cluster: retry {}", new.retries);
-            self.base.recorder.record(now, Weight::Warning, "RetriedElsewhere", &note).await;
+            self.base.recorder.record(now, Weight::Warning, Reason::Retried, &note).await;
         }
         for placed in &new.placements {
             let before = old.placements.iter().find(|each| each.cluster == placed.cluster);
@@ -297,15 +304,16 @@ impl Jobs {
                 let note = format!("{}: {why}", placed.cluster);
                 // What is tried in vain again and again is told once.
                 if self.base.copies.memory.is_news(&Key::of(now), &placed.cluster, &note) {
-                    self.base.recorder.record(now, Weight::Warning, "GivenElsewhere", &note).await;
+                    self.base.recorder.record(now, Weight::Warning, Reason::Rescheduled, &note).await;
                 }
             }
         }
-        for (type_, weight) in
-            [(ConditionType::Complete, Weight::Normal), (ConditionType::Failed, Weight::Warning)]
-        {
+        for (type_, weight, reason) in [
+            (ConditionType::Complete, Weight::Normal, Reason::Complete),
+            (ConditionType::Failed, Weight::Warning, Reason::Failed),
+        ] {
             if conditions::is_true(&new.conditions, type_) && !conditions::is_true(&old.conditions, type_) {
-                self.base.recorder.record(now, weight, type_.as_str(), &message(type_)).await;
+                self.base.recorder.record(now, weight, reason, &message(type_)).await;
             }
         }
     }

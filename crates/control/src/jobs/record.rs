@@ -3,13 +3,14 @@
 use super::desired::template_digest;
 use crate::fleet::JobFacts;
 use portolan_api::MultiClusterJob;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::{
     CompletionMode, JobPlacementStatus, JobRelease, MultiClusterJobStatus, OnJobFailure,
 };
 use portolan_core::capacity::Shape;
-use portolan_core::jobs::{End, JobSeen, Part, Record, Release, Work};
-use portolan_core::placement::Wanted;
+use portolan_core::jobs::{End, JobSnapshot, Part, Record, Release, Work};
+use portolan_core::placement::PlacementRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often open completions go elsewhere when the spec does not say.
@@ -19,7 +20,7 @@ const RETRY_LIMIT: i32 = 3;
 pub(super) fn work(job: &MultiClusterJob, shape: &Shape, leaving: BTreeSet<String>) -> Work {
     let spec = &job.spec;
     Work {
-        wanted: Wanted {
+        request: PlacementRequest {
             shape: shape.clone(),
             replicas: 0,
             mode: spec.completions_mode,
@@ -74,7 +75,8 @@ fn end(status: &MultiClusterJobStatus) -> Option<End> {
     }
     let failed = conditions::find(&status.conditions, ConditionType::Failed)?;
     let ended = conditions::is_true(&status.conditions, ConditionType::Failed);
-    ended.then(|| End::Failed { reason: failed.reason.clone(), message: failed.message.clone() })
+    let reason = Reason::parse(&failed.reason).unwrap_or(Reason::Failed);
+    ended.then(|| End::Failed { reason, message: failed.message.clone() })
 }
 
 /// A part, as the status tells it.
@@ -97,8 +99,8 @@ pub(super) fn write(part: &Part, placed: &mut JobPlacementStatus) {
 }
 
 /// A Job of a member, in the terms of the plan.
-pub(super) fn seen(facts: &JobFacts, job: &MultiClusterJob) -> JobSeen {
-    JobSeen {
+pub(super) fn seen(facts: &JobFacts, job: &MultiClusterJob) -> JobSnapshot {
+    JobSnapshot {
         attempt: facts.attempt,
         finished_before: facts.finished_before,
         completions: facts.completions,

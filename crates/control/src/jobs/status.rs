@@ -4,6 +4,7 @@ use super::observe::Seen;
 use super::record::{signed, write};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterJob;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::multiclusterjob::{JobPlacementStatus, JobRelease, MultiClusterJobStatus};
 use portolan_api::placement::{PendingPlacement, PlacementState, Resources};
@@ -15,9 +16,6 @@ use std::collections::BTreeMap;
 const PENDING_AT_MOST: usize = 32;
 const TOLD_AT_MOST: usize = 8;
 
-/// The reason of a part that has nothing in its cluster any more and needs nothing there.
-const FINISHED: &str = "Finished";
-
 /// What a status is made from.
 pub(super) struct Situation<'a> {
     pub(super) job: &'a MultiClusterJob,
@@ -25,7 +23,7 @@ pub(super) struct Situation<'a> {
     pub(super) seen: &'a BTreeMap<String, Seen>,
     pub(super) total: u32,
     /// By cluster: reason and message of a refusal.
-    pub(super) failures: BTreeMap<String, (&'static str, String)>,
+    pub(super) failures: BTreeMap<String, (Reason, String)>,
     /// By cluster: what could not be done there last.
     pub(super) troubles: BTreeMap<String, String>,
     pub(super) requests: Resources,
@@ -71,7 +69,7 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobSt
             .iter()
             .map(|(cluster, why)| PendingPlacement {
                 cluster: (*cluster).to_owned(),
-                reason: why.reason.to_owned(),
+                reason: why.reason.into(),
                 message: Some(why.message.clone()),
             })
             .collect(),
@@ -94,7 +92,7 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterJobSt
 /// The status of a job about which nothing can be planned: what is placed stays, the reason is told.
 pub(super) fn undecided(
     job: &MultiClusterJob,
-    reason: &'static str,
+    reason: Reason,
     message: &str,
     now: &Time,
 ) -> MultiClusterJobStatus {
@@ -133,19 +131,19 @@ fn placement(
     let mut placed = last.cloned().unwrap_or_else(fresh);
     write(part, &mut placed);
     (placed.reason, placed.message) = (None, None);
-    let say = |placed: &mut JobPlacementStatus, state, reason: &str, message: String| {
+    let say = |placed: &mut JobPlacementStatus, state, reason: Reason, message: String| {
         placed.state = state;
-        (placed.reason, placed.message) = (Some(reason.to_owned()), Some(message));
+        (placed.reason, placed.message) = (Some(reason.into()), Some(message));
     };
     let seen = situation.seen.get(cluster);
     let Some(seen) = seen.filter(|seen| seen.answers) else {
         let (reason, message) = match placed.released {
             Some(JobRelease::Silent) => (
-                "Replaced",
+                Reason::Replaced,
                 "it was silent for too long: its open completions were given to other clusters, and what it finishes \
                  meanwhile may run twice; it is counted once",
             ),
-            _ => ("Unreachable", "it does not answer: these are the last numbers known"),
+            _ => (Reason::Unreachable, "it does not answer: these are the last numbers known"),
         };
         say(&mut placed, PlacementState::Unknown, reason, message.to_owned());
         return placed;
@@ -159,12 +157,12 @@ fn placement(
     }
     placed.active = active;
     if let Some((reason, message)) = situation.failures.get(cluster).filter(|_| part.open() > 0) {
-        say(&mut placed, PlacementState::Failed, reason, message.clone());
+        say(&mut placed, PlacementState::Failed, *reason, message.clone());
         return placed;
     }
     if let Some(why) = situation.troubles.get(cluster).filter(|_| part.open() > 0) {
         let state = if current.is_some() { PlacementState::Applied } else { PlacementState::Reserved };
-        say(&mut placed, state, "MemberError", why.clone());
+        say(&mut placed, state, Reason::MemberError, why.clone());
         return placed;
     }
     let given_away = matches!(placed.released, Some(JobRelease::NoRoom | JobRelease::Refused));
@@ -174,7 +172,7 @@ fn placement(
         let (reason, message) = match (situation.plan.stuck.get(cluster), told) {
             (Some(why), _) => {
                 let message = format!("{}; what was open was given to other clusters", why.message);
-                (Some(why.reason.to_owned()), Some(message))
+                (Some(why.reason.into()), Some(message))
             }
             (None, told) => told.map(|last| (last.reason.clone(), last.message.clone())).unwrap_or_default(),
         };
@@ -194,19 +192,19 @@ fn placement(
                 None => "its Job has failed".to_owned(),
             };
             let message = format!("{message}; what it left open was given to other clusters");
-            say(&mut placed, PlacementState::Failed, "JobFailed", message);
+            say(&mut placed, PlacementState::Failed, Reason::JobFailed, message);
         }
         (Some(job), ..) if job.failure.is_some() => {
             let (reason, message) = job.failure.clone().unwrap_or_default();
-            say(&mut placed, PlacementState::Failed, "JobFailed", format!("{reason}: {message}"));
+            say(&mut placed, PlacementState::Failed, Reason::JobFailed, format!("{reason}: {message}"));
         }
         (None, Some(_), _) => {
             let message = "a Job that was made before is being taken away".to_owned();
-            say(&mut placed, PlacementState::Removing, "Superseded", message);
+            say(&mut placed, PlacementState::Removing, Reason::Superseded, message);
         }
         (None, None, _) if part.open() == 0 || situation.plan.record.end.is_some() => {
             let message = "there is no Job any more; what it finished stays counted".to_owned();
-            say(&mut placed, PlacementState::Ready, FINISHED, message);
+            say(&mut placed, PlacementState::Ready, Reason::Finished, message);
         }
         _ if part.open() == 0 => placed.state = PlacementState::Ready,
         (Some(_), ..) => placed.state = PlacementState::Applied,
@@ -227,16 +225,16 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
     let progress = format!("{succeeded} of {total} completions are finished");
     let (complete, failed) = match &plan.record.end {
         Some(End::Complete) => (
-            Finding::new(ConditionType::Complete, true, "Complete", progress.clone()),
-            Finding::new(ConditionType::Failed, false, "Complete", progress.clone()),
+            Finding::new(ConditionType::Complete, true, Reason::Complete, progress.clone()),
+            Finding::new(ConditionType::Failed, false, Reason::Complete, progress.clone()),
         ),
         Some(End::Failed { reason, message }) => (
-            Finding::new(ConditionType::Complete, false, "Failed", progress.clone()),
-            Finding::new(ConditionType::Failed, true, known(reason), message.clone()),
+            Finding::new(ConditionType::Complete, false, Reason::Failed, progress.clone()),
+            Finding::new(ConditionType::Failed, true, *reason, message.clone()),
         ),
         None => (
-            Finding::new(ConditionType::Complete, false, "Running", progress.clone()),
-            Finding::new(ConditionType::Failed, false, "Running", progress.clone()),
+            Finding::new(ConditionType::Complete, false, Reason::Running, progress.clone()),
+            Finding::new(ConditionType::Failed, false, Reason::Running, progress.clone()),
         ),
     };
     let refused = placements.iter().find(|each| situation.failures.contains_key(&each.cluster));
@@ -245,74 +243,69 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
     };
     let stuck = placements.iter().find(waits);
     let ready = match &plan.record.end {
-        Some(End::Complete) => Finding::new(ConditionType::Ready, true, "Complete", progress),
+        Some(End::Complete) => Finding::new(ConditionType::Ready, true, Reason::Complete, progress),
         Some(End::Failed { message, .. }) => {
-            Finding::new(ConditionType::Ready, false, "Failed", format!("{progress}: {message}"))
+            Finding::new(ConditionType::Ready, false, Reason::Failed, format!("{progress}: {message}"))
         }
-        None if situation.job.spec.suspend => {
-            Finding::new(ConditionType::Ready, true, "Suspended", format!("{progress}; spec.suspend is true"))
-        }
+        None if situation.job.spec.suspend => Finding::new(
+            ConditionType::Ready,
+            true,
+            Reason::Suspended,
+            format!("{progress}; spec.suspend is true"),
+        ),
         None if !silent.is_empty() => {
             let message = format!("{silent} cannot be asked: {progress} as far as is known");
-            Finding::new(ConditionType::Ready, ConditionStatus::Unknown, "Unreachable", message)
+            Finding::new(ConditionType::Ready, ConditionStatus::Unknown, Reason::Unreachable, message)
         }
         None => match refused {
             Some(refused) => {
                 let why = refused.message.as_deref().unwrap_or_default();
-                Finding::new(ConditionType::Ready, false, "Failed", format!("{}: {why}", refused.cluster))
+                Finding::new(
+                    ConditionType::Ready,
+                    false,
+                    Reason::Failed,
+                    format!("{}: {why}", refused.cluster),
+                )
             }
             None if pending == 0 && stuck.is_some() => {
                 let stuck = stuck.map(|each| (each.cluster.as_str(), each.message.as_deref()));
                 let (cluster, why) = stuck.unwrap_or_default();
                 let message = format!("{progress}; {cluster}: {}", why.unwrap_or_default());
-                Finding::new(ConditionType::Ready, false, "Waiting", message)
+                Finding::new(ConditionType::Ready, false, Reason::Waiting, message)
             }
             None if pending > 0 => {
                 let message = format!("{progress}; {pending} have no cluster");
-                Finding::new(ConditionType::Ready, false, "Pending", message)
+                Finding::new(ConditionType::Ready, false, Reason::Pending, message)
             }
-            None => Finding::new(ConditionType::Ready, true, "Running", progress),
+            None => Finding::new(ConditionType::Ready, true, Reason::Running, progress),
         },
     };
     let placed = if pending == 0 || ended {
-        Finding::new(ConditionType::Placed, pending == 0, "Placed", "every completion has a cluster")
+        Finding::new(ConditionType::Placed, pending == 0, Reason::Placed, "every completion has a cluster")
     } else {
         let why = summarise(&plan.refusals, &situation.job.spec.placement.locations, TOLD_AT_MOST);
         let message = format!("{pending} of {total} completions have no cluster. {why}");
-        let reason = if situation.job.spec.suspend { "Suspended" } else { "Pending" };
+        let reason = if situation.job.spec.suspend { Reason::Suspended } else { Reason::Pending };
         Finding::new(ConditionType::Placed, false, reason, message.trim_end().to_owned())
     };
     let to_cloud = if plan.to_cloud && pending > 0 {
         let message =
             format!("{pending} completions fit in no cluster of the fleet: a cloud cluster is needed");
-        Finding::new(ConditionType::ToCloud, true, "NoRoomAnywhere", message)
+        Finding::new(ConditionType::ToCloud, true, Reason::NoRoomAnywhere, message)
     } else {
-        Finding::new(ConditionType::ToCloud, false, "NotNeeded", "no cloud cluster is needed")
+        Finding::new(ConditionType::ToCloud, false, Reason::NotNeeded, "no cloud cluster is needed")
     };
     let unreachable = if silent.is_empty() {
         let message = "every cluster with open completions answers";
-        Finding::new(ConditionType::Unreachable, false, "AllAnswer", message)
+        Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
     } else {
         let message = format!("{silent} does not answer: what it holds is kept on record");
-        Finding::new(ConditionType::Unreachable, true, "Silent", message)
+        Finding::new(ConditionType::Unreachable, true, Reason::Unreachable, message)
     };
     let suspended = if situation.job.spec.suspend && !ended {
-        Finding::new(ConditionType::Suspended, true, "Suspended", "spec.suspend is true")
+        Finding::new(ConditionType::Suspended, true, Reason::Suspended, "spec.suspend is true")
     } else {
-        Finding::new(ConditionType::Suspended, false, "NotSuspended", "the job may run")
+        Finding::new(ConditionType::Suspended, false, Reason::NotSuspended, "the job may run")
     };
     vec![ready, placed, complete, failed, suspended, to_cloud, unreachable]
-}
-
-/// The reasons for which a whole job fails, as conditions tell them.
-fn known(reason: &str) -> &'static str {
-    const REASONS: [&str; 6] = [
-        "JobFailed",
-        "IndexesFailed",
-        "IndexesLost",
-        "RetryLimitReached",
-        "FailedEverywhere",
-        "DeadlineExceeded",
-    ];
-    REASONS.into_iter().find(|each| *each == reason).unwrap_or("Failed")
 }

@@ -8,6 +8,7 @@ use crate::names::{FIELD_MANAGER, MEMBERSHIP_FINALIZER, ON_DELETE_ANNOTATION, OR
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_runtime::{
@@ -80,13 +81,13 @@ impl Departures {
         }
         let message = waits(name, &held);
         self.tell(cluster, &message).await?;
-        self.recorder.record(cluster, Weight::Warning, "DeletionWaits", &message).await;
+        self.recorder.record(cluster, Weight::Warning, Reason::WorkloadsRemain, &message).await;
         Ok(Next::After(AGAIN))
     }
 
     async fn tell(&self, cluster: &ForeignCluster, message: &str) -> Result<(), CallError> {
         let mut status: ForeignClusterStatus = cluster.status.clone().unwrap_or_default();
-        let finding = Finding::new(ConditionType::Leaving, true, "WorkloadsRemain", message);
+        let finding = Finding::new(ConditionType::Leaving, true, Reason::WorkloadsRemain, message);
         let now = self.clock.time().0;
         if !conditions::set(&mut status.conditions, finding, cluster.metadata.generation, now) {
             return Ok(());

@@ -4,11 +4,11 @@ use super::apply::PeerError;
 use super::depart::release;
 use super::namespaces::{Departure, give_back, opened, opened_locally};
 use super::objects::{NAMESPACE, Names};
-use crate::driver::{AWAITING_MEMBER, DELETION_FAILS};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Request};
 use kube::{Api, Client, Resource};
+use portolan_api::Reason;
 use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use portolan_runtime::{CallError, call};
 use serde::Deserialize;
@@ -83,17 +83,19 @@ where
 impl Declared {
     /// What the status says that it has in a cluster.
     fn holding(self, kind: &str, cluster: &str) -> Option<Holding> {
+        let reason = |entry: &Value| entry["reason"].as_str().and_then(Reason::parse);
         let lists = ["placements", "clusters"].map(|field| self.status[field].as_array());
         // A part of a job whose Job is gone is only a number on record.
         let here = |entry: &&Value| {
-            (entry["cluster"] == cluster || entry["name"] == cluster) && entry["reason"] != "Finished"
+            (entry["cluster"] == cluster || entry["name"] == cluster)
+                && reason(entry) != Some(Reason::Finished)
         };
         let entry = lists.into_iter().flatten().flatten().find(here)?;
         let counted = ["replicas", "completions", "readyEndpoints"];
         let conditions = self.status["conditions"].as_array();
         let awaits = |condition: &Value| {
             condition["type"] == "Ready"
-                && (condition["reason"] == AWAITING_MEMBER || condition["reason"] == DELETION_FAILS)
+                && matches!(reason(condition), Some(Reason::AwaitingMember | Reason::DeletionFailed))
         };
         Some(Holding {
             kind: kind.to_lowercase(),

@@ -12,6 +12,7 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
+use portolan_api::Reason;
 use portolan_runtime::{
     Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, foreign_text, supervise, work,
 };
@@ -88,7 +89,7 @@ impl Renewal {
                     "the token ends at {} and is not renewed: {problem}; `portolan peer` makes a new one",
                     facts.expires
                 );
-                self.recorder.record(&cluster, Weight::Warning, "TokenNotRenewed", &note).await;
+                self.recorder.record(&cluster, Weight::Warning, Reason::TokenRenewalFailed, &note).await;
                 Ok(Next::After(AGAIN))
             }
         }

@@ -1,6 +1,7 @@
 //! The conditions that a Deployment has too: Available and Progressing. Pure, from what the members hold.
 
 use super::replace::is_replaced;
+use portolan_api::Reason;
 use portolan_api::conditions::{ConditionStatus, ConditionType, Finding};
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use serde_json::Value;
@@ -30,13 +31,13 @@ pub(super) fn findings(
     };
     let available = if pending > 0 {
         let message = format!("{told}; {pending} more have no cluster");
-        Finding::new(ConditionType::Available, false, "Pending", message)
+        Finding::new(ConditionType::Available, false, Reason::Pending, message)
     } else if silent {
-        available(ConditionStatus::Unknown, "Unreachable")
+        available(ConditionStatus::Unknown, Reason::Unreachable)
     } else if short {
-        available(ConditionStatus::False, "MinimumReplicasUnavailable")
+        available(ConditionStatus::False, Reason::MinimumReplicasUnavailable)
     } else {
-        available(ConditionStatus::True, "MinimumReplicasAvailable")
+        available(ConditionStatus::True, Reason::MinimumReplicasAvailable)
     };
     let progressing = |holds: bool, reason, message: &str| {
         Finding::new(ConditionType::Progressing, holds, reason, message.to_owned())
@@ -44,16 +45,20 @@ pub(super) fn findings(
     let failed = placements.iter().find(|each| each.state == PlacementState::Failed);
     let done = placements.iter().all(|each| each.state == PlacementState::Ready || is_replaced(each));
     let progressing = if paused {
-        progressing(false, "Paused", "spec.paused is true: nothing is placed, moved or rolled out")
+        progressing(false, Reason::Paused, "spec.paused is true: nothing is placed, moved or rolled out")
     } else if let Some(failed) = failed {
         let why = failed.message.as_deref().unwrap_or_default();
-        progressing(false, "Failed", &format!("{}: {why}", failed.cluster))
+        progressing(false, Reason::Failed, &format!("{}: {why}", failed.cluster))
     } else if pending > 0 {
-        progressing(false, "Pending", "replicas wait for a cluster with room")
+        progressing(false, Reason::Pending, "replicas wait for a cluster with room")
     } else if done {
-        progressing(true, "RolloutComplete", "every cluster runs the present template with all its replicas")
+        progressing(
+            true,
+            Reason::RolloutComplete,
+            "every cluster runs the present template with all its replicas",
+        )
     } else {
-        progressing(true, "RollingOut", "replicas are being started, moved or replaced")
+        progressing(true, Reason::RollingOut, "replicas are being started, moved or replaced")
     };
     [available, progressing]
 }
@@ -89,11 +94,7 @@ mod tests {
         }
     }
 
-    fn reasons(
-        placements: &[PlacementStatus],
-        pending: i32,
-        paused: bool,
-    ) -> [(&'static str, &'static str); 2] {
+    fn reasons(placements: &[PlacementStatus], pending: i32, paused: bool) -> [(&'static str, Reason); 2] {
         findings(placements, pending, paused, None).map(|each| (each.status.as_str(), each.reason))
     }
 
@@ -101,19 +102,19 @@ mod tests {
     fn available_means_what_it_means_for_a_deployment() {
         let (ready, applied) = (PlacementState::Ready, PlacementState::Applied);
         let all = [in_cluster(4, 4, ready)];
-        assert_eq!(reasons(&all, 0, false)[0], ("True", "MinimumReplicasAvailable"));
-        assert_eq!(reasons(&all, 0, false)[1], ("True", "RolloutComplete"));
+        assert_eq!(reasons(&all, 0, false)[0], ("True", Reason::MinimumReplicasAvailable));
+        assert_eq!(reasons(&all, 0, false)[1], ("True", Reason::RolloutComplete));
         let rolling = [in_cluster(4, 3, applied)];
         assert_eq!(reasons(&rolling, 0, false)[0].0, "True", "a quarter may be missing");
-        assert_eq!(reasons(&rolling, 0, false)[1], ("True", "RollingOut"));
+        assert_eq!(reasons(&rolling, 0, false)[1], ("True", Reason::RollingOut));
         let short = [in_cluster(4, 4, ready), in_cluster(4, 2, applied)];
-        assert_eq!(reasons(&short, 0, false)[0], ("False", "MinimumReplicasUnavailable"));
-        assert_eq!(reasons(&all, 1, false), [("False", "Pending"), ("False", "Pending")]);
-        assert_eq!(reasons(&all, 0, true)[1], ("False", "Paused"));
+        assert_eq!(reasons(&short, 0, false)[0], ("False", Reason::MinimumReplicasUnavailable));
+        assert_eq!(reasons(&all, 1, false), [("False", Reason::Pending), ("False", Reason::Pending)]);
+        assert_eq!(reasons(&all, 0, true)[1], ("False", Reason::Paused));
         let moving = [in_cluster(4, 0, applied), in_cluster(0, 4, PlacementState::Removing)];
         assert_eq!(reasons(&moving, 0, false)[0].0, "True", "the old copy serves until the new one does");
         let silent = [in_cluster(4, 4, PlacementState::Unknown)];
-        assert_eq!(reasons(&silent, 0, false)[0], ("Unknown", "Unreachable"));
+        assert_eq!(reasons(&silent, 0, false)[0], ("Unknown", Reason::Unreachable));
     }
 
     #[test]

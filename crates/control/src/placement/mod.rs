@@ -21,7 +21,7 @@ mod trial;
 pub(crate) use observe::candidate;
 pub(crate) use preview::{Outlook, Previews, Trial};
 
-use crate::capacity::Claim;
+use crate::capacity;
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared, Delay};
@@ -200,13 +200,13 @@ impl Declared for Workload {
         has_dependencies(&self.references, conditions)
     }
 
-    fn claim(&self) -> Claim {
+    fn reserved(&self) -> capacity::Reservation {
         let held = self.held().filter(|(_, replicas)| *replicas > 0);
-        Claim {
+        capacity::Reservation {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
-            held: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
+            reserved: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
             waits: self.waits_for_room(),
         }
     }
@@ -276,8 +276,8 @@ impl Controller for Placement {
 
 /// Whether a cluster only stands in until there is room at home.
 fn stands_in(placed: &PlacementStatus) -> bool {
-    use PlacementCause::{Bursting, Cloud, Replacement, Staying, Substitution};
-    let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | Staying));
+    use PlacementCause::{Bursting, Cloud, NoAlternative, Replacement, Substitution};
+    let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | NoAlternative));
     placed.replicas > 0 && (cause || placed.substitute_for.is_some())
 }
 

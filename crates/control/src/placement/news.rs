@@ -92,6 +92,7 @@ fn only_progress(old: &MultiClusterDeploymentStatus, new: &MultiClusterDeploymen
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portolan_api::Reason;
     use portolan_api::conditions::{self, ConditionType, Finding};
 
     fn status(state: PlacementState, ready: i32, is_ready: bool) -> MultiClusterDeploymentStatus {
@@ -108,7 +109,8 @@ mod tests {
             placements: vec![placement],
             ..MultiClusterDeploymentStatus::default()
         };
-        let (reason, message) = (if is_ready { "Ready" } else { "Progressing" }, format!("{ready} of 2"));
+        let (reason, message) =
+            (if is_ready { Reason::Ready } else { Reason::Progressing }, format!("{ready} of 2"));
         let finding = Finding::new(ConditionType::Ready, is_ready, reason, message);
         conditions::set(&mut status.conditions, finding, Some(1), jiff::Timestamp::UNIX_EPOCH);
         status

@@ -6,9 +6,10 @@ use crate::driver::Declared;
 use crate::fleet::{DeploymentFacts, Fleet, Member, Needs, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::ForeignCluster;
+use portolan_api::Reason;
 use portolan_api::placement::PlacementPolicy;
 use portolan_core::capacity::{Room, View};
-use portolan_core::placement::{Candidate, Refusal, Wanted};
+use portolan_core::placement::{Candidate, PlacementRequest, Refusal};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ impl Placement {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         let reached = self.base.context.fleet.reached(&name, Some(book), Needs::Placement);
         // Who has nothing there need not wait until it is known.
-        if reached.joining && (self.base.context.fleet.is_starting() || book.held(&name, workload.uid()) > 0)
+        if reached.joining
+            && (self.base.context.fleet.is_starting() || book.reserved(&name, workload.uid()) > 0)
         {
             return None;
         }
@@ -58,14 +60,14 @@ impl Placement {
         let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
-            Err(_) => View { held: book.held(&name, workload.uid()), ..View::default() },
+            Err(_) => View { reserved: book.reserved(&name, workload.uid()), ..View::default() },
         };
         let mut candidate =
             candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
         candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
         candidate.running = match &copy {
             Some(copy) => u32::try_from(copy.replicas).unwrap_or(0),
-            None if candidate.silent => candidate.held,
+            None if candidate.silent => candidate.reserved,
             None => 0,
         };
         if copy.is_none()
@@ -73,7 +75,7 @@ impl Placement {
             && member.as_ref().is_some_and(|member| !has_namespace(member, &key.namespace))
         {
             // Whatever was placed there went with its namespace.
-            candidate.held = 0;
+            candidate.reserved = 0;
         }
         Some(Seen { candidate, member, copy, answers })
     }
@@ -94,7 +96,7 @@ pub(crate) fn candidate(
     fleet: &Fleet,
     cluster: &ForeignCluster,
     member: Option<&Member>,
-    unknown: Option<(&'static str, String)>,
+    unknown: Option<(Reason, String)>,
     namespace: &str,
     view: View,
 ) -> Candidate {
@@ -104,9 +106,9 @@ pub(crate) fn candidate(
         closed: closed(cluster, member, unknown, namespace),
         leaving: cluster.metadata.deletion_timestamp.is_some(),
         // Replicas that find no node yet wait for the nodes that the cluster may still get.
-        room: Room { fits: view.fits_if_grown.min(MOST_REPLICAS), ..view.room },
-        settled: view.settled,
-        held: view.held,
+        room: Room { max_replicas: view.max_replicas_if_grown.min(MOST_REPLICAS), ..view.room },
+        bound: view.bound,
+        reserved: view.reserved,
         ..Candidate::default()
     }
 }
@@ -115,13 +117,13 @@ pub(crate) fn candidate(
 fn closed(
     cluster: &ForeignCluster,
     member: Option<&Member>,
-    unknown: Option<(&'static str, String)>,
+    unknown: Option<(Reason, String)>,
     namespace: &str,
 ) -> Option<Refusal> {
     let refusal = |reason, message| Some(Refusal { reason, message });
     let Some(member) = member else {
         return refusal(
-            "NotConnected",
+            Reason::NotConnected,
             "it is not connected yet: see the Ready condition of its ForeignCluster".into(),
         );
     };
@@ -129,22 +131,22 @@ fn closed(
         return refusal(reason, message);
     }
     if cluster.metadata.deletion_timestamp.is_some() {
-        return refusal("Leaving", "its ForeignCluster is being deleted".into());
+        return refusal(Reason::Terminating, "its ForeignCluster is being deleted".into());
     }
     if cluster.spec.unschedulable {
-        return refusal("Unschedulable", "its ForeignCluster has spec.unschedulable: true".into());
+        return refusal(Reason::Unschedulable, "its ForeignCluster has spec.unschedulable: true".into());
     }
     match member.namespaces.get(&Key::cluster(namespace)).as_deref() {
         Some(true) => None,
         Some(false) => refusal(
-            "NamespaceClosed",
+            Reason::NamespaceClosed,
             format!(
                 "its namespace {namespace} has no label {OPT_IN_LABEL}={OPT_IN}: `portolan peer --namespace \
                  {namespace}` opens it"
             ),
         ),
         None => refusal(
-            "NamespaceMissing",
+            Reason::NamespaceNotFound,
             format!(
                 "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
             ),
@@ -157,9 +159,9 @@ fn has_namespace(member: &Member, namespace: &str) -> bool {
 }
 
 /// What the workload asks for, in the terms of the decision. A template that cannot be read asks for nothing.
-pub(super) fn wanted(workload: &Workload) -> Result<Wanted, String> {
+pub(super) fn wanted(workload: &Workload) -> Result<PlacementRequest, String> {
     let spec = &workload.object.spec;
-    Ok(Wanted {
+    Ok(PlacementRequest {
         shape: workload.shape.clone()?,
         replicas: u32::try_from(spec.replicas).unwrap_or(0),
         mode: spec.replicas_mode,

@@ -5,6 +5,7 @@ use super::{Placement, Workload};
 use crate::copies::{Desired, Outcome, Round};
 use crate::fleet::{DeploymentFacts, Member};
 use k8s_openapi::api::apps::v1::Deployment;
+use portolan_api::Reason;
 use portolan_api::placement::DriftPolicy;
 use portolan_core::placement::{Decision, Order};
 use portolan_runtime::{CallError, Key, Weight};
@@ -133,7 +134,7 @@ impl Placement {
             let note =
                 format!("somebody changed the copy in {cluster}: it was set back (generation {before})");
             let object = &task.workload.object;
-            self.base.recorder.record(object, Weight::Normal, "DriftCorrected", &note).await;
+            self.base.recorder.record(object, Weight::Normal, Reason::DriftCorrected, &note).await;
         }
     }
 }

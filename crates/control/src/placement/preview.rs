@@ -68,7 +68,7 @@ impl Previews {
         let owner = Owner::new(KIND, &key);
         let first = self.outlook(book, &key, &workload);
         let waiting_updates = self.waits_ahead(book, &key, &workload);
-        supposed.push(book.suppose(owner.clone(), workload.claim()));
+        supposed.push(book.suppose(owner.clone(), workload.reserved()));
         let mut outlook = self.outlook(book, &key, &workload);
         for _ in 0..ROUNDS {
             let Ok(decision) = &outlook.decision else { break };
@@ -83,7 +83,7 @@ impl Previews {
             if settled {
                 break;
             }
-            supposed.push(book.suppose(owner.clone(), workload.claim()));
+            supposed.push(book.suppose(owner.clone(), workload.reserved()));
             outlook = self.outlook(book, &key, &workload);
         }
         outlook.before = first.before;
@@ -139,7 +139,7 @@ impl Previews {
                 let placed = |cluster: &String| decision.placed.contains_key(cluster);
                 for (cluster, sight) in seen.iter().filter(|(cluster, _)| placed(cluster)) {
                     // Somebody without pods there has no room: what the new pods need, the old ones hold.
-                    let others = book.view(cluster, "", &wanted.shape).room.fits;
+                    let others = book.view(cluster, "", &wanted.shape).room.max_replicas;
                     let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
                     let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
                     if updating.is_some_and(|copy| others == 0 && spared(strategy, copy.replicas) == 0) {
@@ -164,7 +164,7 @@ impl Previews {
         let mut waiting = Vec::new();
         for (cluster, held) in workload.held().filter(|(_, held)| *held > 0) {
             let held = i32::try_from(held).unwrap_or(i32::MAX);
-            if spared(strategy, held) == 0 && book.view(cluster, "", shape).room.fits == 0 {
+            if spared(strategy, held) == 0 && book.view(cluster, "", shape).room.max_replicas == 0 {
                 waiting.push(cluster.to_owned());
             }
         }

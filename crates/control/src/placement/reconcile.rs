@@ -10,8 +10,9 @@ use crate::dependencies::References;
 use crate::driver::{CHANGED_MEANWHILE, Declared, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write, earlier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::MultiClusterDeployment;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_core::placement::{Decision, Order, Placed, Wanted, decide, transition};
+use portolan_core::placement::{Decision, Order, Placed, PlacementRequest, decide, transition};
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ enum Decided {
     /// What was seen, the decision on it, and when it is due to be taken again.
     Made(BTreeMap<String, Seen>, Decision, Option<Duration>),
     /// Nothing can be decided: the reason, in a word and in a sentence.
-    Impossible(&'static str, String),
+    Impossible(Reason, String),
 }
 
 /// What came of deciding without holding room.
@@ -34,9 +35,14 @@ pub(super) enum Evaluated {
     /// A cluster is not listed yet.
     CacheNotSynced,
     /// What was seen and wanted, the decision on it, and when it is due to be taken again.
-    Made { seen: BTreeMap<String, Seen>, wanted: Box<Wanted>, decision: Decision, due: Option<Duration> },
+    Made {
+        seen: BTreeMap<String, Seen>,
+        wanted: Box<PlacementRequest>,
+        decision: Decision,
+        due: Option<Duration>,
+    },
     /// Nothing can be decided: the reason, in a word and in a sentence.
-    Impossible(&'static str, String),
+    Impossible(Reason, String),
 }
 
 /// What there is to say beside numbers, by cluster.
@@ -83,7 +89,7 @@ impl Placement {
                     return Ok(Next::After(wait));
                 }
                 Verdict::Refused(problem) => {
-                    let new = undecided(workload, "InvalidTemplate", &problem, &now());
+                    let new = undecided(workload, Reason::InvalidTemplate, &problem, &now());
                     base.write_status(workload, new, Write::IfChanged).await?;
                     return Ok(Next::After(REFUSED_FOR));
                 }
@@ -150,7 +156,7 @@ impl Placement {
         self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {
             Ok(wanted) => Box::new(wanted),
-            Err(problem) => return Evaluated::Impossible("InvalidTemplate", problem),
+            Err(problem) => return Evaluated::Impossible(Reason::InvalidTemplate, problem),
         };
         let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
             book.shortage(cluster, workload.uid(), &wanted.shape, more)
@@ -160,7 +166,7 @@ impl Placement {
                 let decision = if workload.object.spec.paused { held(workload, &decision) } else { decision };
                 Evaluated::Made { seen, wanted, decision, due }
             }
-            Err(why) => Evaluated::Impossible("PolicyUnavailable", why.to_string()),
+            Err(why) => Evaluated::Impossible(Reason::PolicyUnavailable, why.to_string()),
         }
     }
 
@@ -172,15 +178,17 @@ impl Placement {
         let (old, new) = (summary(&before.object), summary(now));
         if old != new {
             let note = format!("placed {}", new.as_deref().unwrap_or("nothing"));
-            self.base.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.base.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
         }
         let pending =
             |object: &MultiClusterDeployment| object.status.as_ref().map_or(0, |s| s.pending_replicas);
         if pending(now) > 0 && pending(&before.object) != pending(now) {
             let conditions = now.status.iter().flat_map(|status| &status.conditions);
-            let why =
-                conditions.filter(|each| each.type_ == "Placed").map(|each| each.message.as_str()).next();
-            self.base.recorder.record(now, Weight::Warning, "Pending", why.unwrap_or_default()).await;
+            let why = conditions
+                .filter(|each| each.type_ == ConditionType::Placed.as_str())
+                .map(|each| each.message.as_str())
+                .next();
+            self.base.recorder.record(now, Weight::Warning, Reason::Pending, why.unwrap_or_default()).await;
         }
         for (type_, bad) in [
             (ConditionType::Placed, "False"),
@@ -196,10 +204,11 @@ impl Placement {
             let news =
                 |old: &Condition, new: &Condition| old.status != new.status || old.reason != new.reason;
             // That replicas are pending is told above, with every number.
-            if let Some(new) = new.filter(|new| new.status == bad && new.reason != "Pending")
+            if let Some(new) = new.filter(|new| new.status == bad)
+                && let Some(reason) = Reason::parse(&new.reason).filter(|reason| *reason != Reason::Pending)
                 && old.is_none_or(|old| news(&old, &new))
             {
-                self.base.recorder.record(now, Weight::Warning, &new.reason, &new.message).await;
+                self.base.recorder.record(now, Weight::Warning, reason, &new.message).await;
             }
         }
     }

@@ -35,7 +35,7 @@ impl Placement {
             match left {
                 Some(Duration::ZERO) => {
                     seen.candidate.lost = true;
-                    seen.candidate.held = 0;
+                    seen.candidate.reserved = 0;
                     seen.candidate.running = 0;
                 }
                 Some(left) => due = Some(due.map_or(left, |due| due.min(left))),

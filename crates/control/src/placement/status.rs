@@ -9,6 +9,7 @@ use crate::copies::Failure;
 use crate::dependencies::{finding, needs_recorded};
 use crate::driver::Declared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeploymentStatus, selector};
@@ -142,7 +143,7 @@ pub(super) fn status(
 /// The status of a workload about which nothing can be decided: what is placed stays, the reason is told.
 pub(super) fn undecided(
     workload: &Workload,
-    reason: &'static str,
+    reason: Reason,
     message: &str,
     now: &Time,
 ) -> MultiClusterDeploymentStatus {
@@ -166,7 +167,7 @@ fn observed(placement: &mut PlacementStatus, seen: Option<&Seen>, failure: Optio
     let Some(seen) = seen.filter(|seen| seen.answers) else {
         placement.state = PlacementState::Unknown;
         let closed = seen.and_then(|seen| seen.candidate.closed.clone());
-        placement.reason = Some(closed.as_ref().map_or("Unknown", |closed| closed.reason).to_owned());
+        placement.reason = Some(closed.as_ref().map_or(Reason::Unknown, |closed| closed.reason).into());
         placement.message = closed.map(|closed| closed.message);
         return;
     };
@@ -209,10 +210,10 @@ fn noted(placement: &mut PlacementStatus, placed: &Placed, notes: &Notes) {
         return;
     }
     if let Some(differences) = notes.drifts.get(&placement.cluster) {
-        placement.reason = Some("Drifted".to_owned());
+        placement.reason = Some(Reason::Drifted.into());
         placement.message = Some(differences.join("; "));
     } else if let Some(kept) = &placed.kept {
-        placement.reason = Some(kept_reason(kept.because).to_owned());
+        placement.reason = Some(kept_reason(kept.because).into());
         placement.message = Some(kept_message(kept, outdated));
     } else if let Some(Order::Apply { replicas }) = notes.orders.get(&placement.cluster)
         && signed(*replicas) > placement.replicas
@@ -223,19 +224,19 @@ fn noted(placement: &mut PlacementStatus, placed: &Placed, notes: &Notes) {
 
 fn surges_first(placement: &mut PlacementStatus, kept: i32) {
     if placement.reason.is_none() {
-        placement.reason = Some("SurgesFirst".to_owned());
+        placement.reason = Some(Reason::ScaleDownDeferred.into());
         let more = kept - placement.replicas;
         placement.message =
             Some(format!("{kept} replicas are kept there until {more} more are ready elsewhere"));
     }
 }
 
-fn kept_reason(because: KeptBecause) -> &'static str {
+fn kept_reason(because: KeptBecause) -> Reason {
     match because {
-        KeptBecause::Evicted => "Evicted",
-        KeptBecause::NotWanted => "NotWanted",
-        KeptBecause::NoRoom => "NoRoom",
-        KeptBecause::Refused => "Refused",
+        KeptBecause::Evicted => Reason::Evicted,
+        KeptBecause::NotWanted => Reason::NoAlternative,
+        KeptBecause::NoRoom => Reason::NoRoom,
+        KeptBecause::Refused => Reason::Refused,
     }
 }
 
@@ -260,7 +261,7 @@ fn drifted(drifts: &BTreeMap<String, Vec<String>>) -> Finding {
         return Finding::new(
             ConditionType::Drifted,
             false,
-            "AsPlaced",
+            Reason::InSync,
             "no copy differs from what was placed",
         );
     }
@@ -269,13 +270,13 @@ fn drifted(drifts: &BTreeMap<String, Vec<String>>) -> Finding {
         "{}. driftPolicy Report leaves it so: undo it there, or set driftPolicy: Correct",
         each.collect::<Vec<_>>().join(". ")
     );
-    Finding::new(ConditionType::Drifted, true, "Drifted", message)
+    Finding::new(ConditionType::Drifted, true, Reason::Drifted, message)
 }
 
 fn failed(placement: &mut PlacementStatus, failure: Option<&Failure>) {
     if let Some(failure) = failure {
         placement.state = PlacementState::Failed;
-        placement.reason = Some(failure.reason.to_owned());
+        placement.reason = Some(failure.reason.into());
         placement.message = Some(failure.message.clone());
     }
 }
@@ -291,11 +292,11 @@ fn findings(
 ) -> Vec<Finding> {
     let placed = if pending == 0 && decision.staying == 0 {
         match decision.fallback {
-            None => Finding::new(ConditionType::Placed, true, "Placed", "every replica has a cluster"),
+            None => Finding::new(ConditionType::Placed, true, Reason::Placed, "every replica has a cluster"),
             Some(why) => Finding::new(
                 ConditionType::Placed,
                 true,
-                "PolicyFallback",
+                Reason::PolicyFallback,
                 format!("every replica has a cluster; {why}"),
             ),
         }
@@ -305,7 +306,7 @@ fn findings(
             "{} of {asked} replicas stay where they run, since they find no place as the workload is now. {why}",
             decision.staying,
         );
-        Finding::new(ConditionType::Placed, false, "ReplicasKept", message)
+        Finding::new(ConditionType::Placed, false, Reason::ReplicasKept, message)
     } else {
         let why = summarise(&decision.refusals, named, TOLD_AT_MOST).to_string();
         let message = match why.as_str() {
@@ -317,7 +318,7 @@ fn findings(
             }
             why => format!("{pending} of {asked} replicas have no cluster. {why}"),
         };
-        Finding::new(ConditionType::Placed, false, "Pending", message)
+        Finding::new(ConditionType::Placed, false, Reason::Pending, message)
     };
     // A cluster that was replaced holds nothing that is asked for.
     let lost: Vec<_> =
@@ -333,15 +334,15 @@ fn findings(
             "{} cannot be asked: {ready} of {asked} replicas were last known ready",
             silent.join(", ")
         );
-        Finding::new(ConditionType::Ready, ConditionStatus::Unknown, "Unreachable", message)
+        Finding::new(ConditionType::Ready, ConditionStatus::Unknown, Reason::Unreachable, message)
     } else if let Some(first) = failed.first() {
         let why = first.message.as_deref().unwrap_or_default();
-        Finding::new(ConditionType::Ready, false, "Failed", format!("{}: {why}", first.cluster))
+        Finding::new(ConditionType::Ready, false, Reason::Failed, format!("{}: {why}", first.cluster))
     } else if pending > 0 {
         Finding::new(
             ConditionType::Ready,
             false,
-            "Pending",
+            Reason::Pending,
             format!("{pending} of {asked} replicas have no cluster"),
         )
     } else if let Some(kept) = unsatisfied(decision) {
@@ -349,14 +350,19 @@ fn findings(
             "{ready} of {asked} replicas are ready; {kept} of them stay where they run, since they find no place as the \
              workload is now: see condition Placed"
         );
-        Finding::new(ConditionType::Ready, false, "ReplicasKept", message)
+        Finding::new(ConditionType::Ready, false, Reason::ReplicasKept, message)
     } else if placements.iter().all(|each| each.state == PlacementState::Ready || is_replaced(each)) {
-        Finding::new(ConditionType::Ready, true, "Ready", format!("{ready} of {asked} replicas are ready"))
+        Finding::new(
+            ConditionType::Ready,
+            true,
+            Reason::Ready,
+            format!("{ready} of {asked} replicas are ready"),
+        )
     } else {
         Finding::new(
             ConditionType::Ready,
             false,
-            "Progressing",
+            Reason::Progressing,
             format!("{ready} of {asked} replicas are ready"),
         )
     };
@@ -364,9 +370,9 @@ fn findings(
         let unplaced = i64::from(pending) + i64::from(decision.staying);
         let message =
             format!("{unplaced} replicas fit in no cluster of the fleet: a cloud cluster is needed");
-        Finding::new(ConditionType::ToCloud, true, "NoRoomAnywhere", message)
+        Finding::new(ConditionType::ToCloud, true, Reason::NoRoomAnywhere, message)
     } else {
-        Finding::new(ConditionType::ToCloud, false, "NotNeeded", "no cloud cluster is needed")
+        Finding::new(ConditionType::ToCloud, false, Reason::NotNeeded, "no cloud cluster is needed")
     };
     let mut findings = vec![ready, placed, to_cloud];
     findings.push(unreachable(&silent, &lost));
@@ -392,18 +398,18 @@ fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
     match (silent, lost) {
         ([], []) => {
             let message = "every cluster that holds replicas answers";
-            Finding::new(ConditionType::Unreachable, false, "AllAnswer", message)
+            Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
         }
-        (_, []) => found("Silent", kept),
-        ([], _) => found("Replaced", replaced),
-        _ => found("Replaced", format!("{replaced}. {kept}")),
+        (_, []) => found(Reason::Unreachable, kept),
+        ([], _) => found(Reason::Replaced, replaced),
+        _ => found(Reason::Replaced, format!("{replaced}. {kept}")),
     }
 }
 
 fn refusal(cluster: &str, why: &portolan_core::placement::Refusal) -> PendingPlacement {
     PendingPlacement {
         cluster: cluster.to_owned(),
-        reason: why.reason.to_owned(),
+        reason: why.reason.into(),
         message: Some(why.message.clone()),
     }
 }

@@ -13,6 +13,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::MultiClusterDeploymentSpec;
+use portolan_api::Reason;
 use portolan_core::placement::Decision;
 use portolan_runtime::{CallError, Key, foreign_text};
 use serde_json::json;
@@ -37,7 +38,7 @@ const REMEMBERED: usize = 1024;
 const CONVINCING: usize = 3;
 
 /// The reason of a member that does not take a template.
-const REFUSED: &str = "Refused";
+const REFUSED: Reason = Reason::Refused;
 
 /// The longest name of a Deployment.
 const NAME_LIMIT: usize = 253;

@@ -7,6 +7,7 @@ use crate::driver::Declared;
 use crate::fleet::Fleet;
 use crate::placement::{Outlook, Trial, Workload};
 use crate::review::Problem;
+use portolan_api::Reason;
 use portolan_api::placementreview::{
     MAX_MANIFESTS, ObjectReview, PlacementReviewSpec, ReviewError, ReviewResult, ReviewTarget, ReviewedKind,
 };
@@ -69,7 +70,7 @@ impl Reviews {
             None if !self.known() => Err(Unanswered::NotYet),
             None => {
                 let message = format!("{} {key} does not exist", target.kind.as_str());
-                Ok(refused(target.kind, &key, vec![error("NotFound", message)]))
+                Ok(refused(target.kind, &key, vec![error(Reason::NotFound, message)]))
             }
         }
     }
@@ -276,6 +277,6 @@ fn refused(kind: ReviewedKind, key: &Key, errors: Vec<ReviewError>) -> ObjectRev
 pub(super) fn undecided(problem: &Problem) -> Result<ReviewError, Unanswered> {
     match problem {
         Problem::NotKnown => Err(Unanswered::NotYet),
-        Problem::Undecided(reason, message) => Ok(error(reason, message.clone())),
+        Problem::Undecided(reason, message) => Ok(error(*reason, message.clone())),
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn full(account: &Account, reserved: Option<&Reserved>) -> ClusterRev
     let here = reserved.into_iter().flat_map(|reserved| &reserved.here);
     ClusterReview {
         filters: account.filters.iter().map(filter).collect(),
-        fits: account.fits.map(signed),
-        free: account.fits.map(|_| room),
+        fits: account.max_replicas.map(signed),
+        free: account.max_replicas.map(|_| room),
         rank: account.rank.map(|rank| i32::try_from(rank).unwrap_or(i32::MAX)),
         traffic_milli_requests: account.traffic.map(|traffic| i64::try_from(traffic).unwrap_or(i64::MAX)),
         distance: distance.map(|(from, rtt)| ReviewDistance { from: from.clone(), rtt: Duration(*rtt) }),
@@ -54,7 +54,7 @@ pub(super) fn full(account: &Account, reserved: Option<&Reserved>) -> ClusterRev
 pub(super) fn refusals(refusals: &BTreeMap<String, Refusal>, notes: &mut Vec<String>) -> Vec<ReviewRefusal> {
     let told = refusals.iter().map(|(cluster, why)| ReviewRefusal {
         cluster: cluster.clone(),
-        reason: why.reason.to_owned(),
+        reason: why.reason.into(),
         message: foreign_text(&why.message),
     });
     if refusals.len() > TOLD {

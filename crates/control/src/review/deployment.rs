@@ -7,6 +7,7 @@ use super::manifest::error;
 use super::rollout::differences;
 use crate::placement::{Outlook, Trial};
 use portolan_api::MultiClusterDeployment;
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_api::placementreview::{ClusterReview, ObjectReview, ReviewError, ReviewResult};
 use portolan_core::placement::Decision;
@@ -88,7 +89,7 @@ fn noted(mut each: ClusterReview, last: Option<&PlacementStatus>, outlook: &Outl
     let message = last.message.as_deref().map(foreign_text).unwrap_or_default();
     match (last.state, &last.reason) {
         (PlacementState::Failed, reason) => {
-            let reason = reason.clone().unwrap_or_else(|| "Failed".to_owned());
+            let reason = reason.clone().unwrap_or_else(|| Reason::Failed.into());
             each.refused = Some(ReviewError { cluster: Some(last.cluster.clone()), reason, message });
         }
         (_, Some(reason)) => each.note = Some(format!("{reason}: {message}")),
@@ -110,7 +111,10 @@ pub(super) fn planned(
         Ok(decision) => decision,
         Err(problem) => {
             review.errors.push(undecided(problem)?);
-            let unreadable = review.errors.iter().any(|error| error.reason == "InvalidTemplate");
+            let unreadable = review
+                .errors
+                .iter()
+                .any(|error| Reason::parse(&error.reason) == Some(Reason::InvalidTemplate));
             review.result = if unreadable { ReviewResult::Invalid } else { ReviewResult::Pending };
             review.clusters = as_it_is(&outlook.before);
             return Ok(review);
@@ -131,20 +135,16 @@ pub(super) fn planned(
         each.before = before;
         each.after = decided;
         each.ready = outlook.ready.get(name).map(|ready| signed(*ready));
-        let error = |reason: &str, message: &String| {
-            Some(ReviewError {
-                cluster: Some(name.clone()),
-                reason: reason.to_owned(),
-                message: message.clone(),
-            })
+        let error = |reason: Reason, message: &String| {
+            Some(ReviewError { cluster: Some(name.clone()), reason: reason.into(), message: message.clone() })
         };
         match trials.get(name) {
             // A template without room leaves the pods of the former one alone.
             Some(Trial::Accepted { replaces: true }) if keeps_former(decision, name) => {}
             // A rollout replaces the pods that stay.
             Some(Trial::Accepted { replaces: true }) => each.replaced_pods = Some(before.min(decided)),
-            Some(Trial::Invalid(message)) => each.refused = error("InvalidTemplate", message),
-            Some(Trial::Refused(reason, message)) => each.refused = error(reason, message),
+            Some(Trial::Invalid(message)) => each.refused = error(Reason::InvalidTemplate, message),
+            Some(Trial::Refused(reason, message)) => each.refused = error(*reason, message),
             Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
             Some(Trial::Accepted { replaces: false } | Trial::Held) | None => {}
         }
@@ -192,9 +192,10 @@ pub(super) fn invalid(
     let placements = live.iter().flat_map(|live| &live.status).flat_map(|status| &status.placements);
     let held = placements.filter_map(|each| Some((each.cluster.clone(), u32::try_from(each.replicas).ok()?)));
     let errors = trials.iter().filter_map(|(cluster, trial)| match trial {
-        Trial::Invalid(message) => {
-            Some(ReviewError { cluster: Some(cluster.clone()), ..error("InvalidTemplate", message.clone()) })
-        }
+        Trial::Invalid(message) => Some(ReviewError {
+            cluster: Some(cluster.clone()),
+            ..error(Reason::InvalidTemplate, message.clone())
+        }),
         _ => None,
     });
     ObjectReview {
@@ -219,7 +220,7 @@ fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {
 fn missing(outlook: &Outlook) -> Vec<ReviewError> {
     let told = |name: &String| {
         error(
-            "DependencyMissing",
+            Reason::DependencyNotFound,
             format!("{name} does not exist in the hub: nothing is applied until it does"),
         )
     };

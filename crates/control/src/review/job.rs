@@ -4,6 +4,7 @@ use super::Unanswered;
 use super::answer::undecided;
 use super::cluster::{bounded, brief, full, refusals, signed};
 use crate::jobs::JobOutlook;
+use portolan_api::Reason;
 use portolan_api::placementreview::{ClusterReview, JobCounts, ObjectReview, ReviewError, ReviewResult};
 use portolan_core::jobs::{End, Part};
 use portolan_core::placement::Account;
@@ -32,7 +33,10 @@ fn reviewed(
         Ok(plan) => plan,
         Err(problem) => {
             review.errors.push(undecided(problem)?);
-            let unreadable = review.errors.iter().any(|error| error.reason == "InvalidTemplate");
+            let unreadable = review
+                .errors
+                .iter()
+                .any(|error| Reason::parse(&error.reason) == Some(Reason::InvalidTemplate));
             review.result = if unreadable { ReviewResult::Invalid } else { ReviewResult::Pending };
             return Ok(review);
         }

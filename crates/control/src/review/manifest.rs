@@ -6,6 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client, CustomResourceExt, Resource};
+use portolan_api::Reason;
 use portolan_api::placementreview::{ReviewError, ReviewedKind};
 use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService, unknown_fields};
 use portolan_runtime::{CallError, Key, call, chain, foreign_text};
@@ -41,24 +42,24 @@ pub(super) async fn check(hub: &Client, namespace: &str, manifest: &Value) -> Re
     let Some(kind) = ReviewedKind::of(&kind) else {
         let known = ReviewedKind::ALL.map(ReviewedKind::as_str).join(", ");
         let message = format!("kind {:?} cannot be planned: {known} can", foreign_text(&kind));
-        return Ok(refused(ReviewedKind::default(), vec![error("UnknownKind", message)]));
+        return Ok(refused(ReviewedKind::default(), vec![error(Reason::UnknownKind, message)]));
     };
     let (definition, resource) = of(kind);
     if manifest["apiVersion"] != portolan_api::API_VERSION {
         let message = format!("apiVersion must be {}", portolan_api::API_VERSION);
-        return Ok(refused(kind, vec![error("UnknownKind", message)]));
+        return Ok(refused(kind, vec![error(Reason::UnknownKind, message)]));
     }
     if name.is_empty() {
-        return Ok(refused(kind, vec![error("Invalid", "metadata.name is missing".to_owned())]));
+        return Ok(refused(kind, vec![error(Reason::Invalid, "metadata.name is missing".to_owned())]));
     }
     if manifest["metadata"]["namespace"].as_str().is_some_and(|given| given != namespace) {
         let message = format!("it is of another namespace than the review, which is of {namespace}");
-        return Ok(refused(kind, vec![error("OtherNamespace", message)]));
+        return Ok(refused(kind, vec![error(Reason::NamespaceMismatch, message)]));
     }
     let unknown = unknown_fields(&definition, manifest);
     if !unknown.is_empty() {
         let errors =
-            unknown.iter().take(10).map(|each| error("UnknownField", foreign_text(&each.to_string())));
+            unknown.iter().take(10).map(|each| error(Reason::UnknownField, foreign_text(&each.to_string())));
         return Ok(refused(kind, errors.collect()));
     }
     let mut manifest = manifest.clone();
@@ -90,7 +91,7 @@ async fn apply(
     let answer = match live.map(|live| way(live, manifest)) {
         None => match read(manifest) {
             Ok(object) => call(what, api.create(&params, &object)).await,
-            Err(problem) => return Ok((Err(vec![error("Invalid", problem.to_string())]), None)),
+            Err(problem) => return Ok((Err(vec![error(Reason::Invalid, problem.to_string())]), None)),
         },
         Some(Way::ServerSide(manager)) => {
             let params = PatchParams { dry_run: true, ..PatchParams::apply(&manager).force() };
@@ -99,17 +100,17 @@ async fn apply(
         }
         Some(Way::Merged(object) | Way::Replaced(object)) => match read(&object) {
             Ok(object) => call(what, api.replace(name, &params, &object)).await,
-            Err(problem) => return Ok((Err(vec![error("Invalid", problem.to_string())]), None)),
+            Err(problem) => return Ok((Err(vec![error(Reason::Invalid, problem.to_string())]), None)),
         },
     };
     match answer {
         Ok(object) => Ok((Ok(as_value(&object)), note)),
         Err(problem) => match problem.code() {
-            Some(400 | 422) => Ok((Err(vec![error("Invalid", said(&problem))]), note)),
+            Some(400 | 422) => Ok((Err(vec![error(Reason::Invalid, said(&problem))]), note)),
             _ if said(&problem).contains("failed to create typed patch object") => {
-                Ok((Err(vec![error("Invalid", said(&problem))]), note))
+                Ok((Err(vec![error(Reason::Invalid, said(&problem))]), note))
             }
-            Some(403) => Ok((Err(vec![error("Forbidden", said(&problem))]), note)),
+            Some(403) => Ok((Err(vec![error(Reason::Forbidden, said(&problem))]), note)),
             _ => Err(problem),
         },
     }
@@ -141,6 +142,6 @@ fn as_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-pub(super) fn error(reason: &str, message: String) -> ReviewError {
-    ReviewError { cluster: None, reason: reason.to_owned(), message }
+pub(super) fn error(reason: Reason, message: String) -> ReviewError {
+    ReviewError { cluster: None, reason: reason.into(), message }
 }

@@ -20,6 +20,7 @@ use crate::{jobs, placement, services};
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use portolan_api::PlacementReview;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::placement::Reservation;
 use portolan_api::placementreview::PlacementReviewStatus;
@@ -138,12 +139,14 @@ impl Reviews {
                 Err(Unanswered::NotYet) => {
                     let seconds = PATIENCE.as_secs();
                     let why = format!("not known after {seconds} s: {}", self.unknown());
-                    self.write(review, PlacementReviewStatus::default(), Err(("NotKnown", why))).await
+                    self.write(review, PlacementReviewStatus::default(), Err((Reason::CacheNotSynced, why)))
+                        .await
                 }
                 Err(Unanswered::Failed(error)) if since.elapsed() < PATIENCE => Err(error),
                 Err(Unanswered::Failed(error)) => {
                     let why = foreign_text(&chain(&error));
-                    self.write(review, PlacementReviewStatus::default(), Err(("HubFailed", why))).await
+                    self.write(review, PlacementReviewStatus::default(), Err((Reason::HubRequestFailed, why)))
+                        .await
                 }
             },
         }
@@ -153,12 +156,12 @@ impl Reviews {
         &self,
         review: &PlacementReview,
         mut status: PlacementReviewStatus,
-        outcome: Result<(), (&'static str, String)>,
+        outcome: Result<(), (Reason, String)>,
     ) -> Result<Next, CallError> {
         let generation = review.metadata.generation;
         let now = self.clock.time();
         let finding = match outcome {
-            Ok(()) => Finding::new(ConditionType::Ready, true, "Answered", "the review is answered"),
+            Ok(()) => Finding::new(ConditionType::Ready, true, Reason::Answered, "the review is answered"),
             Err((reason, message)) => Finding::new(ConditionType::Ready, false, reason, message),
         };
         conditions::set(&mut status.conditions, finding, generation, now.0);

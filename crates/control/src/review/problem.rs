@@ -2,6 +2,7 @@
 
 use crate::capacity::{Book, Owner};
 use crate::jobs;
+use portolan_api::Reason;
 use std::collections::BTreeMap;
 
 /// Why nothing can be told of a decision.
@@ -10,7 +11,7 @@ pub(crate) enum Problem {
     /// A cluster is still being got to know.
     NotKnown,
     /// The controller does not decide either: a word and a sentence.
-    Undecided(&'static str, String),
+    Undecided(Reason, String),
 }
 
 /// What others hold in one cluster.

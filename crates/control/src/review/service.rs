@@ -80,7 +80,7 @@ fn refused(parts: &[ServicePart]) -> ObjectReview {
     let refusal = |part: &ServicePart| {
         let (reason, message) = part.refused.clone()?;
         let message = foreign_text(&message);
-        Some(ReviewRefusal { cluster: part.cluster.clone(), reason: reason.to_owned(), message })
+        Some(ReviewRefusal { cluster: part.cluster.clone(), reason: reason.into(), message })
     };
     let refusals: Vec<ReviewRefusal> = parts.iter().filter_map(refusal).collect();
     let pending = i32::try_from(refusals.len()).unwrap_or(i32::MAX);

@@ -6,6 +6,7 @@ use crate::driver::Declared;
 use crate::fleet::{Member, Needs, Reached, ServiceFacts};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_api::MultiClusterService;
+use portolan_api::Reason;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(super) struct Seen {
     /// Endpoints that are not ready, as last seen.
     pub(super) not_ready: i32,
     /// Why the cluster does not let the Service in, if so.
-    pub(super) closed: Option<(&'static str, String)>,
+    pub(super) closed: Option<(Reason, String)>,
 }
 
 /// What is known of a service in all clusters.
@@ -81,18 +82,18 @@ impl Services {
     }
 }
 
-fn closed(member: &Member, namespace: &str) -> Option<(&'static str, String)> {
+fn closed(member: &Member, namespace: &str) -> Option<(Reason, String)> {
     match member.namespaces.get(&Key::cluster(namespace)).as_deref() {
         Some(true) => None,
         Some(false) => Some((
-            "NamespaceClosed",
+            Reason::NamespaceClosed,
             format!(
                 "its namespace {namespace} has no label {OPT_IN_LABEL}={OPT_IN}: `portolan peer --namespace \
                  {namespace}` opens it"
             ),
         )),
         None => Some((
-            "NamespaceMissing",
+            Reason::NamespaceNotFound,
             format!(
                 "it has no namespace {namespace}: `portolan peer --namespace {namespace}` creates and opens it"
             ),

@@ -5,6 +5,7 @@ use super::follow::follow_with;
 use super::observe::{Observed, Seen};
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
+use portolan_api::Reason;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct ServicePart {
     /// Whether it belongs there and is let in.
     pub(crate) belongs: bool,
     /// Why it is not let in although it belongs there: a word and a sentence.
-    pub(crate) refused: Option<(&'static str, String)>,
+    pub(crate) refused: Option<(Reason, String)>,
     /// Whether the cluster answers; if not, these are the last numbers known.
     pub(crate) answers: bool,
     /// Endpoints that are ready.

@@ -10,6 +10,7 @@ use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write,
 use crate::fleet::{Member, ServiceFacts};
 use k8s_openapi::api::core::v1::Service;
 use portolan_api::MultiClusterService;
+use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Next, Weight};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,12 +56,12 @@ impl Services {
         following: &Following,
         seen: &BTreeMap<String, Seen>,
         desired: &Desired,
-    ) -> BTreeMap<String, (&'static str, String)> {
+    ) -> BTreeMap<String, (Reason, String)> {
         let failures = self.base.copies.memory.failures(key);
         let failure = |cluster: &String| {
             let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
             if let Some(message) = copy.and_then(|copy| unchangeable(copy, desired)) {
-                return Some(("Immutable", message));
+                return Some((Reason::Immutable, message));
             }
             let failure = failures.get(cluster)?;
             let current = failure.template == desired.template && failure.is_reported();
@@ -112,15 +113,18 @@ impl Services {
         let (old, new) = (clusters(before), clusters(now));
         if old != new {
             let note = if new.is_empty() { "in no cluster".to_owned() } else { format!("in {new}") };
-            self.base.recorder.record(now, Weight::Normal, "Placed", &note).await;
+            self.base.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
         }
         let clusters = now.status.iter().flat_map(|status| &status.clusters);
-        for refused in clusters
-            .filter(|each| matches!(each.reason.as_deref(), Some("NameTaken" | "Refused" | "Immutable")))
-        {
+        for refused in clusters.filter(|each| {
+            matches!(
+                each.reason.as_deref().and_then(Reason::parse),
+                Some(Reason::NameTaken | Reason::Refused | Reason::Immutable)
+            )
+        }) {
             let why = refused.message.as_deref().unwrap_or_default();
             let note = format!("{}: {why}", refused.cluster);
-            self.base.recorder.record(now, Weight::Warning, "Refused", &note).await;
+            self.base.recorder.record(now, Weight::Warning, Reason::Refused, &note).await;
         }
     }
 }

@@ -5,6 +5,7 @@ use super::follow::Following;
 use super::observe::{Seen, answered_elsewhere};
 use crate::copies::Desired;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::multiclusterservice::{Protocol, ServiceClusterStatus};
 use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
@@ -17,13 +18,8 @@ pub(super) struct Situation<'a> {
     pub(super) seen: &'a BTreeMap<String, Seen>,
     pub(super) desired: &'a Desired,
     /// By cluster: reason and message of a refusal.
-    pub(super) failures: BTreeMap<String, (&'static str, String)>,
+    pub(super) failures: BTreeMap<String, (Reason, String)>,
 }
-
-const UNREACHABLE: &str = "Unreachable";
-const READY: &str = "Ready";
-const NO_ENDPOINTS: &str = "NoEndpoints";
-const REMOVING: &str = "Removing";
 
 /// The new status. Numbers of a silent cluster stay as last reported.
 pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterServiceStatus {
@@ -77,18 +73,19 @@ fn cluster(
     let mut entry = last
         .cloned()
         .unwrap_or_else(|| ServiceClusterStatus { cluster: name.to_owned(), ..Default::default() });
-    let mut say = |reason: &str, message: Option<String>| {
-        entry.reason = Some(reason.to_owned());
+    let mut say = |reason: Reason, message: Option<String>| {
+        entry.reason = Some(reason.into());
         entry.message = message;
     };
     if seen.member.is_none() {
         let message = "it does not answer: these are the last numbers known".to_owned();
-        say(UNREACHABLE, Some(message));
+        say(Reason::Unreachable, Some(message));
         return (wanted || last.is_some() || seen.copy.is_some()).then_some(entry);
     }
     let refused = situation.failures.get(name).cloned().or_else(|| seen.closed.clone()).filter(|_| wanted);
     let Some(copy) = &seen.copy else {
-        let (reason, message) = refused.unwrap_or(("Applying", "the Service is being made there".to_owned()));
+        let (reason, message) =
+            refused.unwrap_or((Reason::Applying, "the Service is being made there".to_owned()));
         say(reason, Some(message));
         entry.cluster_ips.clear();
         entry.load_balancer.clear();
@@ -98,17 +95,17 @@ fn cluster(
     match refused {
         Some((reason, message)) => say(reason, Some(message)),
         None if !wanted && situation.following.lingering.contains(name) => {
-            say(REMOVING, Some("the pods that it serves are being taken away".to_owned()));
+            say(Reason::Removing, Some("the pods that it serves are being taken away".to_owned()));
         }
         None if !wanted && !answered_elsewhere(situation.following, situation.seen) => {
-            say(REMOVING, Some("it stays until a pod in another cluster is ready".to_owned()));
+            say(Reason::Removing, Some("it stays until a pod in another cluster is ready".to_owned()));
         }
-        None if !wanted => say(REMOVING, None),
+        None if !wanted => say(Reason::Removing, None),
         None if !holds(copy, situation.desired) => {
-            say("Applying", Some("the Service is being changed there".to_owned()));
+            say(Reason::Applying, Some("the Service is being changed there".to_owned()));
         }
-        None if seen.ready > 0 => say(READY, None),
-        None => say(NO_ENDPOINTS, Some("no pod that it selects is ready there".to_owned())),
+        None if seen.ready > 0 => say(Reason::Ready, None),
+        None => say(Reason::NoEndpoints, Some("no pod that it selects is ready there".to_owned())),
     }
     let news = (entry.ready_endpoints, entry.not_ready_endpoints) != (seen.ready, seen.not_ready)
         || entry.cluster_ips != copy.cluster_ips
@@ -125,14 +122,16 @@ fn cluster(
 
 fn findings(situation: &Situation<'_>, clusters: &[ServiceClusterStatus], ready: i32) -> [Finding; 3] {
     let wanted = &situation.following.wanted;
-    let named = |reason: &str| {
-        let found = clusters.iter().filter(|each| each.reason.as_deref() == Some(reason));
+    let named = |reason: Reason| {
+        let found =
+            clusters.iter().filter(|each| each.reason.as_deref().and_then(Reason::parse) == Some(reason));
         found.map(|each| each.cluster.as_str()).collect::<Vec<_>>().join(", ")
     };
     // A silent cluster that once reported the Service still has it, as far as anybody knows.
     let is_there = |each: &&ServiceClusterStatus| {
-        matches!(each.reason.as_deref(), Some(READY | NO_ENDPOINTS))
-            || (each.reason.as_deref() == Some(UNREACHABLE) && each.observed_at.is_some())
+        matches!(each.reason.as_deref().and_then(Reason::parse), Some(Reason::Ready | Reason::NoEndpoints))
+            || (each.reason.as_deref().and_then(Reason::parse) == Some(Reason::Unreachable)
+                && each.observed_at.is_some())
     };
     let of_wanted = || clusters.iter().filter(|each| wanted.contains(&each.cluster));
     let missing: Vec<_> = of_wanted()
@@ -151,41 +150,44 @@ fn findings(situation: &Situation<'_>, clusters: &[ServiceClusterStatus], ready:
             .join(",")
     );
     let placed = if wanted.is_empty() {
-        Finding::new(ConditionType::Placed, false, "NothingToFollow", nothing.clone())
+        Finding::new(ConditionType::Placed, false, Reason::NoMatchingWorkload, nothing.clone())
     } else if missing.is_empty() {
         let message = "every cluster that holds the pods has the Service";
-        Finding::new(ConditionType::Placed, true, "Placed", message)
+        Finding::new(ConditionType::Placed, true, Reason::Placed, message)
     } else {
-        Finding::new(ConditionType::Placed, false, "Incomplete", missing.join("; "))
+        Finding::new(ConditionType::Placed, false, Reason::Incomplete, missing.join("; "))
     };
-    let silent = named(UNREACHABLE);
+    let silent = named(Reason::Unreachable);
     let refused = of_wanted().find(|each| {
         situation.failures.contains_key(&each.cluster)
-            || each.reason.as_deref().is_some_and(|reason| reason.starts_with("Namespace"))
+            || matches!(
+                each.reason.as_deref().and_then(Reason::parse),
+                Some(Reason::NamespaceClosed | Reason::NamespaceNotFound)
+            )
     });
     let ready = if !silent.is_empty() {
         let message = format!("{silent} cannot be asked: {ready} endpoints were last known ready");
-        Finding::new(ConditionType::Ready, ConditionStatus::Unknown, UNREACHABLE, message)
+        Finding::new(ConditionType::Ready, ConditionStatus::Unknown, Reason::Unreachable, message)
     } else if wanted.is_empty() {
-        Finding::new(ConditionType::Ready, false, "NothingToFollow", nothing)
+        Finding::new(ConditionType::Ready, false, Reason::NoMatchingWorkload, nothing)
     } else if let Some(refused) = refused {
         let why = refused.message.as_deref().unwrap_or_default();
-        Finding::new(ConditionType::Ready, false, "Failed", format!("{}: {why}", refused.cluster))
+        Finding::new(ConditionType::Ready, false, Reason::Failed, format!("{}: {why}", refused.cluster))
     } else if !missing.is_empty() {
-        Finding::new(ConditionType::Ready, false, "Progressing", missing.join("; "))
+        Finding::new(ConditionType::Ready, false, Reason::Progressing, missing.join("; "))
     } else if ready == 0 {
         let message = "no pod that it selects is ready in any cluster";
-        Finding::new(ConditionType::Ready, false, NO_ENDPOINTS, message)
+        Finding::new(ConditionType::Ready, false, Reason::NoEndpoints, message)
     } else {
         let message = format!("{ready} endpoints are ready");
-        Finding::new(ConditionType::Ready, true, READY, message)
+        Finding::new(ConditionType::Ready, true, Reason::Ready, message)
     };
     let unreachable = if silent.is_empty() {
         let message = "every cluster that has the Service answers";
-        Finding::new(ConditionType::Unreachable, false, "AllAnswer", message)
+        Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
     } else {
         let message = format!("{silent} does not answer: what it has is kept on record");
-        Finding::new(ConditionType::Unreachable, true, "Silent", message)
+        Finding::new(ConditionType::Unreachable, true, Reason::Unreachable, message)
     };
     [ready, placed, unreachable]
 }

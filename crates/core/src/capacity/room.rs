@@ -58,7 +58,7 @@ impl ClusterRoom {
 
     /// How many more pods of the shape fit, each on a single node.
     #[must_use]
-    pub fn fits(&self, shape: &PodShape) -> u32 {
+    pub fn max_replicas(&self, shape: &PodShape) -> u32 {
         self.open_to(shape).map(|node| node.free.times(&shape.requests)).fold(0, u32::saturating_add)
     }
 
@@ -176,14 +176,14 @@ mod tests {
     #[test]
     fn room_is_per_node_not_summed_over_the_cluster() {
         let room = ClusterRoom::count(&[node("a", 1500), node("b", 1500)], &[]);
-        assert_eq!(room.fits(&shape(1000)), 2, "3000m in all, but no third pod fits on a node");
+        assert_eq!(room.max_replicas(&shape(1000)), 2, "3000m in all, but no third pod fits on a node");
     }
 
     #[test]
     fn bound_pods_take_room_until_they_finish() {
         let finished = PodFacts { finished: true, ..running_on("a", 1000) };
         let room = ClusterRoom::count(&[node("a", 2000)], &[running_on("a", 500), finished]);
-        assert_eq!(room.fits(&shape(500)), 3);
+        assert_eq!(room.max_replicas(&shape(500)), 3);
     }
 
     #[test]
@@ -201,10 +201,10 @@ mod tests {
         fn reserving_takes_exactly_what_fits(sizes in proptest::collection::vec(0i64..8000, 0..8), need in 1i64..3000, count in 0u32..50) {
             let nodes: Vec<_> = sizes.iter().enumerate().map(|(i, size)| node(&format!("n{i}"), *size)).collect();
             let mut room = ClusterRoom::count(&nodes, &[]);
-            let before = room.fits(&shape(need));
+            let before = room.max_replicas(&shape(need));
             let reserved = room.reserve(&shape(need), count);
             prop_assert_eq!(reserved, count.min(before));
-            prop_assert_eq!(room.fits(&shape(need)), before - reserved);
+            prop_assert_eq!(room.max_replicas(&shape(need)), before - reserved);
         }
     }
 }

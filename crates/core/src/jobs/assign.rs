@@ -2,7 +2,8 @@
 
 use super::{Part, Plan, Release, Work};
 use crate::capacity::Shortage;
-use crate::placement::{Candidate, Decision, Refusal, Undecided, Wanted, decide, divide};
+use crate::placement::{Candidate, Decision, PlacementRequest, Refusal, Undecided, decide, divide};
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, PlacementPolicy, ReplicasMode};
 
 /// Gives as many of the pending completions to clusters as find one, and room for at least one pod of them.
@@ -12,34 +13,34 @@ pub(super) fn assign(
     plan: &mut Plan,
     shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> Result<(), Undecided> {
-    let affine = work.wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    match work.wanted.mode {
+    let affine = work.request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    match work.request.mode {
         ReplicasMode::PerLocation if affine => {
-            for location in &work.wanted.placement.locations {
+            for location in &work.request.placement.locations {
                 let has = plan.record.parts.get(location).map_or(0, |part| part.completions);
                 let lacks = work.completions.saturating_sub(has).min(plan.pending);
                 if lacks > 0 {
-                    let mut wanted = asking(work, plan, lacks.min(work.parallelism.max(1)));
-                    wanted.placement.locations = vec![location.clone()];
-                    let decision = decide(&wanted, &open(work, candidates, plan), &mut *shortage)?;
+                    let mut request = asking(work, plan, lacks.min(work.parallelism.max(1)));
+                    request.placement.locations = vec![location.clone()];
+                    let decision = decide(&request, &open(work, candidates, plan), &mut *shortage)?;
                     give(work, plan, decision, lacks);
                 }
             }
         }
         ReplicasMode::PerLocation => {
             let each = work.completions.min(plan.pending);
-            let mut wanted = asking(work, plan, each.min(work.parallelism.max(1)));
+            let mut request = asking(work, plan, each.min(work.parallelism.max(1)));
             let lacking = plan.pending.div_ceil(work.completions.max(1));
-            wanted.placement.number_of_locations = i32::try_from(lacking).ok();
+            request.placement.number_of_locations = i32::try_from(lacking).ok();
             let mut open = open(work, candidates, plan);
             let holding = plan.record.parts.values().filter(|part| part.completions > 0).count();
-            if !moved(plan) && holding < work.wanted.placement.effective_locations() {
+            if !moved(plan) && holding < work.request.placement.effective_locations() {
                 // Every location is another cluster.
                 open.retain(|each| {
                     plan.record.parts.get(each.name()).is_none_or(|part| part.completions == 0)
                 });
             }
-            let decision = decide(&wanted, &open, &mut *shortage)?;
+            let decision = decide(&request, &open, &mut *shortage)?;
             refuse(plan, &decision);
             for (cluster, placed) in decision.placed {
                 let completions = work.completions.min(plan.pending);
@@ -49,10 +50,10 @@ pub(super) fn assign(
         ReplicasMode::Total => {
             let used = plan.record.parts.values().map(Part::in_use).sum();
             let left = work.parallelism.saturating_sub(used);
-            let locations = u32::try_from(work.wanted.placement.effective_locations()).unwrap_or(u32::MAX);
+            let locations = u32::try_from(work.request.placement.effective_locations()).unwrap_or(u32::MAX);
             let pending = plan.pending;
-            let wanted = asking(work, plan, pending.min(left.max(locations)));
-            let mut decision = decide(&wanted, &open(work, candidates, plan), &mut *shortage)?;
+            let request = asking(work, plan, pending.min(left.max(locations)));
+            let mut decision = decide(&request, &open(work, candidates, plan), &mut *shortage)?;
             let rooms: Vec<u32> = decision.placed.values().map(|placed| placed.replicas).collect();
             let completions =
                 divide(pending, &rooms.iter().map(|room| (*room, u32::MAX)).collect::<Vec<_>>());
@@ -70,13 +71,13 @@ pub(super) fn assign(
 }
 
 /// What is asked of the decision. Work that could not be done where it was may go wherever there is room.
-fn asking(work: &Work, plan: &Plan, replicas: u32) -> Wanted {
-    let mut wanted = Wanted { replicas, ..work.wanted.clone() };
-    if moved(plan) && wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity {
-        wanted.placement.enable_substitution = true;
-        wanted.bursting = true;
+fn asking(work: &Work, plan: &Plan, replicas: u32) -> PlacementRequest {
+    let mut request = PlacementRequest { replicas, ..work.request.clone() };
+    if moved(plan) && request.placement.effective_policy() == PlacementPolicy::ClusterAffinity {
+        request.placement.enable_substitution = true;
+        request.bursting = true;
     }
-    wanted
+    request
 }
 
 fn moved(plan: &Plan) -> bool {
@@ -89,15 +90,15 @@ fn open(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Candidate> {
     let beside = |candidate: &Candidate| {
         let mut candidate = candidate.clone();
         let part = plan.record.parts.get(candidate.name());
-        candidate.room.fits = super::pace::beside(&candidate, part);
-        (candidate.settled, candidate.held) = (0, 0);
+        candidate.room.max_replicas = super::pace::beside(&candidate, part);
+        (candidate.bound, candidate.reserved) = (0, 0);
         if part.is_some_and(|part| part.released == Some(Release::Failed)) {
             let message = "the job's Job has failed there".to_owned();
-            candidate.closed = Some(Refusal { reason: "FailedHere", message });
+            candidate.closed = Some(Refusal { reason: Reason::JobFailed, message });
         } else if work.indexed && part.is_some_and(|part| part.completions > 0) {
             let message =
                 "it has indexes of its own already, and one Job cannot have two sets of them".to_owned();
-            candidate.closed = Some(Refusal { reason: "HasIndexes", message });
+            candidate.closed = Some(Refusal { reason: Reason::IndexesAssigned, message });
         }
         candidate
     };

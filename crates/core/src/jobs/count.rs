@@ -1,40 +1,44 @@
 //! Counting what was seen into the record.
 
-use super::{End, JobSeen, Part, Record, Release, Sight, Work};
+use super::{End, JobSnapshot, MemberJobState, Part, Record, Release, Work};
+use portolan_api::Reason;
 use std::collections::BTreeMap;
 
-/// What of the sights can be believed. Which Job for a part it is, and what was finished before, is written by the hub,
+/// The states that can be believed. Which Job for a part it is, and what was finished before, is written by the hub,
 /// and on record before the Job is made: a Job that says more than the record was changed by somebody. It is taken for
 /// the Job on record, and its words are to be set back.
-pub(super) fn believed(record: &Record, sights: &BTreeMap<String, Sight>) -> BTreeMap<String, Sight> {
-    let mut sights = sights.clone();
-    for (cluster, sight) in &mut sights {
-        if let (Sight::Job(job), Some(part)) = (sight, record.parts.get(cluster)) {
+pub(super) fn believed(
+    record: &Record,
+    states: &BTreeMap<String, MemberJobState>,
+) -> BTreeMap<String, MemberJobState> {
+    let mut states = states.clone();
+    for (cluster, state) in &mut states {
+        if let (MemberJobState::Job(job), Some(part)) = (state, record.parts.get(cluster)) {
             job.attempt = job.attempt.min(part.attempt);
             job.finished_before = job.finished_before.min(part.finished_before);
             job.succeeded = job.succeeded.min(job.completions);
         }
     }
-    sights
+    states
 }
 
 /// Counts what was seen in one cluster, and decides what becomes of its part.
-pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Record) {
+pub(super) fn count(work: &Work, cluster: &str, state: &MemberJobState, record: &mut Record) {
     let Some(mut part) = record.parts.get(cluster).cloned() else {
         // A Job of ours without a record: what it says of itself is all there is, and it must not be run again.
-        if let Sight::Job(job) = sight {
+        if let MemberJobState::Job(job) = state {
             record.parts.insert(cluster.to_owned(), adopted(work, job));
         }
         return;
     };
-    match sight {
-        Sight::Silent { too_long } => {
+    match state {
+        MemberJobState::Unreachable { too_long } => {
             let whole = !work.indexed || part.succeeded == 0;
             if *too_long && part.open() > 0 && whole && record.end.is_none() {
                 part.release(Release::Silent);
             }
         }
-        Sight::Nothing => {
+        MemberJobState::NoJob => {
             if part.released == Some(Release::Silent) {
                 part.released = None;
             }
@@ -43,8 +47,8 @@ pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Reco
                 renew(work, cluster, &mut part, record, "was deleted there");
             }
         }
-        Sight::Job(job) if job.attempt < part.attempt => {}
-        Sight::Job(job) => {
+        MemberJobState::Job(job) if job.attempt < part.attempt => {}
+        MemberJobState::Job(job) => {
             let finished = part.finished_before.saturating_add(job.succeeded).min(part.completions);
             part.succeeded = part.succeeded.max(finished);
             part.failed = part.failed.max(part.failed_before.saturating_add(job.failed));
@@ -53,10 +57,10 @@ pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Reco
             }
         }
     }
-    let nothing_runs = match sight {
-        Sight::Silent { .. } => false,
-        Sight::Nothing => true,
-        Sight::Job(job) => job.over,
+    let nothing_runs = match state {
+        MemberJobState::Unreachable { .. } => false,
+        MemberJobState::NoJob => true,
+        MemberJobState::Job(job) => job.over,
     };
     let whole = !work.indexed || part.succeeded == 0;
     if work.leaving.contains(cluster) && nothing_runs && whole && part.open() > 0 && record.end.is_none() {
@@ -66,8 +70,8 @@ pub(super) fn count(work: &Work, cluster: &str, sight: &Sight, record: &mut Reco
 }
 
 /// Counts what a Job brought after its completions were given to others, as far as they are still wanted.
-pub(super) fn credit(sight: &Sight, part: &mut Part, pending: &mut u32) {
-    let Sight::Job(job) = sight else { return };
+pub(super) fn credit(state: &MemberJobState, part: &mut Part, pending: &mut u32) {
+    let MemberJobState::Job(job) = state else { return };
     if job.attempt >= part.attempt || !job.over {
         return;
     }
@@ -82,7 +86,7 @@ pub(super) fn credit(sight: &Sight, part: &mut Part, pending: &mut u32) {
     part.finished_before = part.succeeded;
 }
 
-fn adopted(work: &Work, job: &JobSeen) -> Part {
+fn adopted(work: &Work, job: &JobSnapshot) -> Part {
     let finished_before = job.finished_before.min(work.total());
     let completions = finished_before.saturating_add(job.completions).min(work.total());
     Part {
@@ -96,7 +100,7 @@ fn adopted(work: &Work, job: &JobSeen) -> Part {
 }
 
 /// What becomes of a part whose Job has ended, or can no longer be used, before all was brought.
-fn judge(work: &Work, cluster: &str, job: &JobSeen, part: &mut Part, record: &mut Record) {
+fn judge(work: &Work, cluster: &str, job: &JobSnapshot, part: &mut Part, record: &mut Record) {
     if let Some(failure) = &job.failure {
         failed(work, cluster, failure, part, record);
     } else if job.complete {
@@ -110,13 +114,11 @@ fn judge(work: &Work, cluster: &str, job: &JobSeen, part: &mut Part, record: &mu
 }
 
 fn failed(work: &Work, cluster: &str, failure: &str, part: &mut Part, record: &mut Record) {
-    let (open, end) = (part.open(), |reason: &str, message: String| {
-        Some(End::Failed { reason: reason.to_owned(), message })
-    });
+    let (open, end) = (part.open(), |reason: Reason, message: String| Some(End::Failed { reason, message }));
     match work.retries {
         None => {
             let message = format!("the Job in {cluster} has failed with {open} completions open: {failure}");
-            record.end = end("JobFailed", message);
+            record.end = end(Reason::JobFailed, message);
         }
         Some(_) if work.indexed && part.succeeded > 0 => {
             let message = format!(
@@ -124,14 +126,14 @@ fn failed(work: &Work, cluster: &str, failure: &str, part: &mut Part, record: &m
                  finished ones are not run again: {failure}",
                 part.succeeded, part.completions
             );
-            record.end = end("IndexesFailed", message);
+            record.end = end(Reason::IndexesFailed, message);
         }
         Some(limit) if record.retries >= limit => {
             let message = format!(
                 "the Job in {cluster} has failed with {open} completions open, and spec.retryLimit {limit} is reached: \
                  {failure}"
             );
-            record.end = end("RetryLimitReached", message);
+            record.end = end(Reason::RetryLimitReached, message);
         }
         Some(_) => {
             record.retries += 1;
@@ -147,7 +149,7 @@ fn renew(work: &Work, cluster: &str, part: &mut Part, record: &mut Record, why: 
              not run again",
             part.succeeded, part.completions
         );
-        record.end = Some(End::Failed { reason: "IndexesLost".to_owned(), message });
+        record.end = Some(End::Failed { reason: Reason::IndexesLost, message });
     } else {
         part.renew();
     }

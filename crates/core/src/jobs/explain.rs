@@ -7,27 +7,29 @@ use portolan_api::placement::{PlacementCause, PlacementPolicy};
 /// Tells what `plan`, which was made on these candidates, saw in each of them.
 #[must_use]
 pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Account> {
-    let mut wanted = work.wanted.clone();
-    wanted.replicas = work.completions.min(work.parallelism.max(1));
+    let mut request = work.request.clone();
+    request.replicas = work.completions.min(work.parallelism.max(1));
     let decision =
         Decision { placed: plan.record.parts.iter().filter_map(placed).collect(), ..Decision::default() };
     let away = work
-        .wanted
+        .request
         .placement
         .locations
         .iter()
         .find(|name| plan.record.parts.get(*name).is_none_or(|part| part.completions < work.completions));
     let away = away.and_then(|away| candidates.iter().find(|each| each.site.name == *away));
-    let mut accounts = placement::explain(&wanted, candidates, &decision);
+    let mut accounts = placement::explain(&request, candidates, &decision);
     for account in &mut accounts {
         let Some(candidate) = candidates.iter().find(|each| each.site.name == account.cluster) else {
             continue;
         };
         let room = account.filters.iter_mut().find(|filter| filter.name == "room");
         if let Some(room) = room {
-            room.told = match candidate.settled {
-                0 => format!("{} pods fit", candidate.room.fits),
-                settled => format!("{} more pods fit beside {settled} that have a node", candidate.room.fits),
+            room.told = match candidate.bound {
+                0 => format!("{} pods fit", candidate.room.max_replicas),
+                bound => {
+                    format!("{} more pods fit beside {bound} that have a node", candidate.room.max_replicas)
+                }
             };
         }
         account.distance = away
@@ -35,7 +37,7 @@ pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Accoun
             .and_then(|away| Some((away.site.name.clone(), away.round_trip(candidate)?)));
         account.verdict = match plan.record.parts.get(&account.cluster) {
             Some(part) => with_a_part(part, &account.cluster, plan),
-            None => without(work, candidate, &candidate.stands(&wanted, candidates), plan),
+            None => without(work, candidate, &candidate.stands(&request, candidates), plan),
         };
     }
     accounts
@@ -77,7 +79,7 @@ fn with_a_part(part: &Part, cluster: &str, plan: &Plan) -> String {
         Some(PlacementCause::Substitution) => "it stands in for a location that has no room",
         Some(PlacementCause::Bursting) => "it takes what does not fit in the chosen clusters",
         Some(PlacementCause::Cloud) => "it is a cloud cluster, and no other has room",
-        Some(PlacementCause::Staying) => "it is to be left, and no other cluster has room yet",
+        Some(PlacementCause::NoAlternative) => "it is to be left, and no other cluster has room yet",
         Some(PlacementCause::Replacement) => "it replaces a cluster that is silent or left the fleet",
     };
     let stuck = plan.stuck.get(cluster).map(|why| format!("; for now {}", why.message));
@@ -85,22 +87,22 @@ fn with_a_part(part: &Part, cluster: &str, plan: &Plan) -> String {
 }
 
 fn without(work: &Work, candidate: &Candidate, standing: &Standing, plan: &Plan) -> String {
-    let placement = &work.wanted.placement;
+    let placement = &work.request.placement;
     let affine = placement.effective_policy() == PlacementPolicy::ClusterAffinity;
     let location = placement.locations.iter().any(|name| *name == candidate.site.name);
     match (plan.refusals.get(&candidate.site.name), standing) {
         _ if matches!(plan.record.end, Some(End::Complete)) => "nothing: all completions are finished".to_owned(),
         _ if plan.record.end.is_some() => "nothing: the job has ended".to_owned(),
-        (Some(refusal), _) | (None, Standing::Closed(refusal) | Standing::Leaving(refusal)) => {
+        (Some(refusal), _) | (None, Standing::NoNewReplicas(refusal) | Standing::Evict(refusal)) => {
             format!("nothing: {}", refusal.message)
         }
-        (None, Standing::Open { .. }) if affine && !location && !placement.enable_substitution => {
+        (None, Standing::Feasible { .. }) if affine && !location && !placement.enable_substitution => {
             "nothing: it is not one of spec.locations, and enableSubstitution does not let completions go elsewhere"
                 .to_owned()
         }
-        (None, Standing::Open { fits: 0, .. }) => "nothing: no pod fits".to_owned(),
-        (None, Standing::Open { .. }) if work.suspended => "nothing: the job is suspended".to_owned(),
-        (None, Standing::Open { .. }) => {
+        (None, Standing::Feasible { max_replicas: 0, .. }) => "nothing: no pod fits".to_owned(),
+        (None, Standing::Feasible { .. }) if work.suspended => "nothing: the job is suspended".to_owned(),
+        (None, Standing::Feasible { .. }) => {
             "nothing: all completions have their place in clusters before it".to_owned()
         }
     }
@@ -110,14 +112,15 @@ fn without(work: &Work, candidate: &Candidate, standing: &Standing, plan: &Plan)
 mod tests {
     use super::*;
     use crate::capacity::{PodShape, Room, Shortage};
-    use crate::jobs::{JobSeen, Record, Sight, plan};
-    use crate::placement::{Refusal, Site, Wanted};
+    use crate::jobs::{JobSnapshot, MemberJobState, Record, plan};
+    use crate::placement::{PlacementRequest, Refusal, Site};
+    use portolan_api::Reason;
     use portolan_api::placement::{Placement, ReplicasMode};
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
-    fn cluster(name: &str, fits: u32) -> Candidate {
-        let room = Room { fits, cpu: i64::from(fits) * 1000, memory: 0 };
+    fn cluster(name: &str, max_replicas: u32) -> Candidate {
+        let room = Room { max_replicas, cpu: i64::from(max_replicas) * 1000, memory: 0 };
         let site = Site { name: name.into(), ..Site::default() };
         Candidate { site: site.into(), room, ..Candidate::default() }
     }
@@ -129,7 +132,7 @@ mod tests {
             ..Placement::default()
         };
         Work {
-            wanted: Wanted {
+            request: PlacementRequest {
                 shape: PodShape::default().into(),
                 replicas: 0,
                 mode: ReplicasMode::PerLocation,
@@ -146,9 +149,14 @@ mod tests {
         }
     }
 
-    fn told(work: &Work, record: &Record, seen: &[(&str, Sight)], fleet: &[Candidate]) -> Vec<Account> {
-        let sights = seen.iter().map(|(name, sight)| ((*name).to_owned(), sight.clone())).collect();
-        let plan = plan(work, record, &sights, fleet, |_, _| Shortage::default()).unwrap();
+    fn told(
+        work: &Work,
+        record: &Record,
+        seen: &[(&str, MemberJobState)],
+        fleet: &[Candidate],
+    ) -> Vec<Account> {
+        let states = seen.iter().map(|(name, state)| ((*name).to_owned(), state.clone())).collect();
+        let plan = plan(work, record, &states, fleet, |_, _| Shortage::default()).unwrap();
         explain(work, fleet, &plan)
     }
 
@@ -157,10 +165,10 @@ mod tests {
         let rtt = BTreeMap::from([("a".to_owned(), Duration::from_millis(7))]);
         let site = Site { name: "b".into(), rtt, ..Site::default() };
         let near = Candidate { site: site.into(), ..cluster("b", 4) };
-        let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+        let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
         let silent = Candidate { closed, ..cluster("c", 9) };
-        let sights = ["a", "b", "c"].map(|name| (name, Sight::Nothing));
-        let accounts = told(&work(&["a"]), &Record::default(), &sights, &[cluster("a", 0), near, silent]);
+        let states = ["a", "b", "c"].map(|name| (name, MemberJobState::NoJob));
+        let accounts = told(&work(&["a"]), &Record::default(), &states, &[cluster("a", 0), near, silent]);
         assert_eq!(
             accounts[1].verdict,
             "6 completions, 2 at a time: it stands in for a location that has no room"
@@ -182,10 +190,26 @@ mod tests {
         let parts = BTreeMap::from([("a".to_owned(), part.clone()), ("b".to_owned(), part)]);
         let record = Record { parts, ..Record::default() };
         let failure = Some("BackoffLimitExceeded".to_owned());
-        let failed =
-            JobSeen { completions: 6, succeeded: 2, failed: 7, over: true, failure, ..JobSeen::default() };
-        let done = JobSeen { completions: 6, succeeded: 6, complete: true, over: true, ..JobSeen::default() };
-        let seen = [("a", Sight::Job(failed)), ("b", Sight::Job(done)), ("c", Sight::Nothing)];
+        let failed = JobSnapshot {
+            completions: 6,
+            succeeded: 2,
+            failed: 7,
+            over: true,
+            failure,
+            ..JobSnapshot::default()
+        };
+        let done = JobSnapshot {
+            completions: 6,
+            succeeded: 6,
+            complete: true,
+            over: true,
+            ..JobSnapshot::default()
+        };
+        let seen = [
+            ("a", MemberJobState::Job(failed)),
+            ("b", MemberJobState::Job(done)),
+            ("c", MemberJobState::NoJob),
+        ];
         let fleet = [cluster("a", 9), cluster("b", 0), cluster("c", 9)];
         let accounts = told(&work(&["a", "b"]), &record, &seen, &fleet);
         let failed =

@@ -1,7 +1,7 @@
 //! How the work of a job is divided over clusters, and what the Job in each of them should be.
 //!
 //! Every cluster has a [`Part`] on record: how many completions it is to bring, and how many of them are finished for
-//! good. [`plan`] takes the record and what was seen in the clusters, and answers the next record and an [`Order`] for
+//! good. [`plan`] takes the record and the state of the Jobs in the clusters, and answers the next record and an [`Order`] for
 //! each cluster. The completions of all parts and those that are pending always sum up to what the job asks for, and a
 //! completion that was counted once is never asked for again: a Job that replaces another one asks for what is still
 //! open, by the record.
@@ -16,7 +16,8 @@ mod plan;
 pub use explain::explain;
 pub use plan::plan;
 
-use crate::placement::{Refusal, Wanted};
+use crate::placement::{PlacementRequest, Refusal};
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, ReplicasMode};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The shape of a pod and how clusters are chosen. Its number of replicas is not used.
-    pub wanted: Wanted,
-    /// How many completions: in each location or in all, as the mode of `wanted` says.
+    pub request: PlacementRequest,
+    /// How many completions: in each location or in all, as the mode of `request` says.
     pub completions: u32,
     /// How many pods run at the same time at most, counted in the same way.
     pub parallelism: u32,
@@ -48,9 +49,9 @@ impl Work {
 
     /// How many locations the numbers count for.
     fn times(&self) -> u32 {
-        match self.wanted.mode {
+        match self.request.mode {
             ReplicasMode::PerLocation => {
-                u32::try_from(self.wanted.placement.effective_locations()).unwrap_or(u32::MAX)
+                u32::try_from(self.request.placement.effective_locations()).unwrap_or(u32::MAX)
             }
             ReplicasMode::Total => 1,
         }
@@ -133,23 +134,23 @@ impl Part {
     }
 }
 
-/// What was seen in a cluster.
+/// The Job of one member cluster, as far as the hub knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
-    /// It does not answer; whether for so long that its open completions are to be given to others.
-    Silent {
+pub enum MemberJobState {
+    /// The member does not answer; whether for so long that its open completions are to be given to others.
+    Unreachable {
         /// Whether it was too long.
         too_long: bool,
     },
-    /// It answers and has no Job.
-    Nothing,
-    /// It answers and has a Job.
-    Job(JobSeen),
+    /// The member answers and has no Job.
+    NoJob,
+    /// The member answers and has a Job.
+    Job(JobSnapshot),
 }
 
 /// A Job in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobSeen {
+pub struct JobSnapshot {
     /// Which Job for the part it is.
     pub attempt: u32,
     /// How many completions of the part were finished before it.
@@ -160,9 +161,9 @@ pub struct JobSeen {
     pub succeeded: u32,
     /// How many pods have failed.
     pub failed: u32,
-    /// Whether it is held.
+    /// Whether the Job is suspended.
     pub suspended: bool,
-    /// Whether it will bring nothing more: it has ended, or is held and no pod of it is left.
+    /// Whether no more completions come: the Job has ended, or is suspended and has no pod left.
     pub over: bool,
     /// Whether it has brought all it asks for.
     pub complete: bool,
@@ -172,13 +173,13 @@ pub struct JobSeen {
     pub outdated: bool,
 }
 
-/// What a cluster is to do.
+/// The next operation on the Job of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing, or nothing that could be done now.
-    Leave,
-    /// Make a Job of this attempt for so many completions.
-    Make {
+    /// Change nothing, or nothing that could be changed now.
+    Noop,
+    /// Create a Job of this attempt for so many completions.
+    Create {
         /// Which Job for the part it is.
         attempt: u32,
         /// How many completions were finished before it.
@@ -189,14 +190,14 @@ pub enum Order {
         parallelism: u32,
     },
     /// Let the Job run, with so many pods at the same time.
-    Run {
+    Resume {
         /// How many pods run at the same time at most.
         parallelism: u32,
     },
-    /// Hold the Job: no pod of it may run.
-    Hold,
-    /// Delete the Job: all it brought is on record.
-    Remove,
+    /// Suspend the Job: no pod of the Job may run.
+    Suspend,
+    /// Delete the Job: all its completions are on record.
+    Delete,
 }
 
 /// How the whole job ended.
@@ -206,8 +207,8 @@ pub enum End {
     Complete,
     /// It has failed for good.
     Failed {
-        /// One word in CamelCase.
-        reason: String,
+        /// The reason in a word.
+        reason: Reason,
         /// A sentence.
         message: String,
     },
@@ -227,9 +228,9 @@ pub struct Record {
 impl Record {
     /// How many pods may run in which cluster: the room that is reserved.
     #[must_use]
-    pub fn held(&self) -> BTreeMap<String, u32> {
-        let held = self.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
-        held.filter(|(_, pods)| *pods > 0).collect()
+    pub fn reserved(&self) -> BTreeMap<String, u32> {
+        let reserved = self.parts.iter().map(|(cluster, part)| (cluster.clone(), part.in_use()));
+        reserved.filter(|(_, pods)| *pods > 0).collect()
     }
 }
 

@@ -1,13 +1,13 @@
 //! How many pods each part may run at the same time.
 
-use super::{Part, Record, Sight, Work};
+use super::{MemberJobState, Part, Record, Work};
 use crate::placement::{Candidate, divide};
 use portolan_api::placement::ReplicasMode;
 use std::collections::BTreeMap;
 
 /// How many pods a cluster has room for beside those of the part.
 pub(super) fn beside(candidate: &Candidate, part: Option<&Part>) -> u32 {
-    let room = candidate.settled.saturating_add(candidate.room.fits);
+    let room = candidate.bound.saturating_add(candidate.room.max_replicas);
     room.saturating_sub(part.map_or(0, Part::in_use))
 }
 
@@ -15,7 +15,7 @@ pub(super) fn beside(candidate: &Candidate, part: Option<&Part>) -> u32 {
 /// be stopped; what one part no longer needs goes to others that have room.
 pub(super) fn pace(
     work: &Work,
-    sights: &BTreeMap<String, Sight>,
+    states: &BTreeMap<String, MemberJobState>,
     candidates: &[Candidate],
     record: &mut Record,
 ) {
@@ -24,7 +24,7 @@ pub(super) fn pace(
         return;
     }
     let budget = work.parallelism.saturating_mul(work.times());
-    let most = |part: &Part| match work.wanted.mode {
+    let most = |part: &Part| match work.request.mode {
         ReplicasMode::Total => work.parallelism,
         ReplicasMode::PerLocation => {
             work.parallelism.saturating_mul(part.completions.div_ceil(work.completions.max(1)))
@@ -45,7 +45,7 @@ pub(super) fn pace(
         .parts
         .iter()
         .map(|(cluster, part)| {
-            let answers = !matches!(sights.get(cluster), None | Some(Sight::Silent { .. }));
+            let answers = !matches!(states.get(cluster), None | Some(MemberJobState::Unreachable { .. }));
             let candidate = candidates.iter().find(|each| each.name() == *cluster).filter(|_| answers);
             let room = candidate.map_or(0, |candidate| beside(candidate, Some(part)));
             let more = part.open().min(most(part)).saturating_sub(part.in_use());

@@ -4,14 +4,15 @@ use super::assign::assign;
 use super::count::{believed, count, credit};
 use super::elsewhere::give_elsewhere;
 use super::pace::pace;
-use super::{End, Order, Part, Plan, Record, Release, Sight, Work};
+use super::{End, MemberJobState, Order, Part, Plan, Record, Release, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Undecided};
+use portolan_api::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans the next step of a job: what is to be on record, and then done in each cluster.
 ///
-/// `sights` has what was seen in every cluster of the fleet. For completions that stay pending, `shortage` is asked why a
+/// `states` has the Job of every cluster of the fleet. For completions that stay pending, `shortage` is asked why a
 /// cluster has no room when so many more pods have found their place there.
 ///
 /// # Errors
@@ -19,61 +20,61 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn plan(
     work: &Work,
     record: &Record,
-    sights: &BTreeMap<String, Sight>,
+    states: &BTreeMap<String, MemberJobState>,
     candidates: &[Candidate],
     mut shortage: impl FnMut(&str, u32) -> Shortage,
 ) -> Result<Plan, Undecided> {
     let mut plan = Plan { record: record.clone(), ..Plan::default() };
-    let sights = &believed(record, sights);
-    for (cluster, sight) in sights {
-        count(work, cluster, sight, &mut plan.record);
+    let states = &believed(record, states);
+    for (cluster, state) in states {
+        count(work, cluster, state, &mut plan.record);
     }
-    let gone: Vec<String> = record.parts.keys().filter(|name| !sights.contains_key(*name)).cloned().collect();
+    let gone: Vec<String> = record.parts.keys().filter(|name| !states.contains_key(*name)).cloned().collect();
     for cluster in gone {
         // It was taken out of the fleet, which is silence for good; what it finished stays counted.
-        count(work, &cluster, &Sight::Silent { too_long: true }, &mut plan.record);
+        count(work, &cluster, &MemberJobState::Unreachable { too_long: true }, &mut plan.record);
     }
     let given =
         |record: &Record| record.parts.values().map(|part| part.completions).fold(0, u32::saturating_add);
     plan.pending = work.total().saturating_sub(given(&plan.record));
     for (cluster, part) in &mut plan.record.parts {
-        if let Some(sight) = sights.get(cluster) {
-            credit(sight, part, &mut plan.pending);
+        if let Some(state) = states.get(cluster) {
+            credit(state, part, &mut plan.pending);
         }
     }
     let done = plan.record.parts.values().map(|part| part.succeeded).fold(0, u32::saturating_add);
     if plan.record.end.is_none() && done >= work.total() {
         plan.record.end = Some(End::Complete);
     }
-    let mut held = BTreeSet::new();
+    let mut suspended = BTreeSet::new();
     if plan.record.end.is_none() && !work.suspended {
         if plan.pending > 0 {
             assign(work, candidates, &mut plan, &mut shortage)?;
             give_up_where_all_failed(candidates, &mut plan);
         }
         if plan.record.end.is_none() {
-            held = give_elsewhere(work, sights, candidates, &mut plan, &mut shortage)?;
+            suspended = give_elsewhere(work, states, candidates, &mut plan, &mut shortage)?;
         }
         for (cluster, part) in &mut plan.record.parts {
             // A cluster whose Job is gone after all was brought got more: that is work for another Job.
-            let no_job = sights.get(cluster) == Some(&Sight::Nothing);
+            let no_job = states.get(cluster) == Some(&MemberJobState::NoJob);
             if no_job && part.open() > 0 && part.succeeded > part.finished_before {
                 part.renew();
             }
         }
     }
-    pace(work, sights, candidates, &mut plan.record);
+    pace(work, states, candidates, &mut plan.record);
     let stopped = work.suspended || plan.record.end.is_some();
     for (cluster, part) in &plan.record.parts {
-        let sight = sights.get(cluster).unwrap_or(&Sight::Silent { too_long: false });
+        let state = states.get(cluster).unwrap_or(&MemberJobState::Unreachable { too_long: false });
         // Numbered work that has begun goes on with the template that it began with.
-        let bound = work.indexed && part.succeeded > 0;
+        let pinned = work.indexed && part.succeeded > 0;
         let leaving = work.leaving.contains(cluster);
         let done = part.open() == 0 || plan.record.end.is_some();
-        let order = match sight {
+        let order = match state {
             // All it brought is on record, and it is in the way of the cluster's leaving.
-            Sight::Job(job) if leaving && job.over && done => Order::Remove,
-            _ => order(part, sight, stopped || held.contains(cluster) || (leaving && !bound), bound),
+            MemberJobState::Job(job) if leaving && job.over && done => Order::Delete,
+            _ => order(part, state, stopped || suspended.contains(cluster) || (leaving && !pinned), pinned),
         };
         plan.orders.insert(cluster.clone(), order);
     }
@@ -91,31 +92,31 @@ fn give_up_where_all_failed(candidates: &[Candidate], plan: &mut Plan) {
             "{} completions are open, and the Job has failed in every cluster of the fleet",
             plan.pending
         );
-        plan.record.end = Some(End::Failed { reason: "FailedEverywhere".to_owned(), message });
+        plan.record.end = Some(End::Failed { reason: Reason::FailedInAllClusters, message });
     }
 }
 
-fn order(part: &Part, sight: &Sight, stopped: bool, bound: bool) -> Order {
-    match sight {
-        Sight::Silent { .. } => Order::Leave,
-        Sight::Nothing if stopped || part.open() == 0 || part.parallelism == 0 => Order::Leave,
-        Sight::Nothing => Order::Make {
+fn order(part: &Part, state: &MemberJobState, stopped: bool, pinned: bool) -> Order {
+    match state {
+        MemberJobState::Unreachable { .. } => Order::Noop,
+        MemberJobState::NoJob if stopped || part.open() == 0 || part.parallelism == 0 => Order::Noop,
+        MemberJobState::NoJob => Order::Create {
             attempt: part.attempt,
             finished_before: part.finished_before,
             completions: part.open(),
             parallelism: part.parallelism,
         },
-        Sight::Job(job) if job.attempt < part.attempt => match (job.over, part.released) {
-            (false, _) => Order::Hold,
+        MemberJobState::Job(job) if job.attempt < part.attempt => match (job.over, part.released) {
+            (false, _) => Order::Suspend,
             // It stays for people to look at, unless it is in the way.
-            (true, Some(Release::Failed)) if part.open() == 0 => Order::Leave,
-            (true, _) => Order::Remove,
+            (true, Some(Release::Failed)) if part.open() == 0 => Order::Noop,
+            (true, _) => Order::Delete,
         },
-        Sight::Job(job) if job.complete || job.failure.is_some() => Order::Leave,
-        Sight::Job(job) => match (stopped || (job.outdated && !bound), job.suspended) {
-            (true, true) => Order::Leave,
-            (true, false) => Order::Hold,
-            (false, _) => Order::Run { parallelism: part.parallelism },
+        MemberJobState::Job(job) if job.complete || job.failure.is_some() => Order::Noop,
+        MemberJobState::Job(job) => match (stopped || (job.outdated && !pinned), job.suspended) {
+            (true, true) => Order::Noop,
+            (true, false) => Order::Suspend,
+            (false, _) => Order::Resume { parallelism: part.parallelism },
         },
     }
 }

@@ -1,14 +1,15 @@
-use super::super::JobSeen;
+use super::super::JobSnapshot;
 use super::*;
 use crate::capacity::{PodShape, Room};
-use crate::placement::Wanted;
+use crate::placement::PlacementRequest;
+use portolan_api::Reason;
 use portolan_api::placement::{Placement, ReplicasMode};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&str]) -> Work {
     let locations = locations.iter().map(|name| (*name).to_owned()).collect();
-    let wanted = Wanted {
+    let request = PlacementRequest {
         shape: PodShape::default().into(),
         replicas: 0,
         mode,
@@ -17,7 +18,7 @@ fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&st
         bursting: false,
     };
     Work {
-        wanted,
+        request,
         completions,
         parallelism,
         indexed: false,
@@ -27,13 +28,13 @@ fn work(completions: u32, parallelism: u32, mode: ReplicasMode, locations: &[&st
     }
 }
 
-fn cluster(name: &str, fits: u32) -> Candidate {
-    let room = Room { fits, ..Room::default() };
+fn cluster(name: &str, max_replicas: u32) -> Candidate {
+    let room = Room { max_replicas, ..Room::default() };
     Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
 }
 
-fn nothing(names: &[&str]) -> BTreeMap<String, Sight> {
-    names.iter().map(|name| ((*name).to_owned(), Sight::Nothing)).collect()
+fn nothing(names: &[&str]) -> BTreeMap<String, MemberJobState> {
+    names.iter().map(|name| ((*name).to_owned(), MemberJobState::NoJob)).collect()
 }
 
 fn first(work: &Work, candidates: &[Candidate]) -> Plan {
@@ -47,13 +48,13 @@ fn shares(plan: &Plan) -> Vec<(&str, u32, u32)> {
 }
 
 /// What follows when these Jobs are seen on this record.
-fn next(work: &Work, before: &Plan, candidates: &[Candidate], jobs: &[(&str, JobSeen)]) -> Plan {
+fn next(work: &Work, before: &Plan, candidates: &[Candidate], jobs: &[(&str, JobSnapshot)]) -> Plan {
     let names: Vec<&str> = candidates.iter().map(|each| each.name()).collect();
-    let mut sights = nothing(&names);
+    let mut states = nothing(&names);
     for (name, job) in jobs {
-        sights.insert((*name).to_owned(), Sight::Job(job.clone()));
+        states.insert((*name).to_owned(), MemberJobState::Job(job.clone()));
     }
-    plan(work, &before.record, &sights, candidates, |_, _| Shortage::default()).unwrap()
+    plan(work, &before.record, &states, candidates, |_, _| Shortage::default()).unwrap()
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_total_is_divided_exactly_and_every_location_gets_all_otherwise() {
     assert_eq!(shares(&total), [("a", 5, 2), ("b", 3, 1), ("c", 2, 1)]);
     let each = first(&work(10, 4, ReplicasMode::PerLocation, &["a", "c"]), &fleet);
     assert_eq!(shares(&each), [("a", 10, 4), ("c", 10, 4)]);
-    let made = Order::Make { attempt: 0, finished_before: 0, completions: 10, parallelism: 4 };
+    let made = Order::Create { attempt: 0, finished_before: 0, completions: 10, parallelism: 4 };
     assert_eq!(each.orders["a"], made);
     let one_at_a_time = first(&work(4, 1, ReplicasMode::Total, &["a", "b"]), &fleet);
     assert_eq!(shares(&one_at_a_time), [("a", 2, 1), ("b", 2, 0)]);
@@ -75,7 +76,7 @@ fn less_room_is_less_at_the_same_time_and_none_is_pending_with_a_reason() {
     let fleet = [cluster("a", 1), cluster("b", 0)];
     let tight = first(&work, &fleet);
     assert_eq!((shares(&tight), tight.pending), (vec![("a", 6, 1)], 6));
-    assert_eq!(tight.refusals["b"].reason, "NoRoom");
+    assert_eq!(tight.refusals["b"].reason, Reason::NoRoom);
     let roomy = next(&work, &tight, &[cluster("a", 9), cluster("b", 2)], &[]);
     assert_eq!((shares(&roomy), roomy.pending), (vec![("a", 6, 4), ("b", 6, 2)], 0));
 }
@@ -84,50 +85,54 @@ fn less_room_is_less_at_the_same_time_and_none_is_pending_with_a_reason() {
 fn a_job_that_vanishes_is_made_again_for_what_is_open_only() {
     let (work, fleet) = (work(10, 2, ReplicasMode::PerLocation, &["a"]), [cluster("a", 9)]);
     let begun = first(&work, &fleet);
-    let seen = JobSeen { completions: 10, succeeded: 7, ..JobSeen::default() };
+    let seen = JobSnapshot { completions: 10, succeeded: 7, ..JobSnapshot::default() };
     let counted = next(&work, &begun, &fleet, &[("a", seen)]);
     assert_eq!(counted.record.parts["a"].succeeded, 7);
     let lost = next(&work, &counted, &fleet, &[]);
-    let again = Order::Make { attempt: 1, finished_before: 7, completions: 3, parallelism: 2 };
+    let again = Order::Create { attempt: 1, finished_before: 7, completions: 3, parallelism: 2 };
     assert_eq!(lost.orders["a"], again);
-    let done = JobSeen {
+    let done = JobSnapshot {
         attempt: 1,
         finished_before: 7,
         completions: 3,
         succeeded: 3,
         complete: true,
         over: true,
-        ..JobSeen::default()
+        ..JobSnapshot::default()
     };
     let done = next(&work, &lost, &fleet, &[("a", done)]);
-    assert_eq!((&done.record.end, &done.orders["a"]), (&Some(End::Complete), &Order::Leave));
-    assert_eq!(next(&work, &done, &fleet, &[]).orders["a"], Order::Leave, "finished work is never run again");
+    assert_eq!((&done.record.end, &done.orders["a"]), (&Some(End::Complete), &Order::Noop));
+    assert_eq!(next(&work, &done, &fleet, &[]).orders["a"], Order::Noop, "finished work is never run again");
 }
 
 #[test]
 fn what_a_failed_job_left_open_goes_elsewhere_until_the_limit() {
     let mut work = work(6, 3, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9), cluster("b", 9)];
-    let failed = |succeeded, attempt| JobSeen {
+    let failed = |succeeded, attempt| JobSnapshot {
         completions: 6,
         succeeded,
         attempt,
         failure: Some("BackoffLimitExceeded".into()),
         over: true,
-        ..JobSeen::default()
+        ..JobSnapshot::default()
     };
     let begun = first(&work, &fleet);
     let ended = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
-    assert!(matches!(&ended.record.end, Some(End::Failed { reason, .. }) if reason == "JobFailed"));
+    assert!(matches!(&ended.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::JobFailed));
     work.retries = Some(1);
     let moved = next(&work, &begun, &fleet, &[("a", failed(2, 0))]);
     assert_eq!(shares(&moved), [("a", 2, 0), ("b", 4, 3)]);
     assert_eq!((moved.record.retries, moved.pending), (1, 0));
     let again = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
-    assert!(matches!(&again.record.end, Some(End::Failed { reason, .. }) if reason == "RetryLimitReached"));
+    assert!(
+        matches!(&again.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::RetryLimitReached)
+    );
     work.retries = Some(9);
     let nowhere = next(&work, &moved, &fleet, &[("a", failed(2, 0)), ("b", failed(1, 0))]);
-    assert!(matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if reason == "FailedEverywhere"));
+    assert!(
+        matches!(&nowhere.record.end, Some(End::Failed { reason, .. }) if *reason == Reason::FailedInAllClusters)
+    );
 }
 
 #[test]
@@ -135,13 +140,16 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
     let work = work(6, 6, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9), cluster("b", 3)];
     let begun = first(&work, &fleet);
-    let seen = JobSeen { completions: 6, succeeded: 1, ..JobSeen::default() };
+    let seen = JobSnapshot { completions: 6, succeeded: 1, ..JobSnapshot::default() };
     let counted = next(&work, &begun, &fleet, &[("a", seen.clone())]);
     let silent = |too_long| {
-        BTreeMap::from([("a".to_owned(), Sight::Silent { too_long }), ("b".to_owned(), Sight::Nothing)])
+        BTreeMap::from([
+            ("a".to_owned(), MemberJobState::Unreachable { too_long }),
+            ("b".to_owned(), MemberJobState::NoJob),
+        ])
     };
     let closed = Candidate {
-        closed: Some(crate::placement::Refusal { reason: "Unreachable", message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::Unreachable, message: String::new() }),
         ..cluster("a", 0)
     };
     let fleet_now = [closed, cluster("b", 3)];
@@ -149,15 +157,15 @@ fn a_cluster_that_returns_after_its_work_was_given_away_is_counted_once() {
     assert_eq!(shares(&kept), [("a", 6, 6)], "silence is not absence");
     let given = plan(&work, &kept.record, &silent(true), &fleet_now, |_, _| Shortage::default()).unwrap();
     assert_eq!(shares(&given), [("a", 1, 0), ("b", 5, 3)]);
-    let back = JobSeen { succeeded: 4, ..seen };
-    let running = JobSeen { completions: 5, ..JobSeen::default() };
-    let held = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
-    assert_eq!((&held.orders["a"], held.record.parts["a"].succeeded), (&Order::Hold, 1));
-    let over = JobSeen { suspended: true, over: true, ..back };
-    let removed = next(&work, &held, &fleet, &[("a", over), ("b", running)]);
+    let back = JobSnapshot { succeeded: 4, ..seen };
+    let running = JobSnapshot { completions: 5, ..JobSnapshot::default() };
+    let suspended = next(&work, &given, &fleet, &[("a", back.clone()), ("b", running.clone())]);
+    assert_eq!((&suspended.orders["a"], suspended.record.parts["a"].succeeded), (&Order::Suspend, 1));
+    let over = JobSnapshot { suspended: true, over: true, ..back };
+    let removed = next(&work, &suspended, &fleet, &[("a", over), ("b", running)]);
     assert_eq!(
         (&removed.orders["a"], removed.record.parts["a"].succeeded),
-        (&Order::Remove, 1),
+        (&Order::Delete, 1),
         "never twice"
     );
 }
@@ -167,14 +175,14 @@ fn an_attempt_beyond_the_record_is_not_believed_and_changes_nothing() {
     let work = work(6, 2, ReplicasMode::PerLocation, &["a"]);
     let fleet = [cluster("a", 9)];
     let begun = first(&work, &fleet);
-    let honest = JobSeen { completions: 6, succeeded: 1, failed: 1, ..JobSeen::default() };
+    let honest = JobSnapshot { completions: 6, succeeded: 1, failed: 1, ..JobSnapshot::default() };
     let counted = next(&work, &begun, &fleet, &[("a", honest.clone())]);
-    let forged = JobSeen { attempt: u32::MAX, finished_before: 5, ..honest };
+    let forged = JobSnapshot { attempt: u32::MAX, finished_before: 5, ..honest };
     let once = next(&work, &counted, &fleet, &[("a", forged.clone())]);
     assert_eq!(once.record, counted.record, "neither another attempt nor finished completions nor failures");
     let twice = next(&work, &once, &fleet, &[("a", forged)]);
     assert_eq!(twice.record, once.record);
-    assert_eq!(twice.orders["a"], Order::Run { parallelism: 2 });
+    assert_eq!(twice.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -185,25 +193,33 @@ fn a_cluster_is_credited_with_no_more_than_it_ever_had() {
     let given = begun.record.parts["a"].completions;
     assert!((1..9).contains(&given), "{begun:?}");
     let silent = |too_long: bool| {
-        let sights = [("a", Sight::Silent { too_long }), ("b", Sight::Silent { too_long: false })];
-        sights.map(|(name, sight)| (name.to_owned(), sight)).into()
+        let states = [
+            ("a", MemberJobState::Unreachable { too_long }),
+            ("b", MemberJobState::Unreachable { too_long: false }),
+        ];
+        states.map(|(name, state)| (name.to_owned(), state)).into()
     };
     let closed = |name: &str| Candidate {
-        closed: Some(crate::placement::Refusal { reason: "Unreachable", message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::Unreachable, message: String::new() }),
         ..cluster(name, 0)
     };
     let away = [closed("a"), closed("b")];
     let lost = plan(&work, &begun.record, &silent(true), &away, |_, _| Shortage::default()).unwrap();
     assert_eq!((lost.pending, lost.record.parts["a"].given), (given, given));
-    let lie =
-        JobSeen { completions: 1_000, succeeded: 1_000, over: true, complete: true, ..JobSeen::default() };
+    let lie = JobSnapshot {
+        completions: 1_000,
+        succeeded: 1_000,
+        over: true,
+        complete: true,
+        ..JobSnapshot::default()
+    };
     let mut more = lost.clone();
     more.record.parts.get_mut("b").unwrap().release(super::Release::Silent);
-    let sights = BTreeMap::from([
-        ("a".to_owned(), Sight::Job(lie)),
-        ("b".to_owned(), Sight::Silent { too_long: true }),
+    let states = BTreeMap::from([
+        ("a".to_owned(), MemberJobState::Job(lie)),
+        ("b".to_owned(), MemberJobState::Unreachable { too_long: true }),
     ]);
-    let back = plan(&work, &more.record, &sights, &away, |_, _| Shortage::default()).unwrap();
+    let back = plan(&work, &more.record, &states, &away, |_, _| Shortage::default()).unwrap();
     assert_eq!(back.record.parts["a"].succeeded, given, "what it had, and none of b's");
 }
 
@@ -213,21 +229,21 @@ fn suspended_work_is_held_and_goes_on_with_another_template_for_what_is_open() {
     let fleet = [cluster("a", 9)];
     let begun = first(&work, &fleet);
     work.suspended = true;
-    let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
-    let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
-    assert_eq!((&held.orders["a"], held.record.parts["a"].parallelism), (&Order::Hold, 0));
-    let outdated = JobSeen { suspended: true, over: true, outdated: true, ..running };
-    let changed = next(&work, &held, &fleet, &[("a", outdated.clone())]);
-    assert_eq!(changed.orders["a"], Order::Remove);
+    let running = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
+    let suspended = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((&suspended.orders["a"], suspended.record.parts["a"].parallelism), (&Order::Suspend, 0));
+    let outdated = JobSnapshot { suspended: true, over: true, outdated: true, ..running };
+    let changed = next(&work, &suspended, &fleet, &[("a", outdated.clone())]);
+    assert_eq!(changed.orders["a"], Order::Delete);
     work.suspended = false;
     let resumed = next(&work, &changed, &fleet, &[]);
     assert_eq!(
         resumed.orders["a"],
-        Order::Make { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
+        Order::Create { attempt: 1, finished_before: 2, completions: 3, parallelism: 2 }
     );
     work.indexed = true;
-    let bound = next(&work, &held, &fleet, &[("a", outdated)]);
-    assert_eq!(bound.orders["a"], Order::Run { parallelism: 2 });
+    let pinned = next(&work, &suspended, &fleet, &[("a", outdated)]);
+    assert_eq!(pinned.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -236,16 +252,16 @@ fn a_cluster_that_leaves_is_held_first_and_its_rest_goes_elsewhere_once() {
     let fleet = [cluster("a", 9), cluster("b", 9)];
     let begun = first(&work, &fleet);
     work.leaving.insert("a".to_owned());
-    let running = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
-    let held = next(&work, &begun, &fleet, &[("a", running.clone())]);
-    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
+    let running = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
+    let suspended = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((shares(&suspended), &suspended.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
     let tainted = Candidate {
-        closed: Some(crate::placement::Refusal { reason: "Tainted", message: String::new() }),
+        closed: Some(crate::placement::Refusal { reason: Reason::TaintNotTolerated, message: String::new() }),
         ..cluster("a", 9)
     };
-    let over = JobSeen { suspended: true, over: true, succeeded: 3, ..running };
-    let moved = next(&work, &held, &[tainted, cluster("b", 9)], &[("a", over)]);
-    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
+    let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..running };
+    let moved = next(&work, &suspended, &[tainted, cluster("b", 9)], &[("a", over)]);
+    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
 }
 
 #[test]
@@ -253,23 +269,30 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
     let mut work = work(5, 2, ReplicasMode::PerLocation, &["a"]);
     let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
     let fleet = [cluster("a", 0), cluster("b", 9)];
-    let waiting = JobSeen { completions: 5, succeeded: 2, ..JobSeen::default() };
-    let bound = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
-    assert_eq!((shares(&bound), &bound.orders["a"]), (vec![("a", 5, 2)], &Order::Run { parallelism: 2 }));
-    assert_eq!(bound.stuck["a"].reason, "NoRoom", "the policy lets it go nowhere else, and it is told");
-    work.wanted.placement.enable_substitution = true;
-    let held = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
-    assert_eq!((shares(&held), &held.orders["a"]), (vec![("a", 5, 2)], &Order::Hold));
-    let settled = Candidate { settled: 1, ..cluster("a", 0) };
-    let slow = next(&work, &begun, &[settled, cluster("b", 9)], &[("a", waiting.clone())]);
-    assert_eq!(slow.orders["a"], Order::Run { parallelism: 2 }, "one pod runs: it comes to its end");
-    let over = JobSeen { suspended: true, over: true, succeeded: 3, ..waiting };
-    let moved = next(&work, &held, &fleet, &[("a", over.clone())]);
-    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Remove));
+    let waiting = JobSnapshot { completions: 5, succeeded: 2, ..JobSnapshot::default() };
+    let pinned = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
+    assert_eq!(
+        (shares(&pinned), &pinned.orders["a"]),
+        (vec![("a", 5, 2)], &Order::Resume { parallelism: 2 })
+    );
+    assert_eq!(
+        pinned.stuck["a"].reason,
+        Reason::NoRoom,
+        "the policy lets it go nowhere else, and it is told"
+    );
+    work.request.placement.enable_substitution = true;
+    let suspended = next(&work, &begun, &fleet, &[("a", waiting.clone())]);
+    assert_eq!((shares(&suspended), &suspended.orders["a"]), (vec![("a", 5, 2)], &Order::Suspend));
+    let bound = Candidate { bound: 1, ..cluster("a", 0) };
+    let slow = next(&work, &begun, &[bound, cluster("b", 9)], &[("a", waiting.clone())]);
+    assert_eq!(slow.orders["a"], Order::Resume { parallelism: 2 }, "one pod runs: it comes to its end");
+    let over = JobSnapshot { suspended: true, over: true, succeeded: 3, ..waiting };
+    let moved = next(&work, &suspended, &fleet, &[("a", over.clone())]);
+    assert_eq!((shares(&moved), &moved.orders["a"]), (vec![("a", 3, 0), ("b", 2, 2)], &Order::Delete));
     assert_eq!(moved.record.parts["a"].released, Some(Release::NoRoom));
-    let nowhere = next(&work, &held, &[cluster("a", 0), cluster("b", 0)], &[("a", over)]);
+    let nowhere = next(&work, &suspended, &[cluster("a", 0), cluster("b", 0)], &[("a", over)]);
     assert_eq!(shares(&nowhere), [("a", 5, 2)], "it is no better off anywhere else");
-    assert_eq!(nowhere.orders["a"], Order::Run { parallelism: 2 });
+    assert_eq!(nowhere.orders["a"], Order::Resume { parallelism: 2 });
 }
 
 #[test]
@@ -277,9 +300,9 @@ fn work_that_a_cluster_does_not_take_goes_to_another_one() {
     let work = work(4, 2, ReplicasMode::Total, &["a", "b"]);
     let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);
     assert_eq!(shares(&begun), [("a", 2, 1), ("b", 2, 1)]);
-    let refusal = crate::placement::Refusal { reason: "NameTaken", message: "rename one".to_owned() };
+    let refusal = crate::placement::Refusal { reason: Reason::NameTaken, message: "rename one".to_owned() };
     let closed = Candidate { closed: Some(refusal.clone()), ..cluster("a", 9) };
-    let running = JobSeen { completions: 2, ..JobSeen::default() };
+    let running = JobSnapshot { completions: 2, ..JobSnapshot::default() };
     let moved = next(&work, &begun, &[closed, cluster("b", 9)], &[("b", running)]);
     assert_eq!(shares(&moved), [("a", 0, 0), ("b", 4, 2)]);
     assert_eq!((moved.record.parts["a"].released, &moved.stuck["a"]), (Some(Release::Refused), &refusal));
@@ -288,7 +311,7 @@ fn work_that_a_cluster_does_not_take_goes_to_another_one() {
 /// A cluster of the model, with what really happens in it.
 #[derive(Clone, Debug, Default)]
 struct Member {
-    job: Option<JobSeen>,
+    job: Option<JobSnapshot>,
     parallelism: u32,
     silent: bool,
     long: bool,
@@ -307,13 +330,13 @@ struct Model {
 }
 
 impl Model {
-    fn sights(&self) -> BTreeMap<String, Sight> {
-        let sight = |member: &Member| match (&member.job, member.silent) {
-            (_, true) => Sight::Silent { too_long: member.long },
-            (None, false) => Sight::Nothing,
-            (Some(job), false) => Sight::Job(job.clone()),
+    fn states(&self) -> BTreeMap<String, MemberJobState> {
+        let state = |member: &Member| match (&member.job, member.silent) {
+            (_, true) => MemberJobState::Unreachable { too_long: member.long },
+            (None, false) => MemberJobState::NoJob,
+            (Some(job), false) => MemberJobState::Job(job.clone()),
         };
-        self.members.iter().map(|(name, member)| (name.clone(), sight(member))).collect()
+        self.members.iter().map(|(name, member)| (name.clone(), state(member))).collect()
     }
 
     /// Plans, checks and does what was planned.
@@ -323,14 +346,16 @@ impl Model {
             .iter()
             .map(|(name, member)| {
                 let closed = member.silent || member.closed;
-                let closed = closed
-                    .then(|| crate::placement::Refusal { reason: "Unreachable", message: String::new() });
+                let closed = closed.then(|| crate::placement::Refusal {
+                    reason: Reason::Unreachable,
+                    message: String::new(),
+                });
                 Candidate { closed, ..cluster(name, member.room) }
             })
             .collect();
-        let sights = self.sights();
-        let new = plan(&self.work, &self.record, &sights, &candidates, |_, _| Shortage::default()).unwrap();
-        let same = plan(&self.work, &self.record, &sights, &candidates, |_, _| Shortage::default()).unwrap();
+        let states = self.states();
+        let new = plan(&self.work, &self.record, &states, &candidates, |_, _| Shortage::default()).unwrap();
+        let same = plan(&self.work, &self.record, &states, &candidates, |_, _| Shortage::default()).unwrap();
         prop_assert_eq!(&new, &same, "deterministic");
         let total = self.work.total();
         let parts = &new.record.parts;
@@ -351,34 +376,34 @@ impl Model {
         for (name, order) in &new.orders {
             let part = &new.record.parts[name];
             let member = self.members.get_mut(name).unwrap();
-            prop_assert!(!member.silent || *order == Order::Leave);
+            prop_assert!(!member.silent || *order == Order::Noop);
             match order {
-                Order::Leave => {}
-                Order::Make { attempt, finished_before, completions, parallelism } => {
+                Order::Noop => {}
+                Order::Create { attempt, finished_before, completions, parallelism } => {
                     prop_assert!(member.job.is_none());
                     prop_assert_eq!(*completions, part.open(), "no more than what is open");
                     prop_assert_eq!(*finished_before, part.succeeded);
                     if member.closed {
                         continue;
                     }
-                    member.job = Some(JobSeen {
+                    member.job = Some(JobSnapshot {
                         attempt: *attempt,
                         finished_before: *finished_before,
                         completions: *completions,
-                        ..JobSeen::default()
+                        ..JobSnapshot::default()
                     });
                     member.parallelism = *parallelism;
                 }
-                Order::Run { parallelism } => {
+                Order::Resume { parallelism } => {
                     member.job.as_mut().unwrap().suspended = false;
                     member.job.as_mut().unwrap().over = false;
                     member.parallelism = *parallelism;
                 }
-                Order::Hold => {
+                Order::Suspend => {
                     let job = member.job.as_mut().unwrap();
                     (job.suspended, job.over) = (true, true);
                 }
-                Order::Remove => {
+                Order::Delete => {
                     let job = member.job.take().unwrap();
                     prop_assert!(job.over, "a Job that runs is not deleted");
                     let unknown = (job.finished_before + job.succeeded).saturating_sub(part.succeeded);
@@ -441,8 +466,8 @@ proptest! {
         let locations = if affine { &names[..rooms.len().min(2)] } else { &[] };
         let mut work = work(completions, parallelism, mode, locations);
         work.retries = retries;
-        work.wanted.placement.enable_substitution = affine && substitution;
-        work.wanted.placement.number_of_locations = (!affine).then_some(2);
+        work.request.placement.enable_substitution = affine && substitution;
+        work.request.placement.number_of_locations = (!affine).then_some(2);
         let members = names.iter().zip(&rooms).map(|(name, room)| ((*name).to_owned(), Member { room: *room, ..Member::default() }));
         let mut model = Model { work, record: Record::default(), members: members.collect(), ran: 0, excused: 0 };
         model.step()?;

@@ -1,7 +1,8 @@
 //! A cluster as a workload sees it, and whether it can take replicas.
 
-use super::Wanted;
+use super::PlacementRequest;
 use crate::capacity::Room;
+use portolan_api::Reason;
 use portolan_api::placement::{ClusterTaint, TaintEffect};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,15 +39,15 @@ pub struct Candidate {
     pub refused: Option<Refusal>,
     /// Whether it does not answer: then what is known of its room is of the past.
     pub silent: bool,
-    /// What is free there beside the workload's settled pods; its pods that are to be replaced take no room.
+    /// What is free there beside the workload's bound pods; its pods that are to be replaced take no room.
     pub room: Room,
-    /// How many pods of the workload, as they are wanted now, have a node there already.
-    pub settled: u32,
+    /// How many pods of the workload, as the present spec asks for them, have a node there already.
+    pub bound: u32,
     /// How many replicas the workload holds there by its last decision.
-    pub held: u32,
+    pub reserved: u32,
     /// How many replicas the workload's copy there is asked to run, of whichever template; 0 if it has none.
     pub running: u32,
-    /// Whether it has been silent for so long that what it held is to be replaced elsewhere; then it holds nothing.
+    /// Whether it has been silent for so long that its replicas are to be replaced elsewhere; then nothing is reserved there.
     pub lost: bool,
     /// The traffic that the application receives there, in thousandths of a request per second; nothing if nobody tells.
     pub traffic: Option<u64>,
@@ -55,26 +56,26 @@ pub struct Candidate {
 /// Why a cluster does not take replicas, or no more of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// One word in CamelCase.
-    pub reason: &'static str,
+    /// The reason in a word.
+    pub reason: Reason,
     /// A sentence with the numbers, and what would help.
     pub message: String,
 }
 
-/// How a cluster stands before the workload.
+/// Whether a cluster may get replicas of the workload, and keep those that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It can take up to `fits` replicas in all, those it holds included.
-    Open {
+    /// The cluster can take up to `max_replicas` replicas in all, its present replicas included.
+    Feasible {
         /// The most replicas it can hold.
-        fits: u32,
+        max_replicas: u32,
         /// What is free there, for putting clusters in order.
         room: Room,
     },
-    /// It keeps what it holds, as far as that has room there, and takes nothing new.
-    Closed(Refusal),
-    /// It takes nothing new, and what it holds goes elsewhere if it can.
-    Leaving(Refusal),
+    /// The cluster keeps its replicas, as far as they have room there, and gets no new ones.
+    NoNewReplicas(Refusal),
+    /// The cluster gets no new replicas, and its replicas move to other clusters if these have room.
+    Evict(Refusal),
 }
 
 impl Candidate {
@@ -86,43 +87,43 @@ impl Candidate {
 
     /// Filters: can this cluster take the workload, and how much of it? The other clusters tell how far away they are.
     #[must_use]
-    pub fn stands(&self, wanted: &Wanted, all: &[Candidate]) -> Standing {
+    pub fn stands(&self, request: &PlacementRequest, all: &[Candidate]) -> Standing {
         // Nothing can be moved away from a silent cluster: what it holds is not known.
         if let Some(closed) = self.closed.as_ref().filter(|_| self.silent) {
-            return Standing::Closed(closed.clone());
+            return Standing::NoNewReplicas(closed.clone());
         }
-        if let Some(refusal) = self.not_selected(wanted).or_else(|| self.evicted(wanted)) {
-            return Standing::Leaving(refusal);
+        if let Some(refusal) = self.not_selected(request).or_else(|| self.evicted(request)) {
+            return Standing::Evict(refusal);
         }
         if let Some(refusal) = self.closed.as_ref().or(self.refused.as_ref()) {
-            return Standing::Closed(refusal.clone());
+            return Standing::NoNewReplicas(refusal.clone());
         }
-        match self.too_far(wanted, all).or_else(|| self.tainted(wanted)) {
-            Some(refusal) => Standing::Closed(refusal),
-            None => Standing::Open { fits: self.fits(), room: self.room },
+        match self.too_far(request, all).or_else(|| self.tainted(request)) {
+            Some(refusal) => Standing::NoNewReplicas(refusal),
+            None => Standing::Feasible { max_replicas: self.max_replicas(), room: self.room },
         }
     }
 
     /// Whether a taint that is not tolerated asks to use other clusters first.
-    pub(super) fn is_discouraged(&self, wanted: &Wanted) -> bool {
-        self.untolerated(wanted).any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
+    pub(super) fn is_discouraged(&self, request: &PlacementRequest) -> bool {
+        self.untolerated(request).any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
     }
 
     /// How many of the replicas that it holds it can keep if nothing new may go there: those that have room. What a
     /// silent cluster holds stays on record, whatever room there was; one that refuses the workload keeps what runs there.
     pub(super) fn keeps(&self) -> u32 {
         if self.silent {
-            self.held
+            self.reserved
         } else if self.refused.is_some() {
-            self.held.min(self.running)
+            self.reserved.min(self.running)
         } else {
-            self.held.min(self.fits())
+            self.reserved.min(self.max_replicas())
         }
     }
 
     /// How many replicas have room there, those that are there included.
-    pub(super) fn fits(&self) -> u32 {
-        self.settled.saturating_add(self.room.fits)
+    pub(super) fn max_replicas(&self) -> u32 {
+        self.bound.saturating_add(self.room.max_replicas)
     }
 
     /// The round-trip time to another cluster: as one of them knows it, or both ways through the hub.
@@ -133,32 +134,32 @@ impl Candidate {
     }
 
     /// The labels of the cluster, or the selector, were changed on purpose: what runs there goes where it may.
-    fn not_selected(&self, wanted: &Wanted) -> Option<Refusal> {
+    fn not_selected(&self, request: &PlacementRequest) -> Option<Refusal> {
         let message = "its labels do not match spec.clusterSelector".to_owned();
-        (!wanted.selects(&self.site.labels)).then_some(Refusal { reason: "NotSelected", message })
+        (!request.selects(&self.site.labels)).then_some(Refusal { reason: Reason::NotSelected, message })
     }
 
     /// Workloads are moved away from a cluster with a taint that evicts, and from one that leaves the fleet.
-    fn evicted(&self, wanted: &Wanted) -> Option<Refusal> {
-        let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoExecute);
-        let by_taint = taint.map(|taint| Refusal { reason: "Evicted", message: not_tolerated(taint) });
+    fn evicted(&self, request: &PlacementRequest) -> Option<Refusal> {
+        let taint = self.untolerated(request).find(|taint| taint.effect == TaintEffect::NoExecute);
+        let by_taint = taint.map(|taint| Refusal { reason: Reason::Evicted, message: not_tolerated(taint) });
         by_taint.or_else(|| self.closed.clone().filter(|_| self.leaving))
     }
 
-    fn tainted(&self, wanted: &Wanted) -> Option<Refusal> {
-        let taint = self.untolerated(wanted).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
-        Some(Refusal { reason: "Tainted", message: not_tolerated(taint) })
+    fn tainted(&self, request: &PlacementRequest) -> Option<Refusal> {
+        let taint = self.untolerated(request).find(|taint| taint.effect == TaintEffect::NoSchedule)?;
+        Some(Refusal { reason: Reason::TaintNotTolerated, message: not_tolerated(taint) })
     }
 
-    fn untolerated<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = &'a ClusterTaint> {
-        let tolerations = &wanted.placement.cluster_tolerations;
+    fn untolerated<'a>(&'a self, request: &'a PlacementRequest) -> impl Iterator<Item = &'a ClusterTaint> {
+        let tolerations = &request.placement.cluster_tolerations;
         let tolerated =
             |taint: &ClusterTaint| tolerations.iter().any(|toleration| toleration.tolerates(taint));
         self.site.taints.iter().filter(move |taint| !tolerated(taint))
     }
 
-    fn too_far(&self, wanted: &Wanted, all: &[Candidate]) -> Option<Refusal> {
-        let bound = wanted.placement.max_latency.as_ref().filter(|bound| bound.from != self.name())?;
+    fn too_far(&self, request: &PlacementRequest, all: &[Candidate]) -> Option<Refusal> {
+        let bound = request.placement.max_latency.as_ref().filter(|bound| bound.from != self.name())?;
         let (from, most) = (&bound.from, bound.rtt.0);
         let other = all.iter().find(|each| each.name() == from);
         let known = self.site.rtt.get(from).copied();
@@ -167,12 +168,12 @@ impl Candidate {
             Some(rtt) => {
                 let message =
                     format!("its round-trip time to {from} is {rtt:?}; spec.maxLatency allows {most:?}");
-                Some(Refusal { reason: "TooFar", message })
+                Some(Refusal { reason: Reason::LatencyExceeded, message })
             }
             None => {
                 let message =
                     format!("its round-trip time to {from} is not known, and spec.maxLatency bounds it");
-                Some(Refusal { reason: "LatencyUnknown", message })
+                Some(Refusal { reason: Reason::LatencyUnknown, message })
             }
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// What a workload asks for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct PlacementRequest {
     /// What one replica needs.
     pub shape: Shape,
     /// How many replicas: in each location or in all, as the mode says.
@@ -38,7 +38,7 @@ pub struct Placed {
     pub cause: PlacementCause,
     /// The locations that it stands in for.
     pub stands_in_for: Vec<String>,
-    /// Those among them that only stay, since they find no place as they are wanted now.
+    /// Those among them that only stay, since they find no place as the present spec asks for them.
     pub kept: Option<Kept>,
 }
 
@@ -56,14 +56,14 @@ impl Placed {
     }
 }
 
-/// What was decided. Placed and pending replicas together are what was wanted.
+/// What was decided. Placed and pending replicas together are the replicas of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// The clusters that hold replicas.
     pub placed: BTreeMap<String, Placed>,
     /// How many replicas have no cluster.
     pub pending: u32,
-    /// How many of the placed replicas only stay where they run, since they find no place as they are wanted now.
+    /// How many of the placed replicas only stay where they run, since they find no place as the present spec asks for them.
     pub staying: u32,
     /// For replicas that are pending or only stay: why each cluster took none, or no more.
     pub refusals: BTreeMap<String, Refusal>,
@@ -86,7 +86,7 @@ pub enum Undecided {
     },
 }
 
-impl Wanted {
+impl PlacementRequest {
     /// Whether the cluster selector, if there is one, matches the labels.
     #[must_use]
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -104,8 +104,9 @@ impl Wanted {
 pub(super) struct Field<'a>(Vec<(&'a Candidate, Standing)>);
 
 impl<'a> Field<'a> {
-    pub(super) fn of(wanted: &Wanted, candidates: &'a [Candidate]) -> Self {
-        let mut all: Vec<_> = candidates.iter().map(|each| (each, each.stands(wanted, candidates))).collect();
+    pub(super) fn of(request: &PlacementRequest, candidates: &'a [Candidate]) -> Self {
+        let mut all: Vec<_> =
+            candidates.iter().map(|each| (each, each.stands(request, candidates))).collect();
         all.sort_by(|(one, _), (other, _)| one.name().cmp(other.name()));
         Self(all)
     }
@@ -124,9 +125,9 @@ impl<'a> Field<'a> {
     /// How many replicas a cluster may hold: as many as fit, or what it keeps if nothing new may go there.
     pub(super) fn cap(&self, name: &str) -> u32 {
         match self.get(name) {
-            Some((_, Standing::Open { fits, .. })) => *fits,
-            Some((candidate, Standing::Closed(_))) => candidate.keeps(),
-            Some((_, Standing::Leaving(_))) | None => 0,
+            Some((_, Standing::Feasible { max_replicas, .. })) => *max_replicas,
+            Some((candidate, Standing::NoNewReplicas(_))) => candidate.keeps(),
+            Some((_, Standing::Evict(_))) | None => 0,
         }
     }
 
@@ -145,33 +146,34 @@ impl<'a> Field<'a> {
 /// # Errors
 /// The policy cannot be followed; what is placed stays as it is.
 pub fn decide(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     candidates: &[Candidate],
     mut shortage: impl FnMut(&str, u32) -> Shortage,
 ) -> Result<Decision, Undecided> {
-    let field = Field::of(wanted, candidates);
+    let field = Field::of(request, candidates);
     let mut fallback = None;
-    let (chosen, cause) = match wanted.placement.effective_policy() {
-        PlacementPolicy::ClusterAffinity => (wanted.placement.locations.clone(), PlacementCause::Preferred),
+    let (chosen, cause) = match request.placement.effective_policy() {
+        PlacementPolicy::ClusterAffinity => (request.placement.locations.clone(), PlacementCause::Preferred),
         policy => {
-            let mut chosen = prioritise(policy, wanted, &field);
+            let mut chosen = prioritise(policy, request, &field);
             fallback = lacks_traffic(policy, &field);
             // Who holds most keeps most: were it the freest, each decision would make another one the freest.
-            chosen.sort_by_key(|name| Reverse(field.get(name).map_or(0, |(candidate, _)| candidate.held)));
+            chosen
+                .sort_by_key(|name| Reverse(field.get(name).map_or(0, |(candidate, _)| candidate.reserved)));
             (chosen, PlacementCause::Policy)
         }
     };
     let caps: Vec<u32> = chosen.iter().map(|name| field.cap(name)).collect();
-    let locations = u32::try_from(wanted.placement.effective_locations()).unwrap_or(u32::MAX);
-    let (total, parts): (u32, Vec<u32>) = match wanted.mode {
+    let locations = u32::try_from(request.placement.effective_locations()).unwrap_or(u32::MAX);
+    let (total, parts): (u32, Vec<u32>) = match request.mode {
         ReplicasMode::PerLocation => {
-            let parts = caps.iter().map(|cap| wanted.replicas.min(*cap)).collect();
-            (wanted.replicas.saturating_mul(locations), parts)
+            let parts = caps.iter().map(|cap| request.replicas.min(*cap)).collect();
+            (request.replicas.saturating_mul(locations), parts)
         }
         ReplicasMode::Total => {
-            let weight = |name: &String| wanted.weights.get(name).copied().unwrap_or(1);
+            let weight = |name: &String| request.weights.get(name).copied().unwrap_or(1);
             let shares: Vec<_> = chosen.iter().map(weight).zip(caps).collect();
-            (wanted.replicas, divide(wanted.replicas, &shares))
+            (request.replicas, divide(request.replicas, &shares))
         }
     };
     let mut placed: BTreeMap<String, Placed> = chosen
@@ -180,45 +182,51 @@ pub fn decide(
         .filter(|(_, replicas)| **replicas > 0)
         .map(|(name, replicas)| (name.clone(), Placed { replicas: *replicas, ..Placed::new(cause) }))
         .collect();
-    if wanted.may_overflow() || field.iter().any(|(candidate, _)| candidate.lost) {
-        let lacking = lacking(wanted, &field, &chosen, &parts, total);
-        overflow(wanted, &field, lacking, &mut placed);
+    if request.may_overflow() || field.iter().any(|(candidate, _)| candidate.lost) {
+        let lacking = lacking(request, &field, &chosen, &parts, total);
+        overflow(request, &field, lacking, &mut placed);
     }
     let unplaced = |placed: &BTreeMap<String, Placed>| {
         total - placed.values().map(|placed| placed.replicas).sum::<u32>()
     };
-    let to_cloud = unplaced(&placed) > 0 && wanted.may_overflow();
-    let staying = retain(wanted, &field, unplaced(&placed), &mut placed);
-    insist(wanted, &field, unplaced(&placed), &mut placed);
+    let to_cloud = unplaced(&placed) > 0 && request.may_overflow();
+    let staying = retain(request, &field, unplaced(&placed), &mut placed);
+    insist(request, &field, unplaced(&placed), &mut placed);
     let pending = unplaced(&placed);
     let refusals = match pending + staying {
         0 => BTreeMap::new(),
-        _ => refusals(wanted, &field, &placed, &mut shortage),
+        _ => refusals(request, &field, &placed, &mut shortage),
     };
     Ok(Decision { placed, pending, staying, refusals, to_cloud, fallback })
 }
 
 /// What each chosen cluster could not take.
-fn lacking(wanted: &Wanted, field: &Field<'_>, chosen: &[String], parts: &[u32], total: u32) -> Vec<Lacking> {
+fn lacking(
+    request: &PlacementRequest,
+    field: &Field<'_>,
+    chosen: &[String],
+    parts: &[u32],
+    total: u32,
+) -> Vec<Lacking> {
     let lost = |name: &str| field.get(name).is_some_and(|(candidate, _)| candidate.lost);
-    let any_lost = match wanted.placement.effective_policy() {
+    let any_lost = match request.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => chosen.iter().any(|name| lost(name)),
         _ => field.iter().any(|(candidate, _)| candidate.lost),
     };
-    match wanted.mode {
+    match request.mode {
         ReplicasMode::PerLocation => chosen
             .iter()
             .zip(parts)
             .map(|(name, part)| Lacking {
                 at: Some(name.clone()),
-                replicas: wanted.replicas - part,
+                replicas: request.replicas - part,
                 lost: lost(name),
             })
             .chain(std::iter::once(Lacking {
                 // Locations that no cluster could be found for at all.
                 at: chosen.first().cloned(),
                 replicas: total
-                    - wanted.replicas.saturating_mul(u32::try_from(chosen.len()).unwrap_or(u32::MAX)),
+                    - request.replicas.saturating_mul(u32::try_from(chosen.len()).unwrap_or(u32::MAX)),
                 lost: any_lost,
             }))
             .collect(),

@@ -2,12 +2,13 @@ use super::*;
 use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
 use crate::placement::{KeptBecause, Site};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use portolan_api::Reason;
 use portolan_api::placement::{ClusterSpread, ClusterTaint, TaintEffect, WhenUnsatisfiable};
 use proptest::prelude::*;
 
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
 fn cluster(name: &str, cpus: i64) -> Candidate {
-    let room = Room { fits: u32::try_from(cpus).unwrap(), cpu: cpus * 1000, memory: 0 };
+    let room = Room { max_replicas: u32::try_from(cpus).unwrap(), cpu: cpus * 1000, memory: 0 };
     Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
 }
 
@@ -20,28 +21,28 @@ impl Candidate {
 }
 
 /// Decides, and counts the shortages of such clusters.
-fn decide(wanted: &Wanted, fleet: &[Candidate]) -> Result<Decision, Undecided> {
-    super::decide(wanted, fleet, |name, more| {
+fn decide(request: &PlacementRequest, fleet: &[Candidate]) -> Result<Decision, Undecided> {
+    super::decide(request, fleet, |name, more| {
         let candidate = fleet.iter().find(|each| each.name() == name).unwrap();
         let mut allocatable = Amounts::of(CPU, candidate.room.cpu);
         allocatable.set(PODS, 110_000);
         let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
         let mut room = ClusterRoom::count(&[node], &[]);
-        room.reserve(&wanted.shape, more);
-        room.shortage(&wanted.shape)
+        room.reserve(&request.shape, more);
+        room.shortage(&request.shape)
     })
 }
 
-fn silent(candidate: Candidate, held: u32) -> Candidate {
-    let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
-    Candidate { closed, held, silent: true, ..candidate }
+fn silent(candidate: Candidate, reserved: u32) -> Candidate {
+    let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
+    Candidate { closed, reserved, silent: true, ..candidate }
 }
 
-fn wanted(replicas: u32, locations: &[&str]) -> Wanted {
+fn request(replicas: u32, locations: &[&str]) -> PlacementRequest {
     let mut requests = Amounts::of(CPU, 1000);
     requests.set(PODS, 1000);
     let locations = locations.iter().map(|name| (*name).to_owned()).collect();
-    Wanted {
+    PlacementRequest {
         shape: PodShape { requests, ..PodShape::default() }.into(),
         replicas,
         mode: ReplicasMode::default(),
@@ -51,11 +52,11 @@ fn wanted(replicas: u32, locations: &[&str]) -> Wanted {
     }
 }
 
-fn by_policy(replicas: u32, policy: PlacementPolicy, locations: i32) -> Wanted {
-    let mut wanted = wanted(replicas, &[]);
-    wanted.placement.placement_policy = Some(policy);
-    wanted.placement.number_of_locations = Some(locations);
-    wanted
+fn by_policy(replicas: u32, policy: PlacementPolicy, locations: i32) -> PlacementRequest {
+    let mut request = request(replicas, &[]);
+    request.placement.placement_policy = Some(policy);
+    request.placement.number_of_locations = Some(locations);
+    request
 }
 
 fn counts(decision: &Decision) -> Vec<(&str, u32)> {
@@ -65,7 +66,7 @@ fn counts(decision: &Decision) -> Vec<(&str, u32)> {
 #[test]
 fn every_preferred_cluster_gets_all_replicas() {
     let decision =
-        decide(&wanted(3, &["b", "c"]), &[cluster("a", 9), cluster("b", 9), cluster("c", 9)]).unwrap();
+        decide(&request(3, &["b", "c"]), &[cluster("a", 9), cluster("b", 9), cluster("c", 9)]).unwrap();
     assert_eq!(counts(&decision), [("b", 3), ("c", 3)]);
     assert_eq!(decision.pending, 0);
     assert_eq!(decision.placed["b"].cause, PlacementCause::Preferred);
@@ -73,11 +74,11 @@ fn every_preferred_cluster_gets_all_replicas() {
 
 #[test]
 fn what_fits_is_placed_and_the_rest_waits_with_a_reason_per_cluster() {
-    let decision = decide(&wanted(5, &["a", "b", "x"]), &[cluster("a", 2), cluster("b", 0)]).unwrap();
+    let decision = decide(&request(5, &["a", "b", "x"]), &[cluster("a", 2), cluster("b", 0)]).unwrap();
     assert_eq!(counts(&decision), [("a", 2)]);
     assert_eq!(decision.pending, 13);
     let reasons: Vec<_> = decision.refusals.iter().map(|(name, why)| (name.as_str(), why.reason)).collect();
-    assert_eq!(reasons, [("a", "NoRoom"), ("b", "NoRoom"), ("x", "UnknownCluster")]);
+    assert_eq!(reasons, [("a", Reason::NoRoom), ("b", Reason::NoRoom), ("x", Reason::ClusterNotFound)]);
     assert_eq!(decision.refusals["b"].message, "a replica needs cpu 1 and the freest of 1 nodes has 0");
     let full = "2 replicas are placed there; a replica needs cpu 1 and the freest of 1 nodes has 0";
     assert_eq!(decision.refusals["a"].message, full);
@@ -85,7 +86,7 @@ fn what_fits_is_placed_and_the_rest_waits_with_a_reason_per_cluster() {
 
 #[test]
 fn a_total_is_divided_exactly_and_flows_around_full_clusters() {
-    let total = Wanted { mode: ReplicasMode::Total, ..wanted(10, &["a", "b", "c"]) };
+    let total = PlacementRequest { mode: ReplicasMode::Total, ..request(10, &["a", "b", "c"]) };
     let all = decide(&total, &[cluster("a", 9), cluster("b", 9), cluster("c", 9)]).unwrap();
     assert_eq!(counts(&all), [("a", 4), ("b", 3), ("c", 3)]);
     let full = decide(&total, &[cluster("a", 1), cluster("b", 9), cluster("c", 9)]).unwrap();
@@ -105,40 +106,41 @@ fn worst_fit_takes_the_roomiest_and_best_fit_the_tightest() {
 
 #[test]
 fn a_decision_stays_when_room_changes_elsewhere() {
-    let held = Candidate { held: 2, ..cluster("a", 4) };
-    let decision = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[held, cluster("b", 90)]).unwrap();
+    let reserved = Candidate { reserved: 2, ..cluster("a", 4) };
+    let decision =
+        decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[reserved, cluster("b", 90)]).unwrap();
     assert_eq!(counts(&decision), [("a", 2)]);
 }
 
 #[test]
 fn a_silent_cluster_keeps_what_it_holds_and_gets_nothing_new() {
     let fleet = [silent(cluster("a", 9), 2), cluster("b", 9)];
-    let grown = decide(&wanted(5, &["a", "b"]), &fleet).unwrap();
+    let grown = decide(&request(5, &["a", "b"]), &fleet).unwrap();
     assert_eq!(counts(&grown), [("a", 2), ("b", 5)]);
-    assert_eq!(grown.refusals["a"].reason, "Unreachable");
+    assert_eq!(grown.refusals["a"].reason, Reason::Unreachable);
     let chosen = decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &fleet).unwrap();
     assert_eq!(counts(&chosen), [("a", 2)]);
-    let never_there = decide(&wanted(5, &["a"]), &[silent(cluster("a", 9), 0)]).unwrap();
+    let never_there = decide(&request(5, &["a"]), &[silent(cluster("a", 9), 0)]).unwrap();
     assert_eq!((counts(&never_there), never_there.pending), (vec![], 5));
 }
 
 #[test]
 fn replicas_that_never_got_a_node_are_decided_anew() {
-    let stuck = Candidate { held: 2, settled: 0, ..cluster("a", 0) };
+    let stuck = Candidate { reserved: 2, bound: 0, ..cluster("a", 0) };
     let elsewhere =
         decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[stuck.clone(), cluster("b", 9)]).unwrap();
     assert_eq!(counts(&elsewhere), [("b", 2)]);
-    let nowhere = decide(&wanted(2, &["a"]), &[stuck]).unwrap();
+    let nowhere = decide(&request(2, &["a"]), &[stuck]).unwrap();
     assert_eq!((counts(&nowhere), nowhere.pending), (vec![], 2));
-    let half = Candidate { held: 2, settled: 1, ..cluster("a", 0) };
-    assert_eq!(counts(&decide(&wanted(2, &["a"]), &[half]).unwrap()), [("a", 1)]);
+    let half = Candidate { reserved: 2, bound: 1, ..cluster("a", 0) };
+    assert_eq!(counts(&decide(&request(2, &["a"]), &[half]).unwrap()), [("a", 1)]);
 }
 
 #[test]
 fn a_closed_cluster_keeps_no_more_than_fits_after_replicas_have_grown() {
-    let closed = Some(Refusal { reason: "NamespaceClosed", message: "no label".into() });
-    let grown = Candidate { closed, held: 5, ..cluster("a", 2) };
-    let kept = decide(&wanted(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
+    let closed = Some(Refusal { reason: Reason::NamespaceClosed, message: "no label".into() });
+    let grown = Candidate { closed, reserved: 5, ..cluster("a", 2) };
+    let kept = decide(&request(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
     assert_eq!((counts(&kept), kept.pending), (vec![("a", 2)], 1));
     let by_policy = decide(&by_policy(3, PlacementPolicy::BestFit, 1), &[grown, cluster("b", 9)]).unwrap();
     assert_eq!(by_policy.placed.get("a").map_or(0, |placed| placed.replicas), 2, "{by_policy:?}");
@@ -152,8 +154,8 @@ fn taints_and_selectors_keep_workloads_away() {
         effect: portolan_api::placement::TaintEffect::NoSchedule,
     };
     let tainted = cluster("a", 9).at(|site| site.taints = vec![taint]);
-    let refused = decide(&wanted(1, &["a"]), &[tainted]).unwrap();
-    assert_eq!(refused.refusals["a"].reason, "Tainted");
+    let refused = decide(&request(1, &["a"]), &[tainted]).unwrap();
+    assert_eq!(refused.refusals["a"].reason, Reason::TaintNotTolerated);
 
     let mut selecting = by_policy(1, PlacementPolicy::WorstFit, 1);
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
@@ -170,7 +172,7 @@ fn replicas_leave_a_cluster_that_is_not_selected_any_more_if_another_one_takes_t
     let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
     selecting.placement.cluster_selector =
         Some(LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() });
-    let home = Candidate { held: 2, settled: 2, ..cluster("a", 9) };
+    let home = Candidate { reserved: 2, bound: 2, ..cluster("a", 9) };
     let other = |cpus| cluster("b", cpus).at(|site| site.labels = labels.clone());
     let decide = |cpus| decide(&selecting, &[home.clone(), other(cpus)]).unwrap();
     assert_eq!(counts(&decide(9)), [("b", 2)]);
@@ -183,8 +185,11 @@ fn a_policy_without_its_measurements_chooses_as_worst_fit_does_and_says_so() {
     let decision = decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &fleet).unwrap();
     assert_eq!(counts(&decision), [("b", 1)]);
     assert!(decision.fallback.is_some_and(|why| why.starts_with("no cluster tells the traffic")));
-    let held = [Candidate { held: 1, settled: 1, ..cluster("a", 4) }, cluster("b", 9)];
-    assert_eq!(counts(&decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &held).unwrap()), [("a", 1)]);
+    let reserved = [Candidate { reserved: 1, bound: 1, ..cluster("a", 4) }, cluster("b", 9)];
+    assert_eq!(
+        counts(&decide(&by_policy(1, PlacementPolicy::TrafficAware, 1), &reserved).unwrap()),
+        [("a", 1)]
+    );
 }
 
 /// The sites of the mck8s paper, with the round-trip times of its Table II.
@@ -206,10 +211,10 @@ fn sites(rooms: [i64; 5]) -> Vec<Candidate> {
     (0..5).map(site).collect()
 }
 
-fn substituting(replicas: u32, locations: &[&str]) -> Wanted {
-    let mut wanted = wanted(replicas, locations);
-    wanted.placement.enable_substitution = true;
-    wanted
+fn substituting(replicas: u32, locations: &[&str]) -> PlacementRequest {
+    let mut request = request(replicas, locations);
+    request.placement.enable_substitution = true;
+    request
 }
 
 #[test]
@@ -235,7 +240,7 @@ fn two_full_clusters_share_a_substitute_without_losing_or_doubling_replicas() {
 
 #[test]
 fn without_substitution_nothing_leaves_its_location() {
-    let decision = decide(&wanted(4, &["nantes"]), &sites([9, 1, 9, 9, 9])).unwrap();
+    let decision = decide(&request(4, &["nantes"]), &sites([9, 1, 9, 9, 9])).unwrap();
     assert_eq!((counts(&decision), decision.pending, decision.to_cloud), (vec![("nantes", 1)], 3, false));
 }
 
@@ -243,15 +248,15 @@ fn without_substitution_nothing_leaves_its_location() {
 fn bursting_goes_to_the_nearest_then_to_the_cloud_then_asks_for_one() {
     let mut fleet = sites([2, 2, 0, 0, 1]);
     fleet.push(cluster("cloud1", 2).at(|site| site.cloud = true));
-    let mut wanted = Wanted { bursting: true, ..wanted(6, &["nantes"]) };
-    let six = decide(&wanted, &fleet).unwrap();
+    let mut request = PlacementRequest { bursting: true, ..request(6, &["nantes"]) };
+    let six = decide(&request, &fleet).unwrap();
     assert_eq!(counts(&six), [("cloud1", 1), ("grenoble", 1), ("nantes", 2), ("rennes", 2)]);
     assert_eq!(six.placed["cloud1"].cause, PlacementCause::Cloud);
     assert_eq!(six.placed["rennes"].cause, PlacementCause::Bursting);
-    wanted.replicas = 9;
-    let nine = decide(&wanted, &fleet).unwrap();
+    request.replicas = 9;
+    let nine = decide(&request, &fleet).unwrap();
     assert_eq!((nine.pending, nine.to_cloud), (2, true));
-    assert_eq!(nine.refusals["lille"].reason, "NoRoom");
+    assert_eq!(nine.refusals["lille"].reason, Reason::NoRoom);
 }
 
 #[test]
@@ -271,9 +276,9 @@ fn a_bound_on_latency_keeps_far_clusters_out() {
     near.placement.max_latency = Some(bound);
     let decision = decide(&near, &sites([9; 5])).unwrap();
     assert_eq!(counts(&decision), [("grenoble", 1), ("nantes", 1), ("rennes", 1)]);
-    assert_eq!(decision.refusals["lille"].reason, "TooFar");
+    assert_eq!(decision.refusals["lille"].reason, Reason::LatencyExceeded);
     let unknown = decide(&near, &[cluster("x", 9)]).unwrap();
-    assert_eq!(unknown.refusals["x"].reason, "LatencyUnknown");
+    assert_eq!(unknown.refusals["x"].reason, Reason::LatencyUnknown);
 }
 
 #[test]
@@ -323,8 +328,8 @@ fn replicas_go_where_most_traffic_is_received() {
 #[test]
 fn traffic_that_moves_is_followed_but_not_back_and_forth() {
     let by_traffic = by_policy(2, PlacementPolicy::TrafficAware, 1);
-    let at = |held: u64, other: u64| {
-        let fleet = [Candidate { held: 2, settled: 2, ..busy("a", held) }, busy("b", other)];
+    let at = |reserved: u64, other: u64| {
+        let fleet = [Candidate { reserved: 2, bound: 2, ..busy("a", reserved) }, busy("b", other)];
         counts(&decide(&by_traffic, &fleet).unwrap())[0].0.to_owned()
     };
     assert_eq!(at(10, 10), "a");
@@ -342,38 +347,38 @@ fn traffic_that_moves_is_followed_but_not_back_and_forth() {
 
 prop_compose! {
     fn fleets()(sizes in proptest::collection::vec((0i64..12, 0u32..6, proptest::bool::weighted(0.2), 0u64..50, 0u32..6), 0..8)) -> Vec<Candidate> {
-        let candidate = |(index, (size, held, gone, traffic, running)): (usize, (i64, u32, bool, u64, u32))| {
+        let candidate = |(index, (size, reserved, gone, traffic, running)): (usize, (i64, u32, bool, u64, u32))| {
             let running = running.saturating_sub(2);
-            let candidate = Candidate { held, running, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
-            if gone { silent(candidate, held) } else { candidate }
+            let candidate = Candidate { reserved, running, traffic: Some(traffic), ..cluster(&format!("c{index}"), size) };
+            if gone { silent(candidate, reserved) } else { candidate }
         };
         sizes.into_iter().enumerate().map(candidate).collect()
     }
 }
 
 prop_compose! {
-    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..4, locations in 1i32..5, overflow in 0..3) -> Wanted {
-        let mut wanted = match policy {
-            0 => wanted(replicas, &(0..locations).map(|i| ["c0", "c1", "c2", "c3", "c9"][i as usize]).collect::<Vec<_>>()),
+    fn wishes()(replicas in 0u32..20, total in any::<bool>(), policy in 0..4, locations in 1i32..5, overflow in 0..3) -> PlacementRequest {
+        let mut request = match policy {
+            0 => request(replicas, &(0..locations).map(|i| ["c0", "c1", "c2", "c3", "c9"][i as usize]).collect::<Vec<_>>()),
             1 => by_policy(replicas, PlacementPolicy::WorstFit, locations),
             2 => by_policy(replicas, PlacementPolicy::TrafficAware, locations),
             _ => by_policy(replicas, PlacementPolicy::BestFit, locations),
         };
-        wanted.mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
-        wanted.bursting = overflow == 1;
-        wanted.placement.enable_substitution = overflow == 2 && policy == 0;
-        wanted
+        request.mode = if total { ReplicasMode::Total } else { ReplicasMode::PerLocation };
+        request.bursting = overflow == 1;
+        request.placement.enable_substitution = overflow == 2 && policy == 0;
+        request
     }
 }
 
 #[test]
 fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
-    let total = Wanted { mode: ReplicasMode::Total, ..by_policy(7, PlacementPolicy::WorstFit, 3) };
+    let total = PlacementRequest { mode: ReplicasMode::Total, ..by_policy(7, PlacementPolicy::WorstFit, 3) };
     let mut fleet = [cluster("a", 9), cluster("b", 9), cluster("c", 9)];
     let first = decide(&total, &fleet).unwrap();
     for (candidate, cpus) in fleet.iter_mut().zip([6, 7, 7]) {
-        let held = first.placed[candidate.name()].replicas;
-        *candidate = Candidate { held, settled: held, ..cluster(candidate.name(), cpus) };
+        let reserved = first.placed[candidate.name()].replicas;
+        *candidate = Candidate { reserved, bound: reserved, ..cluster(candidate.name(), cpus) };
     }
     assert_eq!(decide(&total, &fleet).unwrap(), first);
 }
@@ -381,25 +386,25 @@ fn a_total_divided_by_policy_is_not_divided_anew_because_it_was() {
 /// The same clusters once the decision has been carried out in those that answer.
 fn carried_out(fleet: &[Candidate], decision: &Decision) -> Vec<Candidate> {
     let carry = |candidate: &Candidate| {
-        let held = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
+        let reserved = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
         if candidate.silent {
-            return Candidate { held, ..candidate.clone() };
+            return Candidate { reserved, ..candidate.clone() };
         }
-        let size = candidate.settled + candidate.room.fits;
-        let settled = held.min(size);
-        let room = cluster("x", i64::from(size - settled)).room;
-        Candidate { held, settled, running: held, room, ..candidate.clone() }
+        let size = candidate.bound + candidate.room.max_replicas;
+        let bound = reserved.min(size);
+        let room = cluster("x", i64::from(size - bound)).room;
+        Candidate { reserved, bound, running: reserved, room, ..candidate.clone() }
     };
     fleet.iter().map(carry).collect()
 }
 
 #[test]
 fn a_location_and_its_stand_in_do_not_change_places_for_ever() {
-    let wanted = Wanted { bursting: true, ..by_policy(4, PlacementPolicy::WorstFit, 2) };
+    let request = PlacementRequest { bursting: true, ..by_policy(4, PlacementPolicy::WorstFit, 2) };
     let mut fleet = vec![cluster("a", 4), cluster("b", 3), cluster("c", 3)];
     let mut told = Vec::new();
     for _ in 0..4 {
-        let decision = decide(&wanted, &fleet).unwrap();
+        let decision = decide(&request, &fleet).unwrap();
         fleet = carried_out(&fleet, &decision);
         told.push(decision);
     }
@@ -411,7 +416,7 @@ fn a_location_and_its_stand_in_do_not_change_places_for_ever() {
 fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
     let lost = |candidate: Candidate| Candidate { lost: true, ..silent(candidate, 0) };
     let fleet = [cluster("a", 9), lost(cluster("b", 9)), cluster("c", 1), cluster("d", 9)];
-    let decision = decide(&wanted(3, &["a", "b"]), &fleet).unwrap();
+    let decision = decide(&request(3, &["a", "b"]), &fleet).unwrap();
     assert_eq!(
         counts(&decision),
         [("a", 3), ("c", 1), ("d", 2)],
@@ -419,9 +424,9 @@ fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
     );
     assert_eq!(decision.placed["d"].cause, PlacementCause::Replacement);
     assert_eq!(decision.placed["d"].stands_in_for, ["b"]);
-    let alone = decide(&wanted(3, &["a", "b"]), &fleet[..2]).unwrap();
+    let alone = decide(&request(3, &["a", "b"]), &fleet[..2]).unwrap();
     assert_eq!(counts(&alone), [("a", 6)], "where there is nobody else, the other locations take it");
-    let full = decide(&wanted(6, &["a", "b"]), &fleet[..2]).unwrap();
+    let full = decide(&request(6, &["a", "b"]), &fleet[..2]).unwrap();
     assert_eq!((counts(&full), full.pending), (vec![("a", 9)], 3), "as far as there is room");
     let policy = decide(&by_policy(3, PlacementPolicy::WorstFit, 2), &fleet[..2]).unwrap();
     assert_eq!(counts(&policy), [("a", 6)]);
@@ -429,17 +434,17 @@ fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
 
 proptest! {
     #[test]
-    fn replicas_are_conserved_and_room_is_never_exceeded(wanted in wishes(), fleet in fleets()) {
-        let decision = decide(&wanted, &fleet).unwrap();
+    fn replicas_are_conserved_and_room_is_never_exceeded(request in wishes(), fleet in fleets()) {
+        let decision = decide(&request, &fleet).unwrap();
         let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
-        let locations = wanted.placement.effective_locations() as u32;
-        let asked = if wanted.mode == ReplicasMode::Total { wanted.replicas } else { wanted.replicas * locations };
+        let locations = request.placement.effective_locations() as u32;
+        let asked = if request.mode == ReplicasMode::Total { request.replicas } else { request.replicas * locations };
         prop_assert_eq!(placed + decision.pending, asked);
         for candidate in &fleet {
             let replicas = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
-            match candidate.stands(&wanted, &fleet) {
-                Standing::Open { fits, .. } => prop_assert!(replicas <= fits.max(candidate.running)),
-                Standing::Closed(_) | Standing::Leaving(_) => {
+            match candidate.stands(&request, &fleet) {
+                Standing::Feasible { max_replicas, .. } => prop_assert!(replicas <= max_replicas.max(candidate.running)),
+                Standing::NoNewReplicas(_) | Standing::Evict(_) => {
                     prop_assert!(replicas <= candidate.keeps().max(candidate.running))
                 }
             }
@@ -448,11 +453,11 @@ proptest! {
     }
 
     #[test]
-    fn decisions_that_are_carried_out_come_to_rest(wanted in wishes(), fleet in fleets()) {
+    fn decisions_that_are_carried_out_come_to_rest(request in wishes(), fleet in fleets()) {
         let mut fleet = fleet;
         let mut told = Vec::new();
         for _ in 0..6 {
-            let decision = decide(&wanted, &fleet).unwrap();
+            let decision = decide(&request, &fleet).unwrap();
             fleet = carried_out(&fleet, &decision);
             told.push(decision.placed);
         }
@@ -460,14 +465,14 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_candidates_does_not_matter(wanted in wishes(), fleet in fleets()) {
+    fn the_order_of_candidates_does_not_matter(request in wishes(), fleet in fleets()) {
         let reversed: Vec<_> = fleet.iter().rev().cloned().collect();
-        prop_assert_eq!(decide(&wanted, &fleet), decide(&wanted, &reversed));
+        prop_assert_eq!(decide(&request, &fleet), decide(&request, &reversed));
     }
 
     #[test]
-    fn more_room_never_places_fewer(wanted in wishes(), fleet in fleets(), grown in 0usize..8) {
-        let count = |fleet: &[Candidate]| decide(&wanted, fleet).unwrap().pending;
+    fn more_room_never_places_fewer(request in wishes(), fleet in fleets(), grown in 0usize..8) {
+        let count = |fleet: &[Candidate]| decide(&request, fleet).unwrap().pending;
         let mut larger = fleet.clone();
         if let Some(candidate) = larger.get_mut(grown) {
             candidate.room = cluster("x", 40).room;
@@ -479,18 +484,19 @@ proptest! {
 #[test]
 fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
     let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
-    let leaving =
-        |held: u32| Candidate { held, ..cluster("a", 9) }.at(|site| site.taints = vec![taint.clone()]);
+    let leaving = |reserved: u32| {
+        Candidate { reserved, ..cluster("a", 9) }.at(|site| site.taints = vec![taint.clone()])
+    };
     let anywhere = by_policy(3, PlacementPolicy::WorstFit, 1);
     let moved = decide(&anywhere, &[leaving(3), cluster("b", 9)]).unwrap();
     assert_eq!(counts(&moved), [("b", 3)]);
     let partly = decide(&anywhere, &[leaving(3), cluster("b", 2)]).unwrap();
     assert_eq!((counts(&partly), partly.pending), (vec![("a", 1), ("b", 2)], 0), "nothing is lost");
-    let affine = decide(&wanted(3, &["a"]), &[leaving(3), cluster("b", 9)]).unwrap();
+    let affine = decide(&request(3, &["a"]), &[leaving(3), cluster("b", 9)]).unwrap();
     assert_eq!((counts(&affine), affine.pending), (vec![("a", 3)], 0), "it may be nowhere else");
-    let fresh = decide(&wanted(3, &["a"]), &[leaving(0), cluster("b", 9)]).unwrap();
-    assert_eq!((fresh.pending, fresh.refusals["a"].reason), (3, "Evicted"), "nothing new goes there");
-    let mut bold = wanted(3, &["a"]);
+    let fresh = decide(&request(3, &["a"]), &[leaving(0), cluster("b", 9)]).unwrap();
+    assert_eq!((fresh.pending, fresh.refusals["a"].reason), (3, Reason::Evicted), "nothing new goes there");
+    let mut bold = request(3, &["a"]);
     bold.placement.cluster_tolerations = vec![portolan_api::placement::ClusterToleration {
         operator: portolan_api::placement::TolerationOperator::Exists,
         ..Default::default()
@@ -500,45 +506,45 @@ fn what_a_leaving_cluster_holds_goes_elsewhere_if_it_can_and_stays_if_not() {
 
 /// A cluster whose copy runs so many replicas of a former template.
 fn running(name: &str, cpus: i64, replicas: u32) -> Candidate {
-    Candidate { held: replicas, running: replicas, ..cluster(name, cpus) }
+    Candidate { reserved: replicas, running: replicas, ..cluster(name, cpus) }
 }
 
 #[test]
 fn an_edit_that_cannot_be_satisfied_keeps_what_runs() {
-    let too_large = decide(&wanted(2, &["a"]), &[running("a", 0, 2)]).unwrap();
+    let too_large = decide(&request(2, &["a"]), &[running("a", 0, 2)]).unwrap();
     assert_eq!((counts(&too_large), too_large.pending, too_large.staying), (vec![("a", 2)], 0, 2));
     let kept = too_large.placed["a"].kept.unwrap();
     assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NoRoom, true));
-    assert_eq!(too_large.refusals["a"].reason, "NoRoom");
+    assert_eq!(too_large.refusals["a"].reason, Reason::NoRoom);
 
-    let mistyped = decide(&wanted(2, &["x"]), &[running("a", 9, 2)]).unwrap();
+    let mistyped = decide(&request(2, &["x"]), &[running("a", 9, 2)]).unwrap();
     assert_eq!((counts(&mistyped), mistyped.staying), (vec![("a", 2)], 2));
     let kept = mistyped.placed["a"].kept.unwrap();
     assert_eq!((kept.because, kept.as_they_are), (KeptBecause::NotWanted, false));
-    assert_eq!(mistyped.refusals["x"].reason, "UnknownCluster");
+    assert_eq!(mistyped.refusals["x"].reason, Reason::ClusterNotFound);
 
-    let full = decide(&wanted(2, &["b"]), &[running("a", 9, 2), cluster("b", 1)]).unwrap();
+    let full = decide(&request(2, &["b"]), &[running("a", 9, 2), cluster("b", 1)]).unwrap();
     assert_eq!((counts(&full), full.staying), (vec![("a", 1), ("b", 1)], 1), "what fits goes");
 
     let by_policy =
         decide(&by_policy(2, PlacementPolicy::WorstFit, 1), &[running("a", 0, 2), cluster("b", 0)]);
     assert_eq!(counts(&by_policy.unwrap()), [("a", 2)]);
-    let fewer = decide(&wanted(1, &["x"]), &[running("a", 9, 2)]).unwrap();
+    let fewer = decide(&request(1, &["x"]), &[running("a", 9, 2)]).unwrap();
     assert_eq!(counts(&fewer), [("a", 1)], "what was asked for less is not kept");
-    let lowered = decide(&wanted(3, &["a", "x"]), &[running("a", 9, 5)]).unwrap();
+    let lowered = decide(&request(3, &["a", "x"]), &[running("a", 9, 5)]).unwrap();
     assert_eq!(
         (counts(&lowered), lowered.pending),
         (vec![("a", 3)], 3),
         "a location lends nothing to another"
     );
-    let none = decide(&wanted(0, &["a"]), &[running("a", 0, 2)]).unwrap();
+    let none = decide(&request(0, &["a"]), &[running("a", 0, 2)]).unwrap();
     assert_eq!(counts(&none), []);
 }
 
 #[test]
 fn replicas_whose_room_is_gone_stay_until_another_cluster_takes_them() {
     let nodes_gone = [running("a", 0, 2), cluster("b", 9)];
-    assert_eq!(counts(&decide(&wanted(2, &["a"]), &nodes_gone).unwrap()), [("a", 2)]);
+    assert_eq!(counts(&decide(&request(2, &["a"]), &nodes_gone).unwrap()), [("a", 2)]);
     assert_eq!(counts(&decide(&substituting(2, &["a"]), &nodes_gone).unwrap()), [("b", 2)]);
     let nowhere = decide(&substituting(2, &["a"]), &nodes_gone[..1]).unwrap();
     assert!(nowhere.to_cloud, "a further cluster would help those that stay");
@@ -547,14 +553,14 @@ fn replicas_whose_room_is_gone_stay_until_another_cluster_takes_them() {
 #[test]
 fn a_cordoned_cluster_that_is_drained_is_left() {
     let taint = ClusterTaint { key: "leaving".into(), value: None, effect: TaintEffect::NoExecute };
-    let closed = Some(Refusal { reason: "Unschedulable", message: "cordoned".into() });
+    let closed = Some(Refusal { reason: Reason::Unschedulable, message: "cordoned".into() });
     let drained = Candidate { closed, ..running("a", 9, 2) }.at(|site| site.taints = vec![taint.clone()]);
     let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
     assert_eq!(counts(&decide(&anywhere, &[drained.clone(), cluster("b", 9)]).unwrap()), [("b", 2)]);
     let alone = decide(&anywhere, &[drained]).unwrap();
     assert_eq!(alone.placed["a"].kept.map(|kept| kept.because), Some(KeptBecause::Evicted));
     let deleted = Candidate {
-        closed: Some(Refusal { reason: "Leaving", message: "it is being deleted".into() }),
+        closed: Some(Refusal { reason: Reason::Terminating, message: "it is being deleted".into() }),
         leaving: true,
         ..running("a", 9, 2)
     };
@@ -568,7 +574,7 @@ fn a_taint_that_discourages_makes_a_cluster_the_last_choice() {
     let anywhere = |locations| by_policy(2, PlacementPolicy::WorstFit, locations);
     assert_eq!(counts(&decide(&anywhere(1), &[spot.clone(), cluster("b", 4)]).unwrap()), [("b", 2)]);
     assert_eq!(counts(&decide(&anywhere(1), &[spot.clone(), cluster("b", 0)]).unwrap()), [("a", 2)]);
-    let mut burst = Wanted { bursting: true, ..wanted(3, &["b"]) };
+    let mut burst = PlacementRequest { bursting: true, ..request(3, &["b"]) };
     burst.replicas = 3;
     let bursting = decide(&burst, &[spot, cluster("b", 1), cluster("c", 2)]).unwrap();
     assert_eq!(counts(&bursting), [("b", 1), ("c", 2)]);
@@ -576,31 +582,31 @@ fn a_taint_that_discourages_makes_a_cluster_the_last_choice() {
 
 #[test]
 fn a_cluster_that_refuses_is_chosen_only_if_no_other_one_is_left() {
-    let refused = Some(Refusal { reason: "NameTaken", message: "there is one".into() });
-    let refusing = Candidate { refused, held: 2, ..cluster("a", 90) };
+    let refused = Some(Refusal { reason: Reason::NameTaken, message: "there is one".into() });
+    let refusing = Candidate { refused, reserved: 2, ..cluster("a", 90) };
     let anywhere = by_policy(2, PlacementPolicy::WorstFit, 1);
     assert_eq!(counts(&decide(&anywhere, &[refusing.clone(), cluster("b", 4)]).unwrap()), [("b", 2)]);
     let alone = decide(&anywhere, std::slice::from_ref(&refusing)).unwrap();
     assert_eq!((counts(&alone), alone.pending), (vec![("a", 2)], 0), "it is tried again there");
     assert_eq!(
-        counts(&decide(&wanted(2, &["a"]), &[refusing.clone(), cluster("b", 4)]).unwrap()),
+        counts(&decide(&request(2, &["a"]), &[refusing.clone(), cluster("b", 4)]).unwrap()),
         [("a", 2)]
     );
     let substituted = decide(&substituting(2, &["a"]), &[refusing.clone(), cluster("b", 4)]).unwrap();
     assert_eq!(counts(&substituted), [("b", 2)]);
     let updating = Candidate { running: 2, ..refusing };
-    let kept = decide(&wanted(2, &["a"]), &[updating]).unwrap();
+    let kept = decide(&request(2, &["a"]), &[updating]).unwrap();
     assert_eq!(counts(&kept), [("a", 2)], "what runs there goes on");
 }
 
 proptest! {
     #[test]
-    fn nothing_that_runs_is_given_up_while_replicas_have_no_place(wanted in wishes(), fleet in fleets()) {
-        let decision = decide(&wanted, &fleet).unwrap();
+    fn nothing_that_runs_is_given_up_while_replicas_have_no_place(request in wishes(), fleet in fleets()) {
+        let decision = decide(&request, &fleet).unwrap();
         for candidate in &fleet {
             let placed = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
-            let per_location = wanted.mode == ReplicasMode::PerLocation && !wanted.may_overflow();
-            let most = if per_location { wanted.replicas } else { u32::MAX };
+            let per_location = request.mode == ReplicasMode::PerLocation && !request.may_overflow();
+            let most = if per_location { request.replicas } else { u32::MAX };
             prop_assert!(
                 decision.pending == 0 || placed >= candidate.running.min(most),
                 "{}: {decision:?}",

@@ -2,8 +2,9 @@
 
 use super::decide::Field;
 use super::prioritise::rank;
-use super::{Candidate, Decision, KeptBecause, Placed, Standing, Wanted};
+use super::{Candidate, Decision, KeptBecause, Placed, PlacementRequest, Standing};
 use crate::capacity::Room;
+use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
 use std::time::Duration;
 
@@ -15,13 +16,13 @@ pub struct Account {
     /// What was asked of it, in order; the first that it did not pass is the last.
     pub filters: Vec<Filter>,
     /// The most replicas that it can hold, those it has included; none if it takes nothing new.
-    pub fits: Option<u32>,
+    pub max_replicas: Option<u32>,
     /// What is free there for the workload.
     pub room: Room,
-    /// How many replicas it held by the last decision.
-    pub held: u32,
-    /// How many pods of the workload, as they are wanted now, have a node there.
-    pub settled: u32,
+    /// How many replicas the last decision reserved there.
+    pub reserved: u32,
+    /// How many pods of the workload, as the present spec asks for them, have a node there.
+    pub bound: u32,
     /// Its place in the order of the policy, from 1 on; none where no policy orders clusters, or it is not in it.
     pub rank: Option<usize>,
     /// The traffic that the workload receives there, in thousandths of requests per second, if the cluster tells.
@@ -47,15 +48,15 @@ pub struct Filter {
 
 /// Tells what `decision`, which was taken on these candidates, saw in each of them.
 #[must_use]
-pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
-    let field = Field::of(wanted, candidates);
-    let ranked = match wanted.placement.effective_policy() {
+pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
+    let field = Field::of(request, candidates);
+    let ranked = match request.placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => Vec::new(),
-        policy => rank(policy, wanted, &field, usize::MAX),
+        policy => rank(policy, request, &field, usize::MAX),
     };
-    let away = wanted.placement.locations.iter().find(|name| {
+    let away = request.placement.locations.iter().find(|name| {
         let placed = decision.placed.get(*name).map_or(0, |placed| placed.replicas);
-        placed < wanted.replicas
+        placed < request.replicas
     });
     let account = |(candidate, standing): &(&Candidate, Standing)| {
         let name = candidate.name();
@@ -66,18 +67,18 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
         });
         Account {
             cluster: name.to_owned(),
-            filters: filters(wanted, candidate, standing),
-            fits: match standing {
-                Standing::Open { fits, .. } => Some(*fits),
-                Standing::Closed(_) | Standing::Leaving(_) => None,
+            filters: filters(request, candidate, standing),
+            max_replicas: match standing {
+                Standing::Feasible { max_replicas, .. } => Some(*max_replicas),
+                Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
             },
             room: candidate.room,
-            held: candidate.held,
-            settled: candidate.settled,
+            reserved: candidate.reserved,
+            bound: candidate.bound,
             rank: ranked.iter().position(|each| each.name() == name).map(|index| index + 1),
             traffic: candidate.traffic,
             distance,
-            verdict: verdict(wanted, candidate, standing, placed.as_ref(), decision),
+            verdict: verdict(request, candidate, standing, placed.as_ref(), decision),
             placed,
         }
     };
@@ -85,24 +86,24 @@ pub fn explain(wanted: &Wanted, candidates: &[Candidate], decision: &Decision) -
 }
 
 /// The filters up to the one that it did not pass.
-fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
+fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
     let refusal = match standing {
-        Standing::Closed(refusal) | Standing::Leaving(refusal) => Some(refusal),
-        Standing::Open { .. } => None,
+        Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => Some(refusal),
+        Standing::Feasible { .. } => None,
     };
     let failed_at = refusal.map(|refusal| match refusal.reason {
         _ if candidate.closed.as_ref() == Some(refusal) || candidate.refused.as_ref() == Some(refusal) => {
             "open"
         }
-        "NotSelected" => "selector",
-        "TooFar" | "LatencyUnknown" => "latency",
+        Reason::NotSelected => "selector",
+        Reason::LatencyExceeded | Reason::LatencyUnknown => "latency",
         _ => "taints",
     });
     let passes = [
         ("open", "it answers, takes new work and has its namespace open".to_owned()),
         (
             "selector",
-            match &wanted.placement.cluster_selector {
+            match &request.placement.cluster_selector {
                 Some(selector) => {
                     format!("its labels match {}", portolan_api::selector::to_text(selector))
                 }
@@ -111,7 +112,7 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         ),
         (
             "latency",
-            match &wanted.placement.max_latency {
+            match &request.placement.max_latency {
                 Some(bound) => match candidate.site.rtt.get(&bound.from) {
                     Some(rtt) => format!("{rtt:?} to {}, {:?} allowed", bound.from, bound.rtt.0),
                     None => format!("it is {} itself", bound.from),
@@ -135,11 +136,17 @@ fn filters(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> Vec<F
         }
         filters.push(Filter { name, passed: true, told });
     }
-    let told = match candidate.settled {
-        0 => format!("{} replicas fit", candidate.room.fits),
-        settled => format!("{} more replicas fit beside {settled} that have a node", candidate.room.fits),
+    let told = match candidate.bound {
+        0 => format!("{} replicas fit", candidate.room.max_replicas),
+        bound => {
+            format!("{} more replicas fit beside {bound} that have a node", candidate.room.max_replicas)
+        }
     };
-    filters.push(Filter { name: "room", passed: candidate.room.fits > 0 || candidate.settled > 0, told });
+    filters.push(Filter {
+        name: "room",
+        passed: candidate.room.max_replicas > 0 || candidate.bound > 0,
+        told,
+    });
     filters
 }
 
@@ -160,14 +167,14 @@ fn stays(placed: &Placed) -> &'static str {
 }
 
 fn verdict(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     candidate: &Candidate,
     standing: &Standing,
     placed: Option<&Placed>,
     decision: &Decision,
 ) -> String {
-    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    let location = wanted.placement.locations.iter().any(|name| name == candidate.name());
+    let affine = request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let location = request.placement.locations.iter().any(|name| name == candidate.name());
     match (placed, standing) {
         (Some(placed), _) => {
             let why = match placed.cause {
@@ -178,34 +185,34 @@ fn verdict(
                 }
                 PlacementCause::Bursting => "it takes what does not fit in the chosen clusters".to_owned(),
                 PlacementCause::Cloud => "it is a cloud cluster, and no other has room".to_owned(),
-                PlacementCause::Staying => stays(placed).to_owned(),
+                PlacementCause::NoAlternative => stays(placed).to_owned(),
                 PlacementCause::Replacement => {
                     format!("it replaces {}, which is silent", placed.stands_in_for.join(" and "))
                 }
             };
             let kept = match standing {
-                Standing::Closed(_) if placed.kept.is_none() => {
+                Standing::NoNewReplicas(_) if placed.kept.is_none() => {
                     "; it takes nothing new and keeps what it has"
                 }
                 _ => "",
             };
             format!("{} replicas: {why}{kept}", placed.replicas)
         }
-        (None, Standing::Closed(refusal)) => format!("nothing: {}", refusal.message),
-        (None, Standing::Leaving(refusal)) if candidate.held > 0 => {
+        (None, Standing::NoNewReplicas(refusal)) => format!("nothing: {}", refusal.message),
+        (None, Standing::Evict(refusal)) if candidate.reserved > 0 => {
             format!("nothing, what it holds goes elsewhere: {}", refusal.message)
         }
-        (None, Standing::Leaving(refusal)) => format!("nothing: {}", refusal.message),
-        (None, Standing::Open { fits, .. }) => {
+        (None, Standing::Evict(refusal)) => format!("nothing: {}", refusal.message),
+        (None, Standing::Feasible { max_replicas, .. }) => {
             let refused = decision.refusals.get(candidate.name());
             match refused {
                 Some(refusal) => format!("nothing: {}", refusal.message),
-                None if affine && !location && !wanted.may_overflow() => {
+                None if affine && !location && !request.may_overflow() => {
                     "nothing: it is not one of spec.locations, and neither enableSubstitution nor enableBursting lets \
                      replicas go elsewhere"
                         .to_owned()
                 }
-                None if *fits == 0 => "nothing: no replica fits".to_owned(),
+                None if *max_replicas == 0 => "nothing: no replica fits".to_owned(),
                 None => "nothing: all replicas have their place in clusters before it".to_owned(),
             }
         }
@@ -220,13 +227,13 @@ mod tests {
     use portolan_api::placement::{Placement, ReplicasMode};
     use std::collections::BTreeMap;
 
-    fn cluster(name: &str, fits: u32) -> Candidate {
-        let room = Room { fits, cpu: i64::from(fits) * 1000, memory: 0 };
+    fn cluster(name: &str, max_replicas: u32) -> Candidate {
+        let room = Room { max_replicas, cpu: i64::from(max_replicas) * 1000, memory: 0 };
         Candidate { room, ..Candidate::default() }.at(|site| site.name = name.to_owned())
     }
 
-    fn wanted(replicas: u32, placement: Placement) -> Wanted {
-        Wanted {
+    fn request(replicas: u32, placement: Placement) -> PlacementRequest {
+        PlacementRequest {
             shape: PodShape::default().into(),
             replicas,
             mode: ReplicasMode::PerLocation,
@@ -236,18 +243,18 @@ mod tests {
         }
     }
 
-    fn told(wanted: &Wanted, fleet: &[Candidate]) -> Vec<Account> {
-        let decision = decide(wanted, fleet, |_, _| Shortage::default()).unwrap();
-        explain(wanted, fleet, &decision)
+    fn told(request: &PlacementRequest, fleet: &[Candidate]) -> Vec<Account> {
+        let decision = decide(request, fleet, |_, _| Shortage::default()).unwrap();
+        explain(request, fleet, &decision)
     }
 
     #[test]
     fn every_cluster_is_told_with_its_rank_and_verdict() {
         let mut policy = Placement { number_of_locations: Some(1), ..Placement::default() };
         policy.placement_policy = Some(PlacementPolicy::WorstFit);
-        let closed = Some(Refusal { reason: "Unreachable", message: "no answer".into() });
+        let closed = Some(Refusal { reason: Reason::Unreachable, message: "no answer".into() });
         let silent = Candidate { closed, ..cluster("c", 9) };
-        let accounts = told(&wanted(2, policy), &[cluster("a", 3), cluster("b", 9), silent]);
+        let accounts = told(&request(2, policy), &[cluster("a", 3), cluster("b", 9), silent]);
         let ranks: Vec<_> = accounts.iter().map(|each| (each.cluster.as_str(), each.rank)).collect();
         assert_eq!(ranks, [("a", Some(2)), ("b", Some(1)), ("c", None)]);
         assert_eq!(accounts[1].verdict, "2 replicas: the policy chose it");
@@ -263,7 +270,7 @@ mod tests {
         placement.enable_substitution = true;
         let rtt = BTreeMap::from([("a".to_owned(), Duration::from_millis(7))]);
         let near = cluster("b", 9).at(|site| site.rtt = rtt);
-        let accounts = told(&wanted(2, placement), &[cluster("a", 1), near]);
+        let accounts = told(&request(2, placement), &[cluster("a", 1), near]);
         assert_eq!(accounts[1].distance, Some(("a".to_owned(), Duration::from_millis(7))));
         assert_eq!(accounts[1].verdict, "1 replicas: it stands in for a, which has no room");
         assert_eq!(accounts[0].verdict, "1 replicas: it is one of the locations");

@@ -2,7 +2,7 @@
 //!
 //! Clusters that cannot take the workload are filtered out, those that can are put in the order of its policy, and the
 //! replicas are divided over the first of them. What does not fit there goes to the nearest clusters that stand in, if
-//! the workload lets it. Replicas that run and find no place as they are wanted now stay where they are; the rest is
+//! the workload lets it. Replicas that run and find no place as the present spec asks for them stay where they are; the rest is
 //! pending, with the reason of every cluster. A cluster that does not answer keeps what it holds and gets nothing new.
 
 mod candidate;
@@ -17,7 +17,7 @@ mod shares;
 mod transition;
 
 pub use candidate::{Candidate, Refusal, Site, Standing};
-pub use decide::{Decision, Placed, Undecided, Wanted, decide};
+pub use decide::{Decision, Placed, PlacementRequest, Undecided, decide};
 pub use divide::divide;
 pub use explain::{Account, Filter, explain};
 pub use retain::{Kept, KeptBecause};

@@ -1,7 +1,7 @@
 //! Replicas that did not fit where they were wanted, and the clusters that stand in.
 
 use super::decide::Field;
-use super::{Placed, Standing, Wanted};
+use super::{Placed, PlacementRequest, Standing};
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,15 +21,15 @@ pub(super) struct Lacking {
 ///
 /// Room is counted once: two full locations that share a neighbour share what it has.
 pub(super) fn overflow(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     field: &Field<'_>,
     lacking: Vec<Lacking>,
     placed: &mut BTreeMap<String, Placed>,
 ) {
     for Lacking { at, mut replicas, lost } in
-        lacking.into_iter().filter(|each| each.replicas > 0 && (each.lost || wanted.may_overflow()))
+        lacking.into_iter().filter(|each| each.replicas > 0 && (each.lost || request.may_overflow()))
     {
-        for (name, cloud) in nearest(wanted, field, at.as_deref(), lost) {
+        for (name, cloud) in nearest(request, field, at.as_deref(), lost) {
             if replicas == 0 {
                 break;
             }
@@ -39,7 +39,7 @@ pub(super) fn overflow(
                 continue;
             }
             replicas -= taken;
-            let cause = match (lost, cloud, wanted.placement.enable_substitution) {
+            let cause = match (lost, cloud, request.placement.enable_substitution) {
                 (true, ..) => PlacementCause::Replacement,
                 (false, true, _) => PlacementCause::Cloud,
                 (false, false, true) => PlacementCause::Substitution,
@@ -57,21 +57,26 @@ pub(super) fn overflow(
 /// The clusters that may stand in for a location: those of the cloud last, those that already hold replicas first, those
 /// with a taint that discourages after the others, then by round-trip time; where that is not known, last and by name. For
 /// a lost one, the other locations may, at last.
-fn nearest<'a>(wanted: &Wanted, field: &Field<'a>, at: Option<&str>, lost: bool) -> Vec<(&'a str, bool)> {
-    let named = |name: &str| wanted.placement.locations.iter().any(|location| location == name);
+fn nearest<'a>(
+    request: &PlacementRequest,
+    field: &Field<'a>,
+    at: Option<&str>,
+    lost: bool,
+) -> Vec<(&'a str, bool)> {
+    let named = |name: &str| request.placement.locations.iter().any(|location| location == name);
     // A substitute stands in for a preferred cluster; a burst may use whatever room there is.
-    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    let excluded = |name: &str| affine && !wanted.bursting && !lost && named(name);
+    let affine = request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let excluded = |name: &str| affine && !request.bursting && !lost && named(name);
     let last = |name: &str| lost && named(name);
     let mut others: Vec<_> = field
         .iter()
-        .filter(|(each, standing)| matches!(standing, Standing::Open { .. }) && !excluded(each.name()))
+        .filter(|(each, standing)| matches!(standing, Standing::Feasible { .. }) && !excluded(each.name()))
         .map(|(candidate, _)| {
             let name = candidate.name();
             let rtt = at.and_then(|at| field.rtt(at, name)).unwrap_or(Duration::MAX);
-            let discouraged = candidate.is_discouraged(wanted);
+            let discouraged = candidate.is_discouraged(request);
             let order =
-                (candidate.site.cloud, last(name), Reverse(candidate.held > 0), discouraged, rtt, name);
+                (candidate.site.cloud, last(name), Reverse(candidate.reserved > 0), discouraged, rtt, name);
             (order, candidate.site.cloud)
         })
         .collect();

@@ -1,7 +1,7 @@
 //! Putting clusters in the order of a policy, and choosing the first of them.
 
 use super::decide::Field;
-use super::{Candidate, Standing, Wanted};
+use super::{Candidate, PlacementRequest, Standing};
 use crate::capacity::Room;
 use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable};
 use std::cmp::Reverse;
@@ -11,10 +11,14 @@ use std::collections::BTreeMap;
 const LITTLE_TRAFFIC: u64 = 100;
 
 /// The clusters in the order of the policy, as many as there are locations.
-pub(super) fn prioritise(policy: PlacementPolicy, wanted: &Wanted, field: &Field<'_>) -> Vec<String> {
-    let (spread, locations) = (&wanted.placement.spread, wanted.placement.effective_locations());
+pub(super) fn prioritise(
+    policy: PlacementPolicy,
+    request: &PlacementRequest,
+    field: &Field<'_>,
+) -> Vec<String> {
+    let (spread, locations) = (&request.placement.spread, request.placement.effective_locations());
     // Where clusters are spread, any of them may be needed.
-    let ranked = rank(policy, wanted, field, if spread.is_empty() { locations } else { usize::MAX });
+    let ranked = rank(policy, request, field, if spread.is_empty() { locations } else { usize::MAX });
     choose(&ranked, spread, locations)
 }
 
@@ -36,50 +40,58 @@ pub(super) fn lacks_traffic(policy: PlacementPolicy, field: &Field<'_>) -> Optio
 /// stands in for it would change places with every replica that moves.
 pub(super) fn rank<'a>(
     policy: PlacementPolicy,
-    wanted: &Wanted,
+    request: &PlacementRequest,
     field: &Field<'a>,
     most: usize,
 ) -> Vec<&'a Candidate> {
     let mut ranked: Vec<(&Candidate, u32, Room)> = field
         .iter()
         .filter_map(|(candidate, standing)| match standing {
-            Standing::Open { fits, room } => (*fits > 0).then_some((*candidate, *fits, *room)),
-            Standing::Leaving(_) => None,
-            Standing::Closed(_) => {
+            Standing::Feasible { max_replicas, room } => {
+                (*max_replicas > 0).then_some((*candidate, *max_replicas, *room))
+            }
+            Standing::Evict(_) => None,
+            Standing::NoNewReplicas(_) => {
                 (candidate.keeps() > 0).then_some((*candidate, candidate.keeps(), Room::default()))
             }
         })
         .collect();
     let rooms = |room: &Room| (room.cpu, room.memory);
-    let class = |candidate: &Candidate, fits: u32| {
-        let enough = Reverse(fits >= wanted.replicas);
-        let discouraged = candidate.is_discouraged(wanted);
-        (Reverse(candidate.held > 0), candidate.site.cloud, discouraged, enough, Reverse(candidate.held))
+    let class = |candidate: &Candidate, max_replicas: u32| {
+        let enough = Reverse(max_replicas >= request.replicas);
+        let discouraged = candidate.is_discouraged(request);
+        (
+            Reverse(candidate.reserved > 0),
+            candidate.site.cloud,
+            discouraged,
+            enough,
+            Reverse(candidate.reserved),
+        )
     };
     let policy = match lacks_traffic(policy, field) {
         Some(_) => PlacementPolicy::WorstFit,
         None => policy,
     };
     match policy {
-        PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, fits, room)| {
-            (class(candidate, *fits), Reverse(rooms(room)), candidate.name())
+        PlacementPolicy::WorstFit => keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
+            (class(candidate, *max_replicas), Reverse(rooms(room)), candidate.name())
         }),
         PlacementPolicy::BestFit => {
-            keep_first(&mut ranked, most, |(candidate, fits, room)| {
-                (class(candidate, *fits), rooms(room), candidate.name())
+            keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
+                (class(candidate, *max_replicas), rooms(room), candidate.name())
             });
         }
         PlacementPolicy::TrafficAware => {
-            keep_first(&mut ranked, most, |(candidate, fits, room)| {
-                let kept = candidate.held > 0
-                    && matches!(field.get(candidate.name()), Some((_, Standing::Closed(_))));
-                let discouraged = candidate.is_discouraged(wanted);
-                let enough = (candidate.site.cloud, discouraged, Reverse(*fits >= wanted.replicas));
+            keep_first(&mut ranked, most, |(candidate, max_replicas, room)| {
+                let kept = candidate.reserved > 0
+                    && matches!(field.get(candidate.name()), Some((_, Standing::NoNewReplicas(_))));
+                let discouraged = candidate.is_discouraged(request);
+                let enough = (candidate.site.cloud, discouraged, Reverse(*max_replicas >= request.replicas));
                 (
                     Reverse(kept),
                     enough,
                     Reverse(attraction(candidate)),
-                    Reverse(candidate.held),
+                    Reverse(candidate.reserved),
                     Reverse(rooms(room)),
                     candidate.name(),
                 )
@@ -103,7 +115,7 @@ fn keep_first<T, K: Ord>(ranked: &mut Vec<T>, most: usize, key: impl Fn(&T) -> K
 /// much again, so that nothing moves back and forth; who does not tell counts as without traffic.
 fn attraction(candidate: &Candidate) -> u64 {
     let traffic = candidate.traffic.unwrap_or(0);
-    if candidate.held > 0 {
+    if candidate.reserved > 0 {
         traffic.saturating_add(traffic / 2).saturating_add(LITTLE_TRAFFIC)
     } else {
         traffic

@@ -1,10 +1,10 @@
-//! Replicas that found no place as they are wanted now, and stay where they run.
+//! Replicas that found no place as the present spec asks for them, and stay where they run.
 //!
 //! An edit that cannot be satisfied, a cluster that is to be left or a node that is gone never cost a running replica:
 //! only a replacement that is ready elsewhere does, or the wish for fewer.
 
 use super::decide::Field;
-use super::{Candidate, Placed, Standing, Wanted};
+use super::{Candidate, Placed, PlacementRequest, Standing};
 use portolan_api::placement::{PlacementCause, PlacementPolicy, ReplicasMode};
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub enum KeptBecause {
     Evicted,
     /// The workload does not ask for the cluster any more, and those it asks for do not take them.
     NotWanted,
-    /// The cluster has no room for them as they are wanted now, and no other one takes them.
+    /// The cluster has no room for them as the present spec asks for them, and no other one takes them.
     NoRoom,
-    /// The cluster refuses the workload as it is wanted now.
+    /// The cluster refuses the workload as the present spec asks for it.
     Refused,
 }
 
@@ -35,23 +35,23 @@ pub struct Kept {
 
 /// Leaves in place what found no other one. Answers how many replicas stay.
 pub(super) fn retain(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     field: &Field<'_>,
     mut unplaced: u32,
     placed: &mut BTreeMap<String, Placed>,
 ) -> u32 {
     let mut staying = 0;
     let mut holders: Vec<&(&Candidate, Standing)> = field.iter().collect();
-    holders.sort_by_key(|(candidate, _)| (!is_location(wanted, candidate.name()), candidate.name()));
+    holders.sort_by_key(|(candidate, _)| (!is_location(request, candidate.name()), candidate.name()));
     for (candidate, standing) in holders {
         let has = placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
         let may_stay = match standing {
-            Standing::Leaving(_) => candidate.running.max(candidate.keeps()),
-            Standing::Open { .. } | Standing::Closed(_) => candidate.running,
+            Standing::Evict(_) => candidate.running.max(candidate.keeps()),
+            Standing::Feasible { .. } | Standing::NoNewReplicas(_) => candidate.running,
         };
         // No location has more than was asked for each.
-        let may_stay = match wanted.mode {
-            ReplicasMode::PerLocation if !wanted.may_overflow() => may_stay.min(wanted.replicas),
+        let may_stay = match request.mode {
+            ReplicasMode::PerLocation if !request.may_overflow() => may_stay.min(request.replicas),
             _ => may_stay,
         };
         let replicas = unplaced.min(may_stay.saturating_sub(has));
@@ -62,13 +62,15 @@ pub(super) fn retain(
         staying += replicas;
         let kept = Kept {
             replicas,
-            because: because(wanted, candidate, standing),
-            as_they_are: candidate.refused.is_some() || has.saturating_add(replicas) > candidate.fits(),
+            because: because(request, candidate, standing),
+            as_they_are: candidate.refused.is_some()
+                || has.saturating_add(replicas) > candidate.max_replicas(),
         };
-        let place =
-            placed.entry(candidate.name().to_owned()).or_insert_with(|| Placed::new(PlacementCause::Staying));
+        let place = placed
+            .entry(candidate.name().to_owned())
+            .or_insert_with(|| Placed::new(PlacementCause::NoAlternative));
         place.replicas += replicas;
-        place.cause = PlacementCause::Staying;
+        place.cause = PlacementCause::NoAlternative;
         place.kept = Some(kept);
     }
     staying
@@ -77,26 +79,26 @@ pub(super) fn retain(
 /// Gives what found no other place back to the clusters that refuse the workload, for as long as they do: it is theirs as
 /// soon as they take it.
 pub(super) fn insist(
-    wanted: &Wanted,
+    request: &PlacementRequest,
     field: &Field<'_>,
     mut unplaced: u32,
     placed: &mut BTreeMap<String, Placed>,
 ) {
-    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+    let affine = request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
     let cause = if affine { PlacementCause::Preferred } else { PlacementCause::Policy };
     let mut refusing: Vec<&Candidate> =
         field.iter().map(|(candidate, _)| *candidate).filter(|candidate| may_insist(candidate)).collect();
-    refusing.retain(|candidate| !affine || is_location(wanted, candidate.name()));
-    refusing.sort_by_key(|candidate| (std::cmp::Reverse(candidate.held), candidate.name()));
+    refusing.retain(|candidate| !affine || is_location(request, candidate.name()));
+    refusing.sort_by_key(|candidate| (std::cmp::Reverse(candidate.reserved), candidate.name()));
     for candidate in refusing {
-        let chosen = placed.len() >= wanted.placement.effective_locations();
+        let chosen = placed.len() >= request.placement.effective_locations();
         let has = placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
         if has == 0 && !affine && chosen {
             continue;
         }
-        let most = match wanted.mode {
-            ReplicasMode::PerLocation => wanted.replicas.min(candidate.fits()),
-            ReplicasMode::Total => candidate.fits(),
+        let most = match request.mode {
+            ReplicasMode::PerLocation => request.replicas.min(candidate.max_replicas()),
+            ReplicasMode::Total => candidate.max_replicas(),
         };
         let replicas = unplaced.min(most.saturating_sub(has));
         if replicas > 0 {
@@ -112,17 +114,17 @@ fn may_insist(candidate: &Candidate) -> bool {
     candidate.refused.is_some() && candidate.closed.is_none() && !candidate.silent
 }
 
-fn because(wanted: &Wanted, candidate: &Candidate, standing: &Standing) -> KeptBecause {
-    let affine = wanted.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
+fn because(request: &PlacementRequest, candidate: &Candidate, standing: &Standing) -> KeptBecause {
+    let affine = request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
     match standing {
-        Standing::Leaving(_) if wanted.selects(&candidate.site.labels) => KeptBecause::Evicted,
-        Standing::Leaving(_) => KeptBecause::NotWanted,
-        _ if affine && !is_location(wanted, candidate.name()) => KeptBecause::NotWanted,
+        Standing::Evict(_) if request.selects(&candidate.site.labels) => KeptBecause::Evicted,
+        Standing::Evict(_) => KeptBecause::NotWanted,
+        _ if affine && !is_location(request, candidate.name()) => KeptBecause::NotWanted,
         _ if candidate.refused.is_some() => KeptBecause::Refused,
         _ => KeptBecause::NoRoom,
     }
 }
 
-fn is_location(wanted: &Wanted, name: &str) -> bool {
-    wanted.placement.locations.iter().any(|location| location == name)
+fn is_location(request: &PlacementRequest, name: &str) -> bool {
+    request.placement.locations.iter().any(|location| location == name)
 }

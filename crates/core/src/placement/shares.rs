@@ -12,15 +12,15 @@ pub fn is_shared_out(
     placement: &Placement,
     total: u32,
     weights: &BTreeMap<String, u32>,
-    held: &BTreeMap<&str, u32>,
+    reserved: &BTreeMap<&str, u32>,
 ) -> bool {
     let mut places: Vec<(&str, u32)> = match placement.effective_policy() {
         PlacementPolicy::ClusterAffinity => {
-            let part = |name: &str| held.get(name).copied().unwrap_or(0);
+            let part = |name: &str| reserved.get(name).copied().unwrap_or(0);
             placement.locations.iter().map(|name| (name.as_str(), part(name))).collect()
         }
         _ => {
-            let mut holders: Vec<(&str, u32)> = held.iter().map(|(name, part)| (*name, *part)).collect();
+            let mut holders: Vec<(&str, u32)> = reserved.iter().map(|(name, part)| (*name, *part)).collect();
             holders.sort_by_key(|(_, part)| Reverse(*part));
             holders
         }
@@ -36,8 +36,8 @@ pub fn is_shared_out(
 mod tests {
     use super::*;
 
-    fn shared(placement: &Placement, total: u32, held: &[(&str, u32)]) -> bool {
-        is_shared_out(placement, total, &BTreeMap::new(), &held.iter().copied().collect())
+    fn shared(placement: &Placement, total: u32, reserved: &[(&str, u32)]) -> bool {
+        is_shared_out(placement, total, &BTreeMap::new(), &reserved.iter().copied().collect())
     }
 
     #[test]

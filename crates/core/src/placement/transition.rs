@@ -51,12 +51,12 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
             return None;
         }
         let replicas = match target(cluster) {
-            wanted if copy.replicas <= wanted => wanted,
-            wanted => {
+            request if copy.replicas <= request => request,
+            request => {
                 // Replicas that are pending could only be where others of the workload are not wanted any more.
-                let asked = if wanted > 0 { placed } else { placed.saturating_add(decision.pending) };
-                let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(wanted));
-                wanted.saturating_add(lacking).min(copy.replicas)
+                let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
+                let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(request));
+                request.saturating_add(lacking).min(copy.replicas)
             }
         };
         let as_it_is = match decision.placed.get(cluster) {

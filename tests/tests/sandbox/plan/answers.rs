@@ -105,7 +105,7 @@ async fn what_the_hub_would_refuse_is_told_with_what_was_meant() {
     assert!(rule.contains("locations"), "{rule}");
     let mut elsewhere = workload("web", 2, json!({"locations": ["c2"]}));
     elsewhere["metadata"]["namespace"] = json!("kube-system");
-    assert_eq!(plan(&fleet, &elsewhere).await.errors[0].reason, "OtherNamespace");
+    assert_eq!(plan(&fleet, &elsewhere).await.errors[0].reason, "NamespaceMismatch");
 }
 
 #[tokio::test(start_paused = true)]

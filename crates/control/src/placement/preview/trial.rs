@@ -9,6 +9,7 @@ use crate::names::{FIELD_MANAGER, HUB_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, chain, foreign_text};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
@@ -26,7 +27,7 @@ pub(crate) enum Trial {
     /// It finds the object itself invalid.
     Invalid(String),
     /// It refuses it for another reason: a word and a sentence.
-    Refused(&'static str, String),
+    Refused(Reason, String),
     /// It could not be asked.
     Unknown(String),
 }
@@ -73,7 +74,7 @@ async fn attempt(member: &Member, key: &Key, mut object: serde_json::Value) -> R
             if !(ours(HUB_LABEL) && ours(WORKLOAD_LABEL)) {
                 let message =
                     format!("Deployment {key} exists there already and is not ours: rename one of the two");
-                return Ok(Trial::Refused("NameTaken", message));
+                return Ok(Trial::Refused(Reason::NameTaken, message));
             }
             json!(live.metadata.resource_version)
         }
@@ -103,11 +104,11 @@ fn judged(error: &CallError, namespace: &str) -> Trial {
         Some(400 | 422) => Trial::Invalid(text),
         _ if untyped => Trial::Invalid(text),
         Some(403) => Trial::Refused(
-            "Forbidden",
+            Reason::Forbidden,
             format!("{text}; `portolan peer --namespace {namespace}` opens it to the hub"),
         ),
-        Some(404) => Trial::Refused("NamespaceMissing", text),
-        Some(_) if error.is_final() => Trial::Refused("Refused", text),
+        Some(404) => Trial::Refused(Reason::NamespaceNotFound, text),
+        Some(_) if error.is_final() => Trial::Refused(Reason::Refused, text),
         _ => Trial::Unknown(text),
     }
 }

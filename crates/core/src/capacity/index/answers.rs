@@ -14,7 +14,7 @@ const KEPT: usize = 512;
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) fitting: Fitting,
-    pub(super) fits: u64,
+    pub(super) max_replicas: u64,
     /// How many nodes take the shape, however full they are.
     pub(super) nodes: u64,
     pub(super) cpu: i128,
@@ -30,7 +30,7 @@ impl Answer {
         let fitting = Fitting { open: Vec::new(), need: resources.need(&shape.requests) };
         let mut answer = Self {
             fitting,
-            fits: 0,
+            max_replicas: 0,
             nodes: 0,
             cpu: 0,
             memory: 0,
@@ -49,9 +49,9 @@ impl Answer {
     }
 
     fn moved(&mut self, free: &[i64], nodes: i64) {
-        let fits = u64::from(self.fitting.need.times(free)) * nodes.unsigned_abs();
+        let max_replicas = u64::from(self.fitting.need.times(free)) * nodes.unsigned_abs();
         let add = |sum: u64, by: u64| if nodes < 0 { sum - by } else { sum + by };
-        self.fits = add(self.fits, fits);
+        self.max_replicas = add(self.max_replicas, max_replicas);
         self.nodes = add(self.nodes, nodes.unsigned_abs());
         self.cpu += i128::from(free[0]) * i128::from(nodes);
         self.memory += i128::from(free[1]) * i128::from(nodes);
@@ -115,16 +115,16 @@ impl Answers {
     }
 
     /// The sums for a shape. They are kept from now on, in place of those that were not used for the longest time; those
-    /// of outstanding replicas stay.
+    /// of unbound replicas stay.
     pub(super) fn of(
         &mut self,
         shape: &Shape,
         classes: &Classes,
         resources: &Resources,
-        outstanding: &BTreeMap<Shape, u32>,
+        unbound: &BTreeMap<Shape, u32>,
     ) -> &Answer {
         if self.all.len() >= KEPT && !self.all.contains_key(shape) {
-            self.drop_oldest(outstanding);
+            self.drop_oldest(unbound);
         }
         self.uses += 1;
         let (uses, steps) = (self.uses, &mut self.steps);
@@ -144,8 +144,8 @@ impl Answers {
     }
 
     /// Forgets a quarter of the sums at once, so that it need not be done for every new shape.
-    fn drop_oldest(&mut self, outstanding: &BTreeMap<Shape, u32>) {
-        let dispensable = self.all.iter().filter(|(shape, _)| !outstanding.contains_key(*shape));
+    fn drop_oldest(&mut self, unbound: &BTreeMap<Shape, u32>) {
+        let dispensable = self.all.iter().filter(|(shape, _)| !unbound.contains_key(*shape));
         let mut used: Vec<u64> = dispensable.map(|(_, answer)| answer.used).collect();
         if used.is_empty() {
             return;
@@ -153,6 +153,6 @@ impl Answers {
         let quarter = used.len() / 4;
         let (_, last, _) = used.select_nth_unstable(quarter);
         let last = *last;
-        self.all.retain(|shape, answer| answer.used > last || outstanding.contains_key(shape));
+        self.all.retain(|shape, answer| answer.used > last || unbound.contains_key(shape));
     }
 }

@@ -23,7 +23,7 @@ use answers::Answers;
 use classes::Classes;
 use estimate::Estimate;
 use nodes::{Common, Node};
-use pods::{AllRequests, Make, Pod, Wanted, Workload};
+use pods::{AllRequests, Make, Pod, Revision, Workload};
 use resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,9 +45,9 @@ pub struct ClusterIndex {
     pending: usize,
     workloads: BTreeMap<Arc<str>, Workload>,
     /// How many replicas of each shape have a reservation and no node yet.
-    outstanding: BTreeMap<Shape, u32>,
+    unbound: BTreeMap<Shape, u32>,
     answers: Answers,
-    /// Where all outstanding replicas probably go; nothing if that is to be found out anew.
+    /// Where all unbound replicas probably go; nothing if that is to be estimated again.
     estimate: Option<Estimate>,
     growth: Growth,
     /// What it grows by; nothing if that is to be found out anew.
@@ -137,16 +137,16 @@ impl ClusterIndex {
         self.pods.keys().map(AsRef::as_ref)
     }
 
-    /// Reserves room for all replicas that a workload of ours holds here; answers whether there may be more room.
+    /// Reserves room for all replicas of a workload of ours here; answers whether there may be more room.
     ///
     /// Replicas that have a node take their room there; the others are estimated.
-    pub fn hold(&mut self, uid: &str, shape: &Shape, replicas: u32) -> bool {
-        self.claim(uid, (replicas > 0).then(|| (shape.clone(), replicas)))
+    pub fn reserve(&mut self, uid: &str, shape: &Shape, replicas: u32) -> bool {
+        self.set_reserved(uid, (replicas > 0).then(|| (shape.clone(), replicas)))
     }
 
-    /// Gives up what a workload of ours holds here; answers whether there may be more room.
+    /// Gives up the reservation of a workload of ours; answers whether there may be more room.
     pub fn release(&mut self, uid: &str) -> bool {
-        self.claim(uid, None)
+        self.set_reserved(uid, None)
     }
 
     /// Forgets a workload that is gone: what its pods were like matters to nobody any more. Pods of it that are left
@@ -199,10 +199,10 @@ impl ClusterIndex {
         self.listed == [true; 2]
     }
 
-    /// The workloads that hold replicas here which have no node yet, with the shape of them as they turn out here.
-    pub fn unsettled(&self) -> impl Iterator<Item = (&str, Shape)> {
-        let unsettled = self.workloads.iter().filter(|(_, own)| own.outstanding > 0);
-        unsettled.filter_map(|(uid, own)| Some((uid.as_ref(), own.held_shape()?)))
+    /// The workloads with reserved replicas that have no node yet, with their shape as it turns out here.
+    pub fn with_unbound(&self) -> impl Iterator<Item = (&str, Shape)> {
+        let with_unbound = self.workloads.iter().filter(|(_, own)| own.unbound > 0);
+        with_unbound.filter_map(|(uid, own)| Some((uid.as_ref(), own.reserved_shape()?)))
     }
 
     /// How many groups of equal nodes were looked at so far: what answers have cost.
@@ -211,18 +211,18 @@ impl ClusterIndex {
         self.steps + self.answers.steps
     }
 
-    fn claim(&mut self, uid: &str, held: Option<(Shape, u32)>) -> bool {
-        let known = self.workloads.get(uid).and_then(|own| own.held.as_ref());
-        if known == held.as_ref() {
+    fn set_reserved(&mut self, uid: &str, reserved: Option<(Shape, u32)>) -> bool {
+        let known = self.workloads.get(uid).and_then(|own| own.reserved.as_ref());
+        if known == reserved.as_ref() {
             return false;
         }
-        if let Some((shape, _)) = &held {
+        if let Some((shape, _)) = &reserved {
             self.learn(shape);
         }
         let uid = self.workload_uid(uid);
-        let before = self.owing(&uid);
-        self.workloads.entry(Arc::clone(&uid)).or_default().held = held;
-        self.settle(&uid, before)
+        let before = self.unbound_of(&uid);
+        self.workloads.entry(Arc::clone(&uid)).or_default().reserved = reserved;
+        self.update_unbound(&uid, before)
     }
 
     /// A pod comes or goes.
@@ -245,10 +245,10 @@ impl ClusterIndex {
             }
         };
         let Some(uid) = &pod.workload else { return freed };
-        let owed = self.owing(uid);
+        let unbound_before = self.unbound_of(uid);
         let make = Make { template: pod.template, requests: pod.requests.id };
         self.workloads.entry(Arc::clone(uid)).or_default().count(pod.node.as_ref(), make, times);
-        self.settle(uid, owed) || freed
+        self.update_unbound(uid, unbound_before) || freed
     }
 
     /// A node has changed its class or what is free on it.
@@ -280,45 +280,45 @@ impl ClusterIndex {
         freed
     }
 
-    /// What a workload holds that has no node yet, with the shape as it turns out here.
-    fn owing(&self, uid: &str) -> Option<(Shape, u32)> {
-        let own = self.workloads.get(uid).filter(|own| own.outstanding > 0)?;
-        Some((own.held_shape()?, own.outstanding))
+    /// The reserved replicas of a workload that have no node yet, with the shape as it turns out here.
+    fn unbound_of(&self, uid: &str) -> Option<(Shape, u32)> {
+        let own = self.workloads.get(uid).filter(|own| own.unbound > 0)?;
+        Some((own.reserved_shape()?, own.unbound))
     }
 
     /// What a shape says of pods.
-    fn wanted(&self, shape: &Shape) -> Wanted {
-        Wanted { template: shape.template_hash(), requests: self.requests.id(&shape.requests) }
+    fn revision(&self, shape: &Shape) -> Revision {
+        Revision { template: shape.template_hash(), requests: self.requests.id(&shape.requests) }
     }
 
-    /// Counts anew what a workload holds that has no node yet.
-    fn settle(&mut self, uid: &str, before: Option<(Shape, u32)>) -> bool {
+    /// Counts the reserved replicas of a workload that have no node yet again; says whether room became free.
+    fn update_unbound(&mut self, uid: &str, before: Option<(Shape, u32)>) -> bool {
         let Some(own) = self.workloads.get_mut(uid) else { return false };
         own.look(&self.requests);
-        own.outstanding = own.held.as_ref().map_or(0, |(shape, replicas)| {
+        own.unbound = own.reserved.as_ref().map_or(0, |(shape, replicas)| {
             let requests = self.requests.id(&shape.requests);
-            replicas.saturating_sub(own.settled(Wanted { template: shape.template_hash(), requests }))
+            replicas.saturating_sub(own.bound(Revision { template: shape.template_hash(), requests }))
         });
         if own.is_nothing() {
             self.workloads.remove(uid);
         }
-        let after = self.owing(uid);
+        let after = self.unbound_of(uid);
         if before == after {
             return false;
         }
         self.estimate = None;
-        let freed =
-            before.as_ref().map_or(0, |(_, owed)| *owed) > after.as_ref().map_or(0, |(_, owes)| *owes);
-        if let Some((shape, owed)) = before {
-            let total = self.outstanding.get(&shape).copied().unwrap_or(0).saturating_sub(owed);
+        let freed = before.as_ref().map_or(0, |(_, unbound_before)| *unbound_before)
+            > after.as_ref().map_or(0, |(_, unbound_after)| *unbound_after);
+        if let Some((shape, unbound_before)) = before {
+            let total = self.unbound.get(&shape).copied().unwrap_or(0).saturating_sub(unbound_before);
             if total == 0 {
-                self.outstanding.remove(&shape);
+                self.unbound.remove(&shape);
             } else {
-                self.outstanding.insert(shape, total);
+                self.unbound.insert(shape, total);
             }
         }
-        if let Some((shape, owes)) = after {
-            *self.outstanding.entry(shape).or_insert(0) += owes;
+        if let Some((shape, unbound_after)) = after {
+            *self.unbound.entry(shape).or_insert(0) += unbound_after;
         }
         freed
     }
@@ -362,8 +362,9 @@ impl ClusterIndex {
         if self.answers.has(shape) || self.classes.knows(shape) {
             return;
         }
-        let held = self.workloads.values().filter_map(|own| own.held.as_ref().map(|(shape, _)| shape));
-        let matter: Vec<Shape> = held.chain(self.answers.shapes()).cloned().collect();
+        let reserved =
+            self.workloads.values().filter_map(|own| own.reserved.as_ref().map(|(shape, _)| shape));
+        let matter: Vec<Shape> = reserved.chain(self.answers.shapes()).cloned().collect();
         self.classes.forget();
         for each in matter.iter().chain([shape]) {
             self.classes.learn(each);

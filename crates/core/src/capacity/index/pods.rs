@@ -87,17 +87,17 @@ pub(super) struct Make {
 
 /// What a shape says of pods: the template that makes them, and the number of its requests, if any pod makes these.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Revision {
     pub(super) template: TemplateHash,
     pub(super) requests: Option<u32>,
 }
 
 impl Make {
-    /// Whether the pod is as it is wanted. One that does not say which template made it is known by its requests.
-    pub(super) fn is(self, wanted: Wanted) -> bool {
+    /// Whether the pod is of the revision. One that does not say which template made it is known by its requests.
+    pub(super) fn is(self, revision: Revision) -> bool {
         match self.template {
-            Some(template) => template == wanted.template,
-            None => Some(self.requests) == wanted.requests,
+            Some(template) => template == revision.template,
+            None => Some(self.requests) == revision.requests,
         }
     }
 }
@@ -110,9 +110,9 @@ pub(super) struct Workload {
     /// How many of its pods are bound, and how many there are, by make.
     by_make: BTreeMap<Make, (u32, u32)>,
     /// The replicas it holds here, and their shape.
-    pub(super) held: Option<(Shape, u32)>,
+    pub(super) reserved: Option<(Shape, u32)>,
     /// Of those, the ones that have no node yet.
-    pub(super) outstanding: u32,
+    pub(super) unbound: u32,
     /// What pods of a template really request here, once some were seen. It stays known when they have gone: a workload
     /// that went elsewhere for lack of room is not to come back to find out again.
     seen: Option<Seen>,
@@ -142,15 +142,15 @@ impl Workload {
         }
     }
 
-    /// How many of its pods are bound and as they are wanted.
-    pub(super) fn settled(&self, wanted: Wanted) -> u32 {
-        let settled = self.by_make.iter().filter(|(make, _)| make.is(wanted)).map(|(_, (bound, _))| *bound);
-        settled.fold(0, u32::saturating_add)
+    /// How many of its pods are bound and of the revision.
+    pub(super) fn bound(&self, revision: Revision) -> u32 {
+        let bound = self.by_make.iter().filter(|(make, _)| make.is(revision)).map(|(_, (bound, _))| *bound);
+        bound.fold(0, u32::saturating_add)
     }
 
-    /// Its bound pods that are not as they are wanted: node, number of requests, how many.
-    pub(super) fn to_be_replaced(&self, wanted: Wanted) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
-        let others = self.bound.iter().filter(move |((_, make), _)| !make.is(wanted));
+    /// Its bound pods of other revisions: node, number of requests, how many.
+    pub(super) fn to_be_replaced(&self, revision: Revision) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
+        let others = self.bound.iter().filter(move |((_, make), _)| !make.is(revision));
         others.map(|((node, make), pods)| (node, make.requests, *pods))
     }
 
@@ -161,13 +161,13 @@ impl Workload {
     }
 
     /// The shape of the replicas that it holds, as they turn out here.
-    pub(super) fn held_shape(&self) -> Option<Shape> {
-        self.held.as_ref().map(|(shape, _)| self.shape(shape))
+    pub(super) fn reserved_shape(&self) -> Option<Shape> {
+        self.reserved.as_ref().map(|(shape, _)| self.shape(shape))
     }
 
-    /// Looks at what the pods of the template that is held request: what most of them do counts.
+    /// Looks at the requests of the pods of the reserved template: those of most pods count.
     pub(super) fn look(&mut self, requests: &AllRequests) {
-        let Some((shape, _)) = &self.held else { return };
+        let Some((shape, _)) = &self.reserved else { return };
         let template = shape.template_hash();
         let made = self.by_make.iter().filter(|(make, _)| make.template == Some(template));
         let made = made.filter_map(|(make, (_, pods))| Some((*pods, requests.by_id(make.requests)?)));
@@ -190,7 +190,7 @@ impl Workload {
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        self.by_make.is_empty() && self.held.is_none() && self.seen.is_none()
+        self.by_make.is_empty() && self.reserved.is_none() && self.seen.is_none()
     }
 }
 

@@ -30,7 +30,7 @@ enum Change {
         finished: bool,
     },
     PodGone(usize),
-    Hold {
+    Reserve {
         uid: usize,
         shape: usize,
         replicas: u32,
@@ -88,7 +88,7 @@ fn changes(pinned: bool) -> impl Strategy<Value = Change> {
         ),
         2 => (0..12usize).prop_map(Change::PodGone),
         3 => (0..4usize, 0..shapes, 0..6u32)
-            .prop_map(|(uid, shape, replicas)| Change::Hold { uid, shape, replicas }),
+            .prop_map(|(uid, shape, replicas)| Change::Reserve { uid, shape, replicas }),
         1 => (0..4usize).prop_map(Change::Release),
         1 => (0..4usize).prop_map(Change::Forget),
     ]
@@ -99,7 +99,7 @@ fn changes(pinned: bool) -> impl Strategy<Value = Change> {
 struct Told {
     nodes: BTreeMap<String, NodeFacts>,
     pods: BTreeMap<String, PodFacts>,
-    held: BTreeMap<String, (Shape, u32)>,
+    reserved: BTreeMap<String, (Shape, u32)>,
     /// The template of each workload whose pods were seen last, and the shape that they have.
     seen: BTreeMap<String, (TemplateHash, Shape)>,
     /// Whether a node has ever offered the device: from then on it counts.
@@ -147,26 +147,26 @@ impl Told {
                 index.remove_pod(&format!("p{key}"));
                 self.pods.remove(&format!("p{key}"));
             }
-            Change::Hold { uid, shape: of, replicas } => {
-                index.hold(&format!("u{uid}"), &shape(of), replicas);
-                self.held.insert(format!("u{uid}"), (shape(of), replicas));
+            Change::Reserve { uid, shape: of, replicas } => {
+                index.reserve(&format!("u{uid}"), &shape(of), replicas);
+                self.reserved.insert(format!("u{uid}"), (shape(of), replicas));
             }
             Change::Release(uid) => {
                 index.release(&format!("u{uid}"));
-                self.held.remove(&format!("u{uid}"));
+                self.reserved.remove(&format!("u{uid}"));
             }
             Change::Forget(uid) => {
                 index.forget(&format!("u{uid}"));
-                self.held.remove(&format!("u{uid}"));
+                self.reserved.remove(&format!("u{uid}"));
                 self.seen.remove(&format!("u{uid}"));
             }
         }
         self.look();
     }
 
-    /// Finds out what pods of the templates that are held request.
+    /// Finds out the requests of the pods of reserved templates.
     fn look(&mut self) {
-        for (uid, (shape, _)) in self.held.iter().filter(|(_, (_, replicas))| *replicas > 0) {
+        for (uid, (shape, _)) in self.reserved.iter().filter(|(_, (_, replicas))| *replicas > 0) {
             let template = shape.template_hash();
             let mut made: BTreeMap<&Amounts, usize> = BTreeMap::new();
             let of_template = |pod: &&PodFacts| {
@@ -193,9 +193,9 @@ impl Told {
         seen.map_or(shape, |(_, shape)| shape).clone()
     }
 
-    fn settled(&self, uid: &str, shape: &Shape) -> u32 {
-        let settled = |pod: &&PodFacts| pod.node.is_some() && !pod.finished && pod.is_of(uid, shape);
-        u32::try_from(self.pods.values().filter(settled).count()).unwrap()
+    fn bound(&self, uid: &str, shape: &Shape) -> u32 {
+        let bound = |pod: &&PodFacts| pod.node.is_some() && !pod.finished && pod.is_of(uid, shape);
+        u32::try_from(self.pods.values().filter(bound).count()).unwrap()
     }
 
     fn room(&self, index: &ClusterIndex, uid: &str, shape: &Shape) -> ClusterRoom {
@@ -213,12 +213,12 @@ impl Told {
             (index.rank(&facts.name).unwrap(), facts.clone(), free)
         });
         let mut room = ClusterRoom::of(free.collect::<Vec<_>>());
-        let mut outstanding: BTreeMap<Shape, u32> = BTreeMap::new();
-        for (other, (shape, held)) in self.held.iter().filter(|(other, _)| *other != uid) {
-            *outstanding.entry(self.turned_out(other, shape)).or_insert(0) +=
-                held.saturating_sub(self.settled(other, shape));
+        let mut unbound: BTreeMap<Shape, u32> = BTreeMap::new();
+        for (other, (shape, reserved)) in self.reserved.iter().filter(|(other, _)| *other != uid) {
+            *unbound.entry(self.turned_out(other, shape)).or_insert(0) +=
+                reserved.saturating_sub(self.bound(other, shape));
         }
-        for (shape, count) in outstanding {
+        for (shape, count) in unbound {
             room.reserve(&shape, count);
         }
         room
@@ -229,18 +229,18 @@ impl Told {
         let view = index.view(uid, shape);
         let free = index.free(uid, shape);
         let mut room = self.room(index, uid, shape);
-        let (turned_out, settled) = (&self.turned_out(uid, shape), self.settled(uid, shape));
+        let (turned_out, bound) = (&self.turned_out(uid, shape), self.bound(uid, shape));
         let shortage = index.shortage(uid, shape, 2);
         let shape = turned_out;
         let counted = room.free(shape);
-        prop_assert_eq!(view.room.fits, room.fits(shape), "how many fit");
-        prop_assert_eq!(view.fits_if_grown, view.room.fits, "it does not grow");
+        prop_assert_eq!(view.room.max_replicas, room.max_replicas(shape), "how many fit");
+        prop_assert_eq!(view.max_replicas_if_grown, view.room.max_replicas, "it does not grow");
         prop_assert_eq!((view.room.cpu, view.room.memory), (counted.get(CPU), counted.get(MEMORY)));
         for name in [CPU, MEMORY, PODS] {
             prop_assert_eq!(free.get(name), counted.get(name), "free {}", name);
         }
-        prop_assert_eq!(view.settled, settled);
-        prop_assert_eq!(view.held, self.held.get(uid).map_or(0, |(_, replicas)| *replicas));
+        prop_assert_eq!(view.bound, bound);
+        prop_assert_eq!(view.reserved, self.reserved.get(uid).map_or(0, |(_, replicas)| *replicas));
         prop_assert_eq!(shortage, {
             room.reserve(shape, 2);
             room.shortage(shape)
@@ -283,7 +283,7 @@ proptest! {
             told.take(&mut index, change);
         }
         prop_assert!(index.nodes.is_empty() && index.pods.is_empty() && index.workloads.is_empty());
-        prop_assert!(index.outstanding.is_empty() && index.pending == 0);
+        prop_assert!(index.unbound.is_empty() && index.pending == 0);
         prop_assert_eq!(index.view("u0", &shape(0)), View::default());
     }
 }
@@ -306,11 +306,11 @@ fn more_shapes_than_are_kept_are_all_answered() {
         Shape::from(PodShape { requests, ..PodShape::default() })
     };
     for milli in 1..=100 {
-        index.hold(&format!("u{milli}"), &of(milli), 1);
+        index.reserve(&format!("u{milli}"), &of(milli), 1);
     }
     // 1 + 2 + ... + 100 thousandths are reserved; the workload sees all but its own.
     assert_eq!(index.view("u50", &of(50)).room.cpu, 64_000 - 5050 + 50);
-    assert_eq!(index.view("new", &of(1)).room.fits, 10, "the 110 pods of the node bound it");
+    assert_eq!(index.view("new", &of(1)).room.max_replicas, 10, "the 110 pods of the node bound it");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn says_when_there_may_be_more_room() {
     assert!(!index.set_node(node("a", 4)), "nothing new");
     let bound = PodFacts { node: Some("a".into()), requests: requests(0), ..PodFacts::default() };
     assert!(!index.set_pod("p", bound.clone()), "a pod takes room");
-    assert!(!index.hold("u", &shape(0), 2));
+    assert!(!index.reserve("u", &shape(0), 2));
     assert!(index.set_pod("p", PodFacts { finished: true, ..bound }), "a pod has finished");
     assert!(index.release("u"), "a reservation was given up");
     assert!(!index.remove_node("a"));
@@ -347,7 +347,7 @@ fn a_pod_gives_up_only_what_its_node_offers() {
         ..PodFacts::default()
     };
     index.set_pod("p", bound);
-    index.hold("u0", &shape(12), 1);
+    index.reserve("u0", &shape(12), 1);
     let lacking = index.shortage("u1", &shape(9), 2).lacking;
     assert_eq!(lacking, [(CPU.to_owned(), 1000, 0), (GPU.to_owned(), 1000, 0)], "no node has the device");
 }
@@ -374,14 +374,18 @@ fn pods_that_admission_made_larger_take_their_room_once() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 8));
     let template = asking(500);
-    index.hold("u", &template, 4);
+    index.reserve("u", &template, 4);
     for pod in 0..4 {
         index.set_pod(&format!("p{pod}"), admitted(&template, 1000, Some("a")));
     }
-    assert_eq!(index.view("u", &template).settled, 4, "known by their template");
-    assert_eq!(index.unsettled().count(), 0);
-    assert_eq!(index.view("other", &asking(1000)).room.fits, 4, "8 CPUs less 4, once");
-    assert_eq!(index.view("u", &template).room.fits, 4, "more of them are as large as those that are there");
+    assert_eq!(index.view("u", &template).bound, 4, "known by their template");
+    assert_eq!(index.with_unbound().count(), 0);
+    assert_eq!(index.view("other", &asking(1000)).room.max_replicas, 4, "8 CPUs less 4, once");
+    assert_eq!(
+        index.view("u", &template).room.max_replicas,
+        4,
+        "more of them are as large as those that are there"
+    );
 }
 
 #[test]
@@ -390,13 +394,13 @@ fn replicas_to_come_are_estimated_by_what_the_first_ones_request() {
         let mut index = ClusterIndex::default();
         index.set_node(node("a", 8));
         let template = asking(500);
-        index.hold("u", &template, 4);
+        index.reserve("u", &template, 4);
         index.set_pod("p", admitted(&template, real, Some("a")));
         let free = 8000 - 4 * real;
         assert_eq!(index.view("other", &asking(1000)).room.cpu, free, "three more of {real}m are to come");
-        assert_eq!(index.view("other", &asking(1000)).room.fits, room);
+        assert_eq!(index.view("other", &asking(1000)).room.max_replicas, room);
         let own = index.view("u", &template);
-        assert_eq!((own.settled, i64::from(own.room.fits)), (1, (8000 - real) / real), "{real}");
+        assert_eq!((own.bound, i64::from(own.room.max_replicas)), (1, (8000 - real) / real), "{real}");
     }
 }
 
@@ -405,31 +409,31 @@ fn a_pod_that_waits_tells_already_what_it_requests() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 2));
     let template = asking(500);
-    index.hold("u", &template, 1);
+    index.reserve("u", &template, 1);
     index.set_pod("p", admitted(&template, 3000, None));
-    assert_eq!(index.view("u", &template).room.fits, 0);
+    assert_eq!(index.view("u", &template).room.max_replicas, 0);
     index.release("u");
     index.remove_pod("p");
     assert_eq!(
-        index.view("u", &template).room.fits,
+        index.view("u", &template).room.max_replicas,
         0,
         "it went elsewhere for lack of room, and need not try again"
     );
-    assert_eq!(index.view("u", &asking(400)).room.fits, 5, "another template is another matter");
+    assert_eq!(index.view("u", &asking(400)).room.max_replicas, 5, "another template is another matter");
     index.forget("u");
-    assert_eq!(index.view("u", &template).room.fits, 4);
+    assert_eq!(index.view("u", &template).room.max_replicas, 4);
 }
 
 #[test]
 fn pods_of_an_older_template_give_up_what_they_really_take() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 4));
-    index.hold("u", &asking(500), 2);
+    index.reserve("u", &asking(500), 2);
     for pod in ["p", "q"] {
         index.set_pod(pod, admitted(&asking(500), 1500, Some("a")));
     }
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.settled, view.room.fits), (0, 4), "both are replaced");
+    assert_eq!((view.bound, view.room.max_replicas), (0, 4), "both are replaced");
 }
 
 fn pinned(nodes: usize) -> Vec<Shape> {
@@ -451,10 +455,10 @@ fn pinned_replicas_cost_no_more_than_nodes_and_replicas_together() {
         for number in 0..NODES {
             index.set_node(node(&format!("n{number}"), 4 + i64::try_from(number % 7).unwrap()));
         }
-        index.hold("pinned", &shape, REPLICAS);
+        index.reserve("pinned", &shape, REPLICAS);
         let before = index.steps();
         let room = index.view("other", &asking(1)).room;
-        assert_eq!(room.fits, 300 * 110 - REPLICAS);
+        assert_eq!(room.max_replicas, 300 * 110 - REPLICAS);
         let steps = index.steps() - before;
         assert!(steps <= 2 * (300 + u64::from(REPLICAS)), "{steps} steps");
         for _ in 0..100 {
@@ -471,8 +475,8 @@ fn a_node_that_holds_all_replicas_is_taken_at_once() {
     huge.allocatable.set(PODS, 10_000_000_000);
     index.set_node(huge);
     index.set_node(node("small", 2));
-    index.hold("u", &asking(1), 1_000_000);
-    assert_eq!(index.view("other", &asking(1)).room.fits, 8_000_000 + 110);
+    index.reserve("u", &asking(1), 1_000_000);
+    assert_eq!(index.view("other", &asking(1)).room.max_replicas, 8_000_000 + 110);
     assert!(index.steps() < 100, "{} steps", index.steps());
 }
 
@@ -485,7 +489,7 @@ fn hundreds_of_shapes_are_counted_once_each() {
     }
     for _ in 0..10 {
         for milli in 1..=400 {
-            assert!(index.view("u", &asking(milli)).room.fits > 0);
+            assert!(index.view("u", &asking(milli)).room.max_replicas > 0);
         }
     }
     assert!(index.steps() <= 400 * NODES, "{} steps", index.steps());
@@ -515,7 +519,7 @@ fn nodes_that_are_left_out_are_no_room_and_no_capacity() {
     index.set_node(NodeFacts { left_out: Some(LeftOut::Virtual), ..node("vk", 900) });
     let on_virtual = PodFacts { node: Some("vk".into()), requests: requests(0), ..PodFacts::default() };
     index.set_pod("p", on_virtual);
-    assert_eq!(index.view("u", &asking(1000)).room.fits, 2);
+    assert_eq!(index.view("u", &asking(1000)).room.max_replicas, 2);
     let summary = index.summary();
     assert_eq!((summary.nodes, summary.left_out), (1, 1));
     assert_eq!((summary.capacity.get(CPU), summary.allocated.get(CPU)), (2000, 0));
@@ -544,38 +548,50 @@ fn a_cluster_that_grows_has_the_room_of_the_nodes_to_come() {
     index.set_node(node("b", 4));
     assert!(index.set_growth(Growth::UpTo { nodes: 5, like: None }));
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (8, 20), "three nodes like those may come");
-    index.hold("u", &asking(1000), 12);
+    assert_eq!(
+        (view.room.max_replicas, view.max_replicas_if_grown),
+        (8, 20),
+        "three nodes like those may come"
+    );
+    index.reserve("u", &asking(1000), 12);
     let view = index.view("other", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (0, 8), "four of the others wait for a new node");
+    assert_eq!(
+        (view.room.max_replicas, view.max_replicas_if_grown),
+        (0, 8),
+        "four of the others wait for a new node"
+    );
     let like = Some(Box::new(node("", 16)));
     index.set_growth(Growth::UpTo { nodes: 5, like });
     assert_eq!(
-        index.view("other", &asking(1000)).fits_if_grown,
+        index.view("other", &asking(1000)).max_replicas_if_grown,
         3 * 16 - 4,
         "four of the others go there first"
     );
     index.set_growth(Growth::UpTo { nodes: 2, like: None });
-    assert_eq!(index.view("other", &asking(1000)).fits_if_grown, 0, "it is as large as it may be");
+    assert_eq!(index.view("other", &asking(1000)).max_replicas_if_grown, 0, "it is as large as it may be");
     index.set_growth(Growth::Uncounted);
     let view = index.view("other", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (0, u32::MAX));
+    assert_eq!((view.room.max_replicas, view.max_replicas_if_grown), (0, u32::MAX));
 }
 
 #[test]
 fn a_pool_that_is_scaled_to_zero_grows_by_its_template_only() {
     let mut index = ClusterIndex::default();
     index.set_growth(Growth::UpTo { nodes: 3, like: None });
-    assert_eq!(index.view("u", &asking(1000)).fits_if_grown, 0, "nobody knows what its nodes are like");
+    assert_eq!(
+        index.view("u", &asking(1000)).max_replicas_if_grown,
+        0,
+        "nobody knows what its nodes are like"
+    );
     index.set_growth(Growth::UpTo { nodes: 3, like: Some(Box::new(node("", 4))) });
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.room.fits, view.fits_if_grown), (0, 12));
+    assert_eq!((view.room.max_replicas, view.max_replicas_if_grown), (0, 12));
 }
 
 #[test]
 fn room_that_is_gone_is_told_from_room_that_is_taken() {
     let mut index = ClusterIndex::default();
-    index.hold("u", &asking(1000), 2);
+    index.reserve("u", &asking(1000), 2);
     assert!(!index.view("u", &asking(1000)).is_room_gone(), "its nodes were not listed yet");
     index.set_node(node("a", 2));
     index.nodes_listed();
@@ -589,7 +605,11 @@ fn room_that_is_gone_is_told_from_room_that_is_taken() {
         index.set_pod(pod, bound);
     }
     let view = index.view("u", &asking(1000));
-    assert_eq!((view.room.fits, view.open_nodes, view.is_room_gone()), (0, 1, false), "others have taken it");
+    assert_eq!(
+        (view.room.max_replicas, view.open_nodes, view.is_room_gone()),
+        (0, 1, false),
+        "others have taken it"
+    );
     index.remove_node("a");
     assert!(index.view("u", &asking(1000)).is_room_gone());
 }
@@ -599,10 +619,10 @@ fn a_copy_of_the_index_goes_its_own_way() {
     let mut index = ClusterIndex::default();
     index.set_node(node("a", 4));
     let mut copy = index.clone();
-    copy.hold("u", &asking(1000), 3);
+    copy.reserve("u", &asking(1000), 3);
     copy.set_node(node("b", 4));
     copy.set_pod("p", admitted(&asking(1000), 1000, Some("a")));
-    assert_eq!(copy.view("other", &asking(1000)).room.fits, 5);
-    assert_eq!(index.view("other", &asking(1000)).room.fits, 4);
+    assert_eq!(copy.view("other", &asking(1000)).room.max_replicas, 5);
+    assert_eq!(index.view("other", &asking(1000)).room.max_replicas, 4);
     assert_eq!((index.node_names().count(), index.pod_keys().count()), (1, 0));
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// How many more pods of the shape fit, each on a single node.
-    pub fits: u32,
+    pub max_replicas: u32,
     /// The free CPU of the nodes that take the shape, in thousandths.
     pub cpu: i64,
     /// The free memory of those nodes, in thousandths of a byte.
@@ -21,15 +21,15 @@ pub struct Room {
 /// A cluster as one workload sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// What is free beside its settled pods and what others hold; its pods that are to be replaced take no room.
+    /// What is free beside its bound pods and the reservations of others; its pods that are to be replaced take no room.
     pub room: Room,
-    /// How many of its pods, as they are wanted now, have a node.
-    pub settled: u32,
+    /// How many of its pods, as the present spec asks for them, have a node.
+    pub bound: u32,
     /// How many replicas it holds.
-    pub held: u32,
+    pub reserved: u32,
     /// How many more pods of the shape would fit if the cluster grew as far as it may, those that fit now included. It is
     /// [`u32::MAX`] where room is not counted.
-    pub fits_if_grown: u32,
+    pub max_replicas_if_grown: u32,
     /// How many nodes take the shape, however full they are. None means: what room there was is gone, not taken.
     pub open_nodes: u32,
     /// Whether nodes and pods of the cluster were listed. Until then there may be more of everything.
@@ -40,7 +40,7 @@ impl View {
     /// Whether the workload holds replicas here and there is no node any more that takes them.
     #[must_use]
     pub fn is_room_gone(&self) -> bool {
-        self.known && self.held > 0 && self.open_nodes == 0
+        self.known && self.reserved > 0 && self.open_nodes == 0
     }
 }
 
@@ -78,33 +78,34 @@ impl ClusterIndex {
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
         let known = self.is_listed();
-        if self.outstanding.is_empty()
+        if self.unbound.is_empty()
             && !matches!(self.growth, Growth::UpTo { .. })
             && !self.workloads.contains_key(uid)
             && let Some(answer) = self.answers.kept(shape)
         {
-            let fits = u32::try_from(answer.fits).unwrap_or(u32::MAX);
-            let room = Room { fits, cpu: clamp(answer.cpu), memory: clamp(answer.memory) };
+            let max_replicas = u32::try_from(answer.max_replicas).unwrap_or(u32::MAX);
+            let room = Room { max_replicas, cpu: clamp(answer.cpu), memory: clamp(answer.memory) };
             let open_nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
-            let fits_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { fits };
-            return View { room, open_nodes, fits_if_grown, known, ..View::default() };
+            let max_replicas_if_grown =
+                if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
+            return View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
         }
         let own = self.workloads.get(uid);
-        let wanted = self.wanted(shape);
-        let settled = own.map_or(0, |own| own.settled(wanted));
-        let held = own.and_then(|own| own.held.as_ref()).map_or(0, |(_, replicas)| *replicas);
-        let alone = own.is_none_or(|own| own.outstanding == 0 && own.to_be_replaced(wanted).next().is_none());
+        let revision = self.revision(shape);
+        let bound = own.map_or(0, |own| own.bound(revision));
+        let reserved = own.and_then(|own| own.reserved.as_ref()).map_or(0, |(_, replicas)| *replicas);
+        let alone = own.is_none_or(|own| own.unbound == 0 && own.to_be_replaced(revision).next().is_none());
         let apart_from = (!alone).then_some(uid);
         let turned_out = self.turned_out(uid, shape);
         self.learn(&turned_out);
         let kept = if alone { self.estimate.take() } else { None };
         let estimate = kept.unwrap_or_else(|| self.estimated(apart_from, shape));
         let (room, open_nodes) = self.room(&turned_out, &estimate);
-        let fits_if_grown = self.fits_if_grown(&turned_out, room.fits, &estimate);
+        let max_replicas_if_grown = self.max_replicas_if_grown(&turned_out, room.max_replicas, &estimate);
         if alone {
             self.estimate = Some(estimate);
         }
-        View { room, settled, held, fits_if_grown, open_nodes, known }
+        View { room, bound, reserved, max_replicas_if_grown, open_nodes, known }
     }
 
     /// Why not even one more pod of the shape fits for this workload when `more` have found their place.
@@ -112,7 +113,7 @@ impl ClusterIndex {
         self.learn(shape);
         let mut estimate = self.estimated(Some(uid), shape);
         let shape = &self.turned_out(uid, shape);
-        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
+        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         estimate.reserve(&self.classes, &answer.fitting, more);
         let mut shortage = Shortage::default();
         let mut largest = vec![0i64; self.resources.len()];
@@ -141,7 +142,7 @@ impl ClusterIndex {
     pub fn free(&mut self, uid: &str, shape: &Shape) -> Amounts {
         self.learn(shape);
         let estimate = self.estimated(Some(uid), shape);
-        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
+        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         let open = self.classes.iter().zip(&answer.fitting.open).filter(|(_, open)| **open);
         let base =
             open.flat_map(|(class, _)| class.free.iter().map(|(free, nodes)| (free, i64::from(*nodes))));
@@ -195,20 +196,21 @@ impl ClusterIndex {
     }
 
     fn room(&mut self, shape: &Shape, estimate: &Estimate) -> (Room, u32) {
-        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.outstanding);
-        let (mut fits, mut cpu, mut memory) = (i128::from(answer.fits), answer.cpu, answer.memory);
+        let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
+        let (mut max_replicas, mut cpu, mut memory) =
+            (i128::from(answer.max_replicas), answer.cpu, answer.memory);
         for (free, nodes) in estimate.differences(&answer.fitting) {
             let nodes = i128::from(nodes);
-            fits += i128::from(answer.fitting.need.times(free)) * nodes;
+            max_replicas += i128::from(answer.fitting.need.times(free)) * nodes;
             cpu += i128::from(free[0]) * nodes;
             memory += i128::from(free[1]) * nodes;
         }
-        let fits = u32::try_from(fits.max(0)).unwrap_or(u32::MAX);
+        let max_replicas = u32::try_from(max_replicas.max(0)).unwrap_or(u32::MAX);
         let nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
-        (Room { fits, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
+        (Room { max_replicas, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
     }
 
-    /// Where outstanding replicas go: all of them, or those of others than one workload, whose pods that a template of
+    /// Where unbound replicas go: all of them, or those of others than one workload, whose pods that a template of
     /// this shape did not make give up their room first.
     fn estimated(&mut self, apart_from: Option<&str>, shape: &Shape) -> Estimate {
         let mut estimate = Estimate::default();
@@ -219,7 +221,7 @@ impl ClusterIndex {
             }
         }
         for (shape, count) in self.others(own) {
-            let answer = self.answers.of(&shape, &self.classes, &self.resources, &self.outstanding);
+            let answer = self.answers.of(&shape, &self.classes, &self.resources, &self.unbound);
             let reserved = estimate.reserve(&self.classes, &answer.fitting, count);
             if reserved < count {
                 estimate.unplaced.push((shape, count - reserved));
@@ -230,26 +232,26 @@ impl ClusterIndex {
     }
 
     /// How many pods of a shape would fit if the cluster grew. Replicas that wait for room take theirs of the new nodes.
-    fn fits_if_grown(&mut self, shape: &Shape, fits: u32, estimate: &Estimate) -> u32 {
+    fn max_replicas_if_grown(&mut self, shape: &Shape, max_replicas: u32, estimate: &Estimate) -> u32 {
         let most = match &self.growth {
-            Growth::Fixed => return fits,
+            Growth::Fixed => return max_replicas,
             Growth::Uncounted => return u32::MAX,
             Growth::UpTo { nodes, .. } => *nodes,
         };
         if self.newcomer.is_none() {
             self.newcomer = Some(self.found_newcomer());
         }
-        let Some(newcomer) = &self.newcomer else { return fits };
+        let Some(newcomer) = &self.newcomer else { return max_replicas };
         let more = most.saturating_sub(newcomer.beside);
-        let Some((class, offered)) = newcomer.place.clone().filter(|_| more > 0) else { return fits };
+        let Some((class, offered)) = newcomer.place.clone().filter(|_| more > 0) else { return max_replicas };
         let mut grown = estimate.clone();
         grown.grow(class, offered, more);
         for (waiting, count) in &estimate.unplaced {
-            let answer = self.answers.of(waiting, &self.classes, &self.resources, &self.outstanding);
+            let answer = self.answers.of(waiting, &self.classes, &self.resources, &self.unbound);
             grown.reserve(&self.classes, &answer.fitting, *count);
         }
         self.steps += grown.steps;
-        self.room(shape, &grown).0.fits.max(fits)
+        self.room(shape, &grown).0.max_replicas.max(max_replicas)
     }
 
     /// What a node would be that the cluster grows by.
@@ -273,19 +275,19 @@ impl ClusterIndex {
 
     /// Outstanding replicas by shape, without those of one workload.
     fn others(&self, own: Option<&Workload>) -> Vec<(Shape, u32)> {
-        let owed = own.and_then(|own| Some((own.held_shape()?, own.outstanding)));
-        let rest = |shape: &Shape, count: u32| match &owed {
-            Some((own, owed)) if own == shape => count.saturating_sub(*owed),
+        let own_unbound = own.and_then(|own| Some((own.reserved_shape()?, own.unbound)));
+        let rest = |shape: &Shape, count: u32| match &own_unbound {
+            Some((own, own_unbound)) if own == shape => count.saturating_sub(*own_unbound),
             _ => count,
         };
-        let all = self.outstanding.iter().map(|(shape, count)| (shape.clone(), rest(shape, *count)));
+        let all = self.unbound.iter().map(|(shape, count)| (shape.clone(), rest(shape, *count)));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// The nodes on which pods of a workload are to be replaced: their class, what is free, and what will be.
     fn given_up<'a>(&'a self, own: &'a Workload, shape: &Shape) -> BTreeMap<&'a str, (usize, Free, Free)> {
         let mut nodes: BTreeMap<&str, (usize, Free, Free)> = BTreeMap::new();
-        for (name, requests, pods) in own.to_be_replaced(self.wanted(shape)) {
+        for (name, requests, pods) in own.to_be_replaced(self.revision(shape)) {
             let Some((class, free)) = self.nodes.get(name).and_then(super::Node::place) else { continue };
             let Some(requests) = self.requests.by_id(requests) else { continue };
             let (_, _, to) = nodes.entry(name).or_insert_with(|| (class, free.clone(), free));

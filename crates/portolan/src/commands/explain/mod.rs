@@ -7,9 +7,9 @@ use crate::cli::{DataFormat, ExplainArgs};
 use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::{connection, output};
-use portolan_api::PlacementReviewSpec;
 use portolan_api::convert::{to_json, to_yaml};
 use portolan_api::placementreview::{ReviewResult, ReviewTarget, ReviewedKind};
+use portolan_api::{PlacementReviewSpec, Reason};
 use std::process::ExitCode;
 
 /// Something has no cluster, or a member refuses it.
@@ -33,7 +33,7 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let Some(answer) = answers.into_iter().next() else {
         return Err(Failure::other(format!("the controller says nothing of {} {name}", kind.as_str())));
     };
-    if answer.errors.iter().any(|error| error.reason == "NotFound") {
+    if answer.errors.iter().any(|error| Reason::parse(&error.reason) == Some(Reason::NotFound)) {
         let kind = kind.as_str().to_lowercase();
         return Err(Failure::other(format!("{kind} {namespace}/{name} does not exist"))
             .hint("-n NAMESPACE looks in another namespace"));

@@ -15,7 +15,7 @@ pub struct Owner {
 
 /// What a workload holds, as its object says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct Reservation {
     /// The uid of the workload, which its pods in members carry as label.
     pub uid: String,
     /// The version of the object.
@@ -23,16 +23,16 @@ pub struct Claim {
     /// What one replica needs. A workload whose template cannot be read has none and holds nothing.
     pub shape: Option<Shape>,
     /// How many replicas it holds in which cluster.
-    pub held: BTreeMap<String, u32>,
+    pub reserved: BTreeMap<String, u32>,
     /// Whether it has replicas that wait for room.
     pub waits: bool,
 }
 
-/// A claim, and the decision that will replace it.
+/// A reservation, and the decision that will replace it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) owner: Owner,
-    pub(super) recorded: Claim,
+    pub(super) recorded: Reservation,
     pub(super) assumed: Option<Assumed>,
 }
 
@@ -40,24 +40,24 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Assumed {
     pub(super) shape: Shape,
-    pub(super) held: BTreeMap<String, u32>,
+    pub(super) reserved: BTreeMap<String, u32>,
 }
 
-/// A claim that was put in the place of another one, which is to be put back.
+/// A reservation that was put in the place of another one, which is to be put back.
 #[derive(Debug)]
 pub(crate) struct Supposed {
     pub(super) owner: Owner,
     pub(super) uid: String,
     /// What was on record.
-    pub(super) before: Option<(Claim, Option<Assumed>)>,
+    pub(super) before: Option<(Reservation, Option<Assumed>)>,
 }
 
 impl Entry {
     /// What counts now.
     pub(super) fn holds(&self) -> Option<(&Shape, &BTreeMap<String, u32>)> {
         match &self.assumed {
-            Some(assumed) => Some((&assumed.shape, &assumed.held)),
-            None => self.recorded.shape.as_ref().map(|shape| (shape, &self.recorded.held)),
+            Some(assumed) => Some((&assumed.shape, &assumed.reserved)),
+            None => self.recorded.shape.as_ref().map(|shape| (shape, &self.recorded.reserved)),
         }
     }
 }

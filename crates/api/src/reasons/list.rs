@@ -1,0 +1,319 @@
+//! The list of all reasons.
+
+use super::Place::{self, Event, Pending, Placement, Review};
+use crate::conditions::ConditionType::{
+    self, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Placed, Progressing, Reachable,
+    Ready, Suspended, ToCloud, Unreachable,
+};
+
+const fn on(type_: ConditionType) -> Place {
+    Place::Condition(type_)
+}
+
+/// One row a reason: its name, where it is seen, what it means and what helps.
+macro_rules! reasons {
+    ($($name:ident, $places:expr, $meaning:literal, $help:literal;)+) => {
+        /// Why a condition, a placement, a refusal, an event or a review is as it is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason {
+            $(#[doc = $meaning] #[doc = ""] #[doc = $help] $name,)+
+        }
+
+        impl Reason {
+            pub(super) const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The name as it stands in a status.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+
+            /// Where the reason is seen.
+            pub const fn places(self) -> &'static [Place] {
+                match self { $(Self::$name => const { &$places },)+ }
+            }
+
+            /// What the reason means: a sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)+ }
+            }
+
+            /// What helps: a sentence, or nothing where there is nothing to mend.
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$name => $help,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    AllClustersReachable, [on(Unreachable)],
+        "Every cluster that holds a part of the workload is reachable.",
+        "";
+    Answered, [on(Ready)],
+        "The PlacementReview has its answer.",
+        "";
+    ApplyFailed, [Placement],
+        "The copy could not be written; it is tried again.",
+        "The message has the error of the cluster.";
+    Applying, [Placement],
+        "The copy is being written in the cluster.",
+        "";
+    AwaitingMember, [on(Ready)],
+        "A deletion waits for a cluster that cannot be reached.",
+        "Reconnect the cluster, or delete its ForeignCluster.";
+    CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
+        "The objects of the hub or of the cluster are not all listed yet.",
+        "Try a review again after a moment.";
+    ClusterIdentityMismatch, [on(Ready), on(Reachable), Event],
+        "Another cluster answers at this address.",
+        "Correct the credential, or delete the ForeignCluster and run `portolan peer` for the other cluster.";
+    ClusterNotFound, [Pending],
+        "No cluster has the name that is in `locations`.",
+        "Correct the name: `portolan get clusters`.";
+    ClusterReachable, [on(Ready), on(Reachable)],
+        "The API server of the cluster answers.",
+        "";
+    Complete, [on(Ready), on(Complete), on(Failed), Event],
+        "All completions of the job have succeeded.",
+        "";
+    ConnectionFailed, [on(Ready), on(Reachable), Event],
+        "The controller cannot connect to the cluster.",
+        "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
+    DeadlineExceeded, [on(Failed)],
+        "The job ran longer than `activeDeadlineSeconds`.",
+        "A longer deadline, in a new MultiClusterJob.";
+    DeletionFailed, [on(Ready)],
+        "A deletion waits for a cluster that does not delete its copy.",
+        "The message has the error of the cluster.";
+    DependenciesPropagated, [on(DependenciesReady)],
+        "Every ConfigMap and Secret that the workload refers to is in its clusters, or is none that follows it.",
+        "";
+    DependenciesUnknown, [Placement],
+        "Whether the ConfigMaps and Secrets of the workload exist in the cluster is not known.",
+        "The message has the error.";
+    DependencyNotFound, [on(DependenciesReady), Review, Event],
+        "A ConfigMap or Secret that the workload refers to does not exist in the hub.",
+        "Create it in the hub.";
+    DependencyRefused, [Placement],
+        "The cluster refuses a ConfigMap or Secret of the workload.",
+        "The message has the error of the cluster.";
+    DriftCorrected, [Event],
+        "A change of a copy in a cluster was undone.",
+        "`driftPolicy: Report` keeps such changes.";
+    Drifted, [on(Drifted), Placement, Event],
+        "A copy differs from what was placed, and `driftPolicy: Report` leaves it so.",
+        "Undo the change in the cluster, or set `driftPolicy: Correct`.";
+    Evicted, [Pending, Placement],
+        "A `NoExecute` taint of the cluster is not tolerated.",
+        "`clusterTolerations`, or remove the taint.";
+    Failed, [on(Ready), on(Progressing), on(Complete), on(Failed), Event],
+        "A cluster refuses its copy, or the job has failed.",
+        "The message has the cluster and its error.";
+    FailedInAllClusters, [on(Failed)],
+        "The Job failed in every cluster that may run it.",
+        "The messages of the placements have the errors.";
+    Finished, [Placement],
+        "The Job is no longer in the cluster; its completions stay counted.",
+        "";
+    Forbidden, [Review],
+        "The hub or a cluster does not permit the request.",
+        "The message names the missing right.";
+    HubRequestFailed, [on(Ready)],
+        "The review was not answered: a request to the hub failed.",
+        "Try again; the message has the error.";
+    Immutable, [Placement],
+        "A field of the copy cannot be changed as asked.",
+        "Delete the copy in the cluster: it is created again.";
+    InSync, [on(Drifted)],
+        "Every copy is as it was placed.",
+        "";
+    Incomplete, [on(Placed)],
+        "Not every cluster that runs the pods has the Service.",
+        "The message names the clusters.";
+    IndexesAssigned, [Pending],
+        "The cluster already runs other indexes of the job.",
+        "";
+    IndexesFailed, [on(Failed)],
+        "Indexes of the job have failed for good.",
+        "The message names the indexes.";
+    IndexesLost, [on(Failed)],
+        "It is not known which indexes of the job have succeeded.",
+        "Create the job again.";
+    Invalid, [Review, Event],
+        "The manifest or the object is not valid; nothing is done about it.",
+        "The message names the field.";
+    InvalidTemplate, [on(Ready), on(Placed), Review, Event],
+        "The pod template is refused.",
+        "The message names the field.";
+    JobFailed, [on(Failed), Pending, Placement],
+        "The Job failed in the cluster.",
+        "The message has the error of the Job.";
+    Joined, [Event],
+        "The cluster answered for the first time.",
+        "";
+    LatencyExceeded, [Pending],
+        "The cluster is farther than `maxLatency`.",
+        "A larger `maxLatency`, or `spec.latencies` of its ForeignCluster.";
+    LatencyUnknown, [Pending],
+        "The round-trip time between the cluster and `maxLatency.from` is not known.",
+        "`spec.latencies` of its ForeignCluster.";
+    ListFailed, [on(Ready), Pending, Event],
+        "The cluster answers, but its objects cannot be listed.",
+        "The condition `Ready` of its ForeignCluster names the resource and the error.";
+    MemberError, [Placement],
+        "The cluster failed several requests in a row; it is tried again.",
+        "The message has the error.";
+    MinimumReplicasAvailable, [on(Available)],
+        "The required minimum of replicas is available.",
+        "";
+    MinimumReplicasUnavailable, [on(Available)],
+        "Fewer replicas than the required minimum are available.",
+        "`portolan status` shows the replicas per cluster.";
+    NameTaken, [Pending, Placement, Review],
+        "An object of that name exists in the cluster and is not Portolan's; it is left alone.",
+        "Rename one of the two, or delete the object in the cluster.";
+    NamespaceClosed, [Pending, Placement],
+        "The namespace of the cluster is not open to the hub.",
+        "`portolan peer --remote-context CONTEXT --namespace NAME`.";
+    NamespaceMismatch, [Review],
+        "The manifest names another namespace than the review.",
+        "Create the review in the namespace of the manifest.";
+    NamespaceNotFound, [Pending, Placement, Review],
+        "The cluster has no such namespace.",
+        "`portolan peer --remote-context CONTEXT --namespace NAME`.";
+    NoAlternative, [Placement],
+        "The workload no longer asks for this cluster; its replicas stay because no other cluster takes them.",
+        "Room in a cluster that the workload asks for.";
+    NoEndpoints, [on(Ready), Placement],
+        "No pod that the Service selects is ready.",
+        "`portolan status` of the workload that runs the pods.";
+    NoMatchingWorkload, [on(Ready), on(Placed)],
+        "No workload has the labels of the selector.",
+        "The labels of `spec.selector`.";
+    NoRoom, [Pending, Placement],
+        "No node has enough free CPU, memory or another resource for one more pod.",
+        "Smaller requests, more nodes, `enableSubstitution` or `enableBursting`.";
+    NoRoomAnywhere, [on(ToCloud)],
+        "A cloud cluster is needed: no cluster has room.",
+        "Smaller requests or more nodes.";
+    NotChosen, [Pending],
+        "Enough other clusters came first in the order of the policy.",
+        "`numberOfLocations`.";
+    NotConnected, [Pending],
+        "The controller has no connection to the cluster.",
+        "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
+    NotFound, [Review],
+        "The object does not exist.",
+        "`portolan get` lists the objects.";
+    NotNeeded, [on(ToCloud)],
+        "No cloud cluster is needed.",
+        "";
+    NotPropagated, [Placement],
+        "A ConfigMap or Secret of the workload never leaves the hub.",
+        "The message has the rule; refer to another object.";
+    NotSelected, [Pending],
+        "The labels of the cluster do not match `clusterSelector`.",
+        "`kubectl label foreigncluster`.";
+    NotSuspended, [on(Suspended)],
+        "The job may run.",
+        "";
+    Paused, [on(Progressing)],
+        "`spec.paused` is true: nothing is placed, moved or rolled out.",
+        "`spec.paused: false`.";
+    Pending, [on(Ready), on(Placed), on(Available), on(Progressing), Event],
+        "Replicas or completions have no cluster.",
+        "`portolan explain` has the reason of every cluster.";
+    Placed, [on(Placed), Event],
+        "Every replica, completion or Service has its clusters.",
+        "";
+    PolicyFallback, [on(Placed)],
+        "No cluster reports traffic, so that clusters were chosen as `worst-fit` does.",
+        "See the page on traffic: the clusters need a Prometheus.";
+    PolicyUnavailable, [on(Ready), on(Placed), Review, Event],
+        "The policy has no numbers to decide by.",
+        "The message names the numbers that are missing.";
+    ProbePending, [on(Ready), on(Reachable)],
+        "The cluster has not answered yet.",
+        "";
+    Progressing, [on(Ready)],
+        "Pods are starting, or a copy is being written.",
+        "";
+    Reachable, [Event],
+        "The cluster answers again.",
+        "";
+    Ready, [on(Ready), Placement],
+        "All replicas are ready, or the Service has endpoints that are ready.",
+        "";
+    Refused, [Pending, Placement, Review, Event],
+        "The cluster refuses the copy.",
+        "The message has the error of the cluster.";
+    Removing, [Placement],
+        "The copy is being deleted.",
+        "";
+    Replaced, [on(Unreachable), Placement, Event],
+        "The cluster was silent for too long: its part was placed in other clusters.",
+        "Reconnect the cluster.";
+    ReplicasKept, [on(Ready), on(Placed), Event],
+        "Replicas stay where they run, because what is asked for now can be placed nowhere.",
+        "`portolan explain` has the reason of every cluster.";
+    Rescheduled, [Event],
+        "Unfinished completions of a job were given to another cluster.",
+        "";
+    Retried, [Event],
+        "A Job failed, and its completions are retried in another cluster.",
+        "";
+    RetryLimitReached, [on(Failed)],
+        "The Job failed in as many clusters as `retryLimit` allows.",
+        "The messages of the placements have the errors.";
+    RollingOut, [on(Progressing)],
+        "Replicas are being started, moved or replaced.",
+        "";
+    RolloutComplete, [on(Progressing)],
+        "Every cluster runs the present template with all its replicas.",
+        "";
+    Running, [on(Ready), on(Complete), on(Failed)],
+        "The job runs.",
+        "";
+    ScaleDownDeferred, [Placement],
+        "Replicas are kept until their replacements are ready in other clusters.",
+        "";
+    StatusRefused, [Event],
+        "The hub refused to store a status.",
+        "The message has the error of the hub.";
+    Superseded, [Placement],
+        "An older Job of the same part is being deleted.",
+        "";
+    Suspended, [on(Ready), on(Placed), on(Suspended)],
+        "`spec.suspend` is true: no pod of the job runs.",
+        "`spec.suspend: false`.";
+    TaintNotTolerated, [Pending],
+        "A taint of the cluster is not tolerated.",
+        "`clusterTolerations`, or remove the taint.";
+    Terminating, [Pending],
+        "The ForeignCluster is being deleted.",
+        "";
+    TokenRenewalFailed, [Event],
+        "The token of a cluster could not be renewed.",
+        "`portolan peer` creates a new one.";
+    Unknown, [Placement],
+        "The state of the copy is not known.",
+        "";
+    UnknownField, [Review],
+        "The manifest has a field that the kind does not have.",
+        "Correct the name of the field.";
+    UnknownKind, [Review],
+        "The kind of the manifest is not one that Portolan plans.",
+        "The message lists the kinds.";
+    Unreachable, [on(Ready), on(Reachable), on(Available), on(Unreachable), Pending, Placement, Event],
+        "The cluster does not answer; its part is kept on record, with the last known numbers.",
+        "The condition `Reachable` of its ForeignCluster has the error.";
+    Unschedulable, [Pending],
+        "The cluster is cordoned.",
+        "`portolan uncordon NAME`.";
+    Waiting, [on(Ready)],
+        "Nothing of the job runs, though it has clusters.",
+        "The message has the clusters and their reasons.";
+    WorkloadsRemain, [on(Leaving), Event],
+        "The ForeignCluster is not deleted while workloads remain in the cluster.",
+        "Delete or move these workloads, or see `portolan unpeer --help`.";
+}

@@ -1,0 +1,31 @@
+//! Where a reason is seen.
+
+use crate::conditions::ConditionType;
+use std::fmt;
+
+/// The part of an object where users find a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A condition in `status.conditions[]`.
+    Condition(ConditionType),
+    /// A cluster that takes no replicas or completions: `status.pending[]`, and `portolan explain`.
+    Pending,
+    /// The part of a workload in one cluster: `status.placements[]`.
+    Placement,
+    /// A Kubernetes event.
+    Event,
+    /// An error or a refusal in the answer to `portolan plan` and `portolan explain`.
+    Review,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Condition(type_) => write!(formatter, "condition `{type_}`"),
+            Self::Pending => formatter.write_str("pending"),
+            Self::Placement => formatter.write_str("placement"),
+            Self::Event => formatter.write_str("event"),
+            Self::Review => formatter.write_str("review"),
+        }
+    }
+}
