@@ -2,7 +2,9 @@
 
 mod clusters;
 mod faults;
+mod hostile;
 mod members;
+mod mistakes;
 mod users;
 
 use super::invariants::Observer;
@@ -37,6 +39,8 @@ pub(super) struct Story {
     down: BTreeSet<(usize, String)>,
     /// Partial faults, by name: whether it is over after so many acts, and the member.
     faults: BTreeMap<String, (usize, usize)>,
+    /// Members that answer what they like, and for how many more acts.
+    hostile: BTreeMap<usize, usize>,
     /// Copies that an autoscaler writes: member and workload.
     autoscaled: BTreeSet<(usize, String)>,
     /// Members with hooks, policies, LimitRanges or quotas.
@@ -59,6 +63,7 @@ impl Story {
             emptied: BTreeSet::new(),
             down: BTreeSet::new(),
             faults: BTreeMap::new(),
+            hostile: BTreeMap::new(),
             autoscaled: BTreeSet::new(),
             admitting: BTreeSet::new(),
             mistaken: BTreeSet::new(),
@@ -94,6 +99,7 @@ impl Story {
             self.end_fault(&name);
         }
         self.faults.values_mut().for_each(|(left, _)| *left -= 1);
+        self.end_hostility(false);
     }
 
     /// Makes deleted namespaces anew. One that does not go, as its pods are on a node that is down, is left for later.
@@ -138,6 +144,7 @@ impl Story {
         for name in self.faults.keys().cloned().collect::<Vec<_>>() {
             self.end_fault(&name);
         }
+        self.end_hostility(true);
         self.fleet.world.stop_faults();
         for member in 0..self.fleet.members.len() {
             self.fleet.world.hostile(self.fleet.members[member].name(), Vec::new());
