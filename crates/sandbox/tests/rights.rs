@@ -14,7 +14,7 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use portolan_sandbox::{Cluster, User};
 use serde_json::{Value, json};
 
@@ -176,4 +176,34 @@ async fn whoever_is_known_may_ask_whether_the_server_is_ready() {
     let jane = cluster.client_as("jane", User::named("jane"));
     let ready = http::Request::get("/readyz").body(Vec::new()).unwrap();
     assert_eq!(jane.request_text(ready).await.unwrap(), "ok");
+}
+
+#[tokio::test(start_paused = true)]
+async fn applying_what_is_not_there_takes_the_right_to_create_it() {
+    let (_world, cluster) = cluster();
+    let_jane_read(&cluster).await;
+    let roles: Api<Role> = Api::namespaced(cluster.client("admin"), "default");
+    let grant = async |verbs: &[&str]| {
+        let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+        roles
+            .patch("reader", &PatchParams::default(), &Patch::Merge(json!({ "rules": rules })))
+            .await
+            .unwrap();
+    };
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client_as("jane", User::named("jane")), "default");
+    let apply = async |value: &str| {
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": value}});
+        maps.patch("x", &PatchParams::apply("jane"), &Patch::Apply(object)).await
+    };
+    grant(&["patch"]).await;
+    let error = apply("a").await.unwrap_err();
+    assert_eq!(
+        message(&error),
+        "configmaps \"x\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\""
+    );
+    grant(&["patch", "create"]).await;
+    apply("a").await.unwrap();
+    grant(&["patch"]).await;
+    apply("b").await.unwrap();
 }

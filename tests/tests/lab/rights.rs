@@ -34,7 +34,7 @@ async fn without_list_and_watch_of_jobs(fleet: &Fleet, peered: &Peered<'_>) -> R
     eventually("the job names the right", async || {
         let text = hub.kubectl(&["-n", NAMESPACE, "get", "mcj/blind", "-o", "json"]).await?;
         let status = serde_json::from_str::<Value>(&text)?["status"].clone();
-        let told = status.to_string().contains("cannot list jobs") && status["succeeded"] != 1;
+        let told = status.to_string().contains("jobs.batch is forbidden") && status["succeeded"] != 1;
         Ok(if told { Seen::Ready(()) } else { Seen::NotYet(status.to_string()) })
     })
     .await?;

@@ -49,3 +49,13 @@ fn fixed(der: &[u8]) -> Result<Vec<u8>> {
     ensure!(rest.is_empty(), "more than two integers");
     Ok(out)
 }
+
+#[test]
+fn a_signature_has_both_numbers_in_full() -> Result<()> {
+    // One number needs a zero to stay positive, the other one is short.
+    let der = [&[0x30, 0x26, 0x02, 0x21, 0x00][..], &[0xff; HALF], &[0x02, 0x01, 0x07]].concat();
+    let expected = [&[0xff; HALF][..], &[0; HALF - 1], &[7]].concat();
+    ensure!(fixed(&der)? == expected, "{:?}", fixed(&der)?);
+    ensure!(fixed(&der[..20]).is_err(), "a part of it is no signature");
+    Ok(())
+}

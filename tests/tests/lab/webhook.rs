@@ -103,3 +103,35 @@ fn identity(address: Ipv4Addr) -> Result<(Arc<ServerConfig>, String)> {
         .with_single_cert(vec![certificate.der().clone()], private)?;
     Ok((Arc::new(config), authority))
 }
+
+#[tokio::test]
+async fn the_webhook_adds_its_sidecar_over_tls() -> Result<()> {
+    use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+    let address = Ipv4Addr::LOCALHOST;
+    let webhook = Webhook::serve(address, json!({"name": "injected"})).await?;
+    let authority = webhook.client["caBundle"].as_str().context("an authority")?;
+    let authority = CertificateDer::from_pem_slice(&BASE64_STANDARD.decode(authority)?)?;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let url = webhook.client["url"].as_str().context("an address")?;
+    let place = url.trim_start_matches("https://").trim_end_matches('/');
+    let stream = TcpStream::connect(place).await?;
+    let name = ServerName::IpAddress(std::net::IpAddr::from(address).into());
+    let mut stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let body = json!({"request": {"uid": "1"}}).to_string();
+    let request = format!("POST / HTTP/1.1\r\nHost: {place}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("a body")?;
+    let review: Value = serde_json::from_str(body)?;
+    let patch = BASE64_STANDARD.decode(review["response"]["patch"].as_str().context("a patch")?)?;
+    let patch: Value = serde_json::from_slice(&patch)?;
+    anyhow::ensure!(review["response"]["uid"] == "1" && patch[0]["value"]["name"] == "injected", "{review}");
+    Ok(())
+}
