@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{available, cluster, code, deployment, eventually, message};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams};
@@ -74,6 +74,26 @@ async fn a_failing_job_gives_up() {
     let found = jobs.get("bad").await.unwrap();
     assert!(holds(&found, "Failed"), "{:?}", found.status);
     assert_eq!(found.status.unwrap().failed, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_a_deleted_job_is_let_go_and_does_not_hold_up_its_namespace() {
+    let (_world, cluster) = cluster();
+    let client = cluster.client("test");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = json!({"metadata": {"name": "batch"}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let jobs: Api<Job> = Api::namespaced(client.clone(), "batch");
+    let pods: Api<Pod> = Api::namespaced(client, "batch");
+    let long = json!({"sandbox.portolan.dev/run-time": "1000s"});
+    jobs.create(&PostParams::default(), &job("sum", &json!({}), &long)).await.unwrap();
+    eventually("its pod runs", async || {
+        let found = pods.list(&ListParams::default()).await.unwrap().items;
+        found.iter().any(|pod| pod.status.as_ref().unwrap().phase.as_deref() == Some("Running"))
+    })
+    .await;
+    namespaces.delete("batch", &DeleteParams::default()).await.unwrap();
+    eventually("the namespace is gone", async || namespaces.get_opt("batch").await.unwrap().is_none()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,6 +52,23 @@ async fn a_hang_lasts_as_long_as_the_fault_and_no_answer_may_have_been_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_answers_may_say_that_it_is_not_ready() {
+    let (world, cluster) = cluster();
+    let client = cluster.client("a");
+    let readiness = RequestFilter::any().party("a").resource("/readyz");
+    world.add_fault(PartialFault::new("f", readiness, FaultAnswer::FailedCheck("etcd")));
+    let ready = || http::Request::get("/readyz").body(kube::client::Body::empty()).unwrap();
+    let answer = client.send(ready()).await.unwrap();
+    assert_eq!(answer.status(), 500);
+    let text = answer.into_body().collect_bytes().await.unwrap();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    assert!(text.contains("[-]etcd failed: reason withheld\nreadyz check failed"), "{text}");
+    assert!(client.apiserver_version().await.is_ok(), "the version is told all the same");
+    world.end_fault("f");
+    assert_eq!(client.send(ready()).await.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches_are_ended() {
     let (world, cluster) = cluster();
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client("a"), "default");

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use common::{cluster, code, config_map, eventually, message};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenReview};
-use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::authorization::v1::{
+    SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectRulesReviewStatus,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use portolan_sandbox::{Cluster, User};
 use serde_json::{Value, json};
 
@@ -140,4 +142,68 @@ async fn questions_are_answered() {
     assert!(ask("get", "configmaps").await);
     assert!(!ask("delete", "configmaps").await);
     assert!(!ask("get", "secrets").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_are_those_of_the_namespace_and_of_everybody() {
+    let (_world, cluster) = cluster();
+    let_jane_read(&cluster).await;
+    let reviews: Api<SelfSubjectRulesReview> = Api::all(cluster.client_as("jane", User::named("jane")));
+    let ask = async |namespace: &str| {
+        let review = json!({"metadata": {}, "spec": {"namespace": namespace}});
+        reviews.create(&PostParams::default(), &serde_json::from_value(review).unwrap()).await
+    };
+    let reads = |status: &SubjectRulesReviewStatus| {
+        let rules = status.resource_rules.iter();
+        rules.flat_map(|rule| rule.resources.iter().flatten()).any(|resource| resource == "configmaps")
+    };
+    let here = ask("default").await.unwrap().status.unwrap();
+    assert!(reads(&here) && !here.incomplete);
+    let paths = here.non_resource_rules.iter().flat_map(|rule| rule.non_resource_urls.iter().flatten());
+    assert!(paths.into_iter().any(|path| path == "/readyz"));
+    assert!(!reads(&ask("kube-system").await.unwrap().status.unwrap()), "the role is of another namespace");
+    let error = ask("").await.unwrap_err();
+    assert_eq!((code(&error), message(&error).as_str()), (400, "no namespace on request"));
+    // A right that is taken away is gone at once.
+    let bindings: Api<RoleBinding> = Api::namespaced(cluster.client("admin"), "default");
+    bindings.delete("jane", &Default::default()).await.unwrap();
+    assert!(!reads(&ask("default").await.unwrap().status.unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_known_may_ask_whether_the_server_is_ready() {
+    let (_world, cluster) = cluster();
+    let jane = cluster.client_as("jane", User::named("jane"));
+    let ready = http::Request::get("/readyz").body(Vec::new()).unwrap();
+    assert_eq!(jane.request_text(ready).await.unwrap(), "ok");
+}
+
+#[tokio::test(start_paused = true)]
+async fn applying_what_is_not_there_takes_the_right_to_create_it() {
+    let (_world, cluster) = cluster();
+    let_jane_read(&cluster).await;
+    let roles: Api<Role> = Api::namespaced(cluster.client("admin"), "default");
+    let grant = async |verbs: &[&str]| {
+        let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+        roles
+            .patch("reader", &PatchParams::default(), &Patch::Merge(json!({ "rules": rules })))
+            .await
+            .unwrap();
+    };
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client_as("jane", User::named("jane")), "default");
+    let apply = async |value: &str| {
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": value}});
+        maps.patch("x", &PatchParams::apply("jane"), &Patch::Apply(object)).await
+    };
+    grant(&["patch"]).await;
+    let error = apply("a").await.unwrap_err();
+    assert_eq!(
+        message(&error),
+        "configmaps \"x\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\""
+    );
+    grant(&["patch", "create"]).await;
+    apply("a").await.unwrap();
+    grant(&["patch"]).await;
+    apply("b").await.unwrap();
 }

@@ -5,6 +5,7 @@ use super::jobs::JobsSeen;
 use crate::NAMESPACE;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
 use portolan_api::placement::{PlacementCause, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeployment, conditions};
@@ -213,6 +214,8 @@ async fn room_left_unused(
 ) -> Vec<String> {
     let client = member.client("observer");
     let nodes: Api<Node> = Api::all(client.clone());
+    let classes: Api<RuntimeClass> = Api::all(client.clone());
+    let classes = classes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
     let pods: Api<Pod> = Api::all(client);
     let nodes = nodes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
     let pods = pods.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
@@ -238,10 +241,15 @@ async fn room_left_unused(
     let room = ClusterRoom::count(&nodes, &pods);
     for workload in workloads {
         let Some(status) = &workload.status else { continue };
-        let Ok(shape) = workload.spec.template.to_typed().map(|template| PodShape::of_template(&template))
-        else {
-            continue;
-        };
+        let Ok(mut template) = workload.spec.template.to_typed() else { continue };
+        // What its RuntimeClass costs here comes on top.
+        if let Some(spec) = &mut template.spec
+            && let Some(class) = &spec.runtime_class_name
+        {
+            let class = classes.iter().find(|each| each.metadata.name.as_ref() == Some(class));
+            spec.overhead = class.and_then(|class| class.overhead.clone()?.pod_fixed);
+        }
+        let shape = PodShape::of_template(&template);
         let Ok(shape) = shape else { continue };
         let spec = &workload.spec;
         let here = spec.placement.locations.iter().any(|name| name == member.name());

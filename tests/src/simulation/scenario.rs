@@ -4,6 +4,7 @@ use super::acts::Story;
 use super::invariants::settled;
 use super::readiness::Readiness;
 use super::tally::{Drawn, Tally};
+use super::wishes::runtime_class;
 use super::{CONTROLLER, Contender, Fleet, STANDBY, apply};
 use crate::foreign_cluster;
 use jiff::Timestamp;
@@ -62,6 +63,9 @@ async fn run(seed: u64) -> Outcome {
         })
         .collect();
     let fleet = Fleet::new(world.clone(), &members).await;
+    for member in &fleet.members {
+        apply(&member.client("user"), &runtime_class(rng.random_range(1..=5) * 50)).await;
+    }
     set_distances(&fleet, &mut rng).await;
     // Half of the worlds have a second controller that stands by.
     let contenders = rng.random_range(1..=2);

@@ -95,8 +95,26 @@ impl Wishes<'_> {
         if !first.is_empty() {
             spec["initContainers"] = json!(first);
         }
+        if self.rng.random_bool(0.1) {
+            self.tally.add(Drawn::Overhead);
+            spec["runtimeClassName"] = json!(RUNTIME_CLASS);
+        }
         json!({"metadata": {"labels": {"app": "any"}}, "spec": spec})
     }
+}
+
+/// The RuntimeClass that every member has, whose pods cost more than they ask for.
+pub(super) const RUNTIME_CLASS: &str = "heavy";
+
+/// That RuntimeClass with an overhead of so many thousandths of a CPU.
+pub(super) fn runtime_class(overhead: u32) -> Value {
+    json!({
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": RUNTIME_CLASS},
+        "handler": RUNTIME_CLASS,
+        "overhead": {"podFixed": {"cpu": format!("{overhead}m")}},
+    })
 }
 
 /// For some containers: the ConfigMap that they take their environment from.

@@ -1,19 +1,25 @@
 //! Portolan on real Kubernetes. One binary, so that it links once.
 
+mod admission;
 mod conformance;
 mod crds;
 mod edits;
+mod expiry;
 mod fleet;
 mod following;
 mod jobs;
 mod outlook;
 mod partition;
+mod peered;
 mod peering;
 mod placement;
 mod policies;
 mod proof;
+mod rights;
 mod sequences;
 mod services;
+mod signing;
+mod webhook;
 
 use anyhow::{Context, Result};
 use portolan_lab::{Cluster, Seen};

@@ -49,7 +49,8 @@ pub(super) async fn explain(fleet: &Fleet, workload: &str) -> Result<String> {
     Ok(printed)
 }
 
-async fn plan(fleet: &Fleet, wish: &Value) -> Result<(i32, Value)> {
+/// What `portolan plan` says of a workload, with its exit code.
+pub(super) async fn plan(fleet: &Fleet, wish: &Value) -> Result<(i32, Value)> {
     let file = fleet.hub()?.control_plane().dir().join("wish.yaml");
     std::fs::write(&file, wish.to_string())?;
     let arguments = ["plan", "-f", "/lab/wish.yaml", "-o", "json", "--timeout", "300s"];

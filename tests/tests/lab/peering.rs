@@ -300,7 +300,8 @@ async fn control(hub: &Cluster) -> Result<JoinSet<()>> {
     Ok(tasks)
 }
 
-fn address(member: &Cluster) -> Result<Address> {
+/// How a member is reached.
+pub(super) fn address(member: &Cluster) -> Result<Address> {
     let kubeconfig = member.kubeconfig()?;
     let cluster = kubeconfig.clusters.first().and_then(|each| each.cluster.clone()).context("a cluster")?;
     Ok(Address {

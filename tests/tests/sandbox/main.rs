@@ -19,6 +19,7 @@ mod mistakes;
 mod peering;
 mod placement;
 mod plan;
+mod rights;
 mod seeds;
 mod sequences;
 mod services;

@@ -1,6 +1,6 @@
 //! Reviews: questions about who somebody is and what they may do. They are answered, never stored.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Attributes, User};
 use crate::api::Api;
@@ -54,7 +54,13 @@ impl Api {
             }
             "SelfSubjectRulesReview" => {
                 let asked = at(&body, "/spec/namespace").and_then(Value::as_str).unwrap_or_default();
-                self.rules_status(user, asked)
+                if asked.is_empty() {
+                    return Err(ApiError::bad_request("no namespace on request"));
+                }
+                let status = self.rules_status(user, asked);
+                // The answer does not repeat the question.
+                body["spec"] = json!({});
+                status
             }
             "SelfSubjectAccessReview" => self.access(user, &body["spec"], None),
             "LocalSubjectAccessReview" => {
@@ -91,15 +97,31 @@ impl Api {
     }
 
     fn rules_status(&self, user: &User, namespace: &str) -> Value {
-        let mut rules = self.rules_of(user, namespace);
+        let mut rules = Vec::new();
         if user.is_master() {
             rules.push(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
             rules.push(json!({"nonResourceURLs": ["*"], "verbs": ["*"]}));
         }
-        let (paths, resources): (Vec<Value>, Vec<Value>) =
-            rules.into_iter().partition(|rule| rule.get("nonResourceURLs").is_some());
-        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
+        rules.extend(self.rules_of(user, namespace));
+        // A rule of a role may be about both.
+        let about = |fields: [&str; 4]| -> Vec<Value> {
+            let named = rules.iter().filter(|rule| given(rule, fields[0]));
+            let part = |rule: &Value| -> Value {
+                let fields = fields.iter().filter(|field| given(rule, field));
+                fields.map(|field| ((*field).to_owned(), rule[*field].clone())).collect::<Map<_, _>>().into()
+            };
+            named.map(part).collect()
+        };
+        json!({
+            "resourceRules": about(["resources", "verbs", "apiGroups", "resourceNames"]),
+            "nonResourceRules": about(["nonResourceURLs", "verbs", "", ""]),
+            "incomplete": false,
+        })
     }
+}
+
+fn given(rule: &Value, field: &str) -> bool {
+    rule.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty())
 }
 
 fn user_info(user: &User) -> Value {

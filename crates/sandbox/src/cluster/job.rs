@@ -20,6 +20,7 @@ use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::{DeleteOptions, Part, Propagation};
 
 const TABLE: &str = "batch/jobs";
+const PODS: &str = "/pods";
 /// Holds a finished pod until it has been counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -49,13 +50,21 @@ impl Controller for Jobs {
         "kube-controller-manager"
     }
 
-    fn observe(&mut self, seen: &Seen, _: &View, queue: &mut Queue) {
+    fn observe(&mut self, seen: &Seen, view: &View, queue: &mut Queue) {
         match &*seen.table {
             TABLE if seen.kind != EventKind::Deleted => queue.add(Item::new(TABLE, &seen.key)),
-            "/pods" => {
+            TABLE => {
+                for (key, _) in view.pods_of(text(&seen.object, "/metadata/uid")) {
+                    queue.add(Item::new(PODS, key));
+                }
+            }
+            PODS => {
                 let owner = controller_of(&seen.object).filter(|owner| text(owner, "/kind") == "Job");
                 if let Some(owner) = owner {
                     queue.add(Item::new(TABLE, &ObjectKey::new(&seen.key.namespace, text(owner, "/name"))));
+                    if seen.kind != EventKind::Deleted && is_tracked(&seen.object) {
+                        queue.add(Item::new(PODS, &seen.key));
+                    }
                 }
             }
             _ => {}
@@ -63,6 +72,9 @@ impl Controller for Jobs {
     }
 
     fn reconcile(&mut self, item: &Item, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
+        if &*item.table == PODS {
+            return self.release_orphan(api, &item.key).map(|()| None);
+        }
         let Some(found) = api.store.get(TABLE, &item.key) else { return Ok(None) };
         let job = found.value();
         let pods = sort_pods(api, view, &job);
@@ -260,6 +272,19 @@ impl Jobs {
         Ok(())
     }
 
+    /// Lets go of a pod whose job is gone: nobody will count it.
+    fn release_orphan(&self, api: &mut Api, key: &ObjectKey) -> Result<(), ApiError> {
+        let Some(pod) = api.store.get(PODS, key).map(|found| found.value()) else { return Ok(()) };
+        let owner = controller_of(&pod).filter(|owner| text(owner, "/kind") == "Job");
+        let Some(owner) = owner.filter(|_| is_tracked(&pod)) else { return Ok(()) };
+        let job = api.store.get(TABLE, &ObjectKey::new(&key.namespace, text(owner, "/name")));
+        if job.is_some_and(|job| text(&job.value(), "/metadata/uid") == text(owner, "/uid")) {
+            return Ok(());
+        }
+        let row = api.row("", "pods")?;
+        self.untrack(api, &row, key)
+    }
+
     /// Finished jobs go after their time to live.
     fn expire(&self, api: &mut Api, item: &Item, job: &Value) -> Result<Option<Duration>, ApiError> {
         let Some(seconds) = at(job, "/spec/ttlSecondsAfterFinished").and_then(Value::as_i64) else {
@@ -298,11 +323,9 @@ impl Jobs {
 fn sort_pods(api: &Api, view: &View, job: &Value) -> Pods {
     let mut out = Pods::default();
     for (key, pod) in view.pods_of(text(job, "/metadata/uid")) {
-        let Some(found) = api.store.get("/pods", key) else { continue };
+        let Some(found) = api.store.get(PODS, key) else { continue };
         let value = found.value();
-        let finalizers = at(&value, "/metadata/finalizers").and_then(Value::as_array);
-        let uncounted =
-            finalizers.into_iter().flatten().any(|finalizer| finalizer.as_str() == Some(TRACKING));
+        let uncounted = is_tracked(&value);
         match (pod.over, text(&value, "/status/phase")) {
             (true, "Succeeded") if uncounted => out.succeeded.push(value),
             (true, "Failed") if uncounted => out.failed.push(value),
@@ -312,6 +335,11 @@ fn sort_pods(api: &Api, view: &View, job: &Value) -> Pods {
         }
     }
     out
+}
+
+fn is_tracked(pod: &Value) -> bool {
+    let finalizers = at(pod, "/metadata/finalizers").and_then(Value::as_array);
+    finalizers.into_iter().flatten().any(|finalizer| finalizer.as_str() == Some(TRACKING))
 }
 
 fn ready(pods: &Pods) -> usize {

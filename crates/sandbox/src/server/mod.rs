@@ -73,7 +73,7 @@ impl Reply {
         Self { code, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
     }
 
-    fn plain(code: u16, text: String) -> Self {
+    pub(crate) fn plain(code: u16, text: String) -> Self {
         let body = ReplyBody::Full(text.into());
         Self { code, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::update::Part;
 use super::{convert, metadata};
 use crate::api::{Answer, Api, UnknownFields, Writer};
+use crate::auth::Attributes;
 use crate::error::{ApiError, Cause};
 use crate::merge::{self, ApplyError, Manager, Operation};
 use crate::registry::Resource;
@@ -156,6 +157,18 @@ impl Api {
                 }
                 self.fill_in(row, &mut object, writer)?;
                 crate::kinds::prepare_create(self, row, &mut object, writer.dry_run)?;
+                // Who may patch may not therefore create.
+                if let Some(user) = &writer.user {
+                    let wanted = Attributes {
+                        verb: "create".to_owned(),
+                        group: row.group.clone(),
+                        resource: row.plural.clone(),
+                        namespace: if row.namespaced { namespace.to_owned() } else { String::new() },
+                        name: name.to_owned(),
+                        ..Attributes::default()
+                    };
+                    self.authorise(user, &wanted)?;
+                }
                 Ok((self.insert(row, namespace, name, object, writer)?, true))
             }
         }

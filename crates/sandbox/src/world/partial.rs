@@ -12,6 +12,8 @@ pub enum FaultAnswer {
     Status(u16),
     /// 429 with a `Retry-After` of so many seconds; nothing happens.
     TooManyRequests(u64),
+    /// A check of the API server's health fails: 500 with its name, in the words of `/readyz`; nothing happens.
+    FailedCheck(&'static str),
     /// The connection stays open, nothing happens and nothing is answered.
     Hang,
     /// What was asked for is done, and nothing is answered.
@@ -52,6 +54,12 @@ impl PartialFault {
     pub(super) fn holds(&self, age: Duration) -> bool {
         age >= self.from && self.until.is_none_or(|until| age < until)
     }
+}
+
+/// What `/readyz` and its like answer when one check fails: all checks, and that the whole does.
+pub(super) fn failed_check(path: &str, check: &str) -> String {
+    let whole = path.trim_matches('/');
+    format!("[+]ping ok\n[+]log ok\n[-]{check} failed: reason withheld\n{whole} check failed\n")
 }
 
 /// The refusal with a status, about a request.

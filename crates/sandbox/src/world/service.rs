@@ -137,6 +137,7 @@ impl ApiService {
                 FaultAnswer::TooManyRequests(seconds) => {
                     Some(ApiError::too_many_requests("Too many requests, please try again later.", seconds))
                 }
+                FaultAnswer::FailedCheck(check) => Some(ApiError::internal(check)),
                 FaultAnswer::Hang => Some(ApiError::internal("the request was lost")),
                 FaultAnswer::NoAnswer => None,
             };
@@ -212,9 +213,12 @@ impl ApiService {
             Course::Hostile(_) => lost(),
             Course::Fault(Fault::LostAnswer | Fault::TimeoutAfter) | Course::Honest => None,
         };
-        let reply = match &refused {
-            Some(error) => Reply::error(error),
-            None => {
+        let reply = match (&refused, course) {
+            (Some(_), Course::Partial(_, FaultAnswer::FailedCheck(check), _)) => {
+                Reply::plain(500, partial::failed_check(request.uri.path(), check))
+            }
+            (Some(error), _) => Reply::error(error),
+            (None, _) => {
                 self.world.log.tell(&LogEntry::Begins { cluster: &self.cluster, party: &self.party });
                 let reply = self.server.handle(request);
                 self.world.log.tell(&LogEntry::Ends { cluster: &self.cluster });

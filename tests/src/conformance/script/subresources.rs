@@ -178,6 +178,7 @@ fn namespaces() -> Scenario {
 fn reviews() -> Scenario {
     let own = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let subject = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let rules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     let attributes = json!({"namespace": "{ns}", "verb": "get", "resource": "pods"});
     Scenario::new(
         "reviews",
@@ -200,6 +201,24 @@ fn reviews() -> Scenario {
                 &json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                 "spec": {}}),
             ),
+            post(
+                "what may I, nowhere",
+                rules,
+                &json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {}}),
+            ),
+            post(
+                "what may I",
+                rules,
+                &json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+                "spec": {"namespace": "{ns}"}}),
+            )
+            .only(|body| {
+                let status = &body["status"];
+                let everything = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
+                let all = status["resourceRules"].as_array().into_iter().flatten();
+                let all = all.into_iter().any(|rule| *rule == everything);
+                json!([body["kind"], body["spec"], status["incomplete"], all])
+            }),
             post(
                 "may somebody",
                 subject,

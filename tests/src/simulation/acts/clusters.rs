@@ -14,7 +14,7 @@ impl Story {
     pub(super) async fn edit_cluster(&mut self, member: usize) {
         let name = self.fleet.members[member].name().to_owned();
         let taint = |effect: &str| json!({"spec": {"taints": [{"key": "drawn", "effect": effect}]}});
-        let (drawn, patch) = match self.rng.random_range(0..8) {
+        let (drawn, patch) = match self.rng.random_range(0..14) {
             0 => (
                 Drawn::ClusterTainted,
                 taint(["NoSchedule", "PreferNoSchedule"][self.rng.random_range(0..2)]),
@@ -31,14 +31,15 @@ impl Story {
                 let rtt = format!("{}ms", self.rng.random_range(1..=60));
                 (Drawn::ClusterLatency, json!({"spec": {"latencies": [{"to": others[0], "rtt": rtt}]}}))
             }
-            _ => return self.delete_cluster(&name).await,
+            7 => return self.delete_cluster(&name).await,
+            _ => return self.mistake_cluster(&name).await,
         };
         if self.patch_cluster(&name, patch).await {
             self.count(drawn);
         }
     }
 
-    async fn patch_cluster(&self, name: &str, patch: Value) -> bool {
+    pub(super) async fn patch_cluster(&self, name: &str, patch: Value) -> bool {
         let api: Api<ForeignCluster> = Api::all(self.fleet.hub.client("user"));
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.is_ok()
     }
@@ -65,8 +66,9 @@ impl Story {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         // What was patched beside what is declared goes.
-        self.patch_cluster(name, json!({"spec": {"taints": null, "unschedulable": null, "latencies": null}}))
-            .await;
+        let patched = ["taints", "unschedulable", "latencies", "capacity", "cloud", "traffic"];
+        let spec: Value = patched.into_iter().map(|field| (field.to_owned(), Value::Null)).collect();
+        self.patch_cluster(name, json!({ "spec": spec })).await;
         let _ = try_apply(&self.fleet.hub.client("user"), declared).await;
     }
 

@@ -23,13 +23,13 @@ const RESOURCES: [&str; 8] = [
 ];
 
 /// For how many acts a fault holds at most.
-const LONGEST: usize = 5;
+pub(super) const LONGEST: usize = 5;
 
 impl Story {
     pub(super) async fn break_something(&mut self, member: usize) {
         let name = self.fleet.members[member].name().to_owned();
         let resource = RESOURCES[self.rng.random_range(0..RESOURCES.len())];
-        match self.rng.random_range(0..12) {
+        match self.rng.random_range(0..16) {
             0..=2 => {
                 self.count(Drawn::CutOff);
                 for party in PARTIES {
@@ -48,7 +48,8 @@ impl Story {
             8 => self.begin_fault(member, Drawn::Resource500, resource, FaultAnswer::Status(500)),
             9 => self.begin_fault(member, Drawn::ResourceSilent, resource, FaultAnswer::Hang),
             10 => self.begin_fault(member, Drawn::TokenEnded, "", FaultAnswer::Status(401)),
-            _ => self.take_right(member, resource),
+            11 => self.take_right(member, resource),
+            _ => self.turn_hostile(member, resource),
         }
     }
 
@@ -89,12 +90,12 @@ impl Story {
     pub(super) fn end_fault(&mut self, name: &str) {
         self.fleet.world.end_fault(name);
         let Some((_, member)) = self.faults.remove(name) else { return };
-        if self.faults.values().all(|(_, other)| *other != member) {
+        if self.faults.values().all(|(_, other)| *other != member) && !self.hostile.contains_key(&member) {
             self.seen_again(self.fleet.members[member].name());
         }
     }
 
-    fn seen_again(&self, cluster: &str) {
+    pub(super) fn seen_again(&self, cluster: &str) {
         self.readiness.seen(cluster, self.fleet.world.clock().now());
     }
 
@@ -114,7 +115,8 @@ impl Story {
         for (party, cluster) in std::mem::take(&mut self.cut) {
             self.fleet.world.heal(party, &cluster);
         }
-        let faulty: Vec<usize> = self.faults.values().map(|(_, member)| *member).collect();
+        let mut faulty: Vec<usize> = self.faults.values().map(|(_, member)| *member).collect();
+        faulty.extend(self.hostile.keys());
         for (index, member) in self.names().iter().enumerate() {
             if !faulty.contains(&index) {
                 self.seen_again(member);

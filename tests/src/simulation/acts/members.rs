@@ -74,7 +74,7 @@ impl Story {
         let cluster = self.fleet.members[member].clone();
         let client = cluster.client("user");
         let in_namespace = json!({"name": NAME, "namespace": NAMESPACE});
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..10) {
             0..=1 if self.emptied.contains(&member) => {}
             0 => {
                 self.count(Drawn::NamespaceClosed);
@@ -134,6 +134,8 @@ impl Story {
                     json!({"name": "proxy", "image": "proxy:1", "resources": {"requests": {"cpu": "50m"}}});
                 cluster.add_hook(MutatingHook::inject_container(NAME, proxy));
             }
+            6 => self.define_a_kind(member).await,
+            7 => self.make_it_a_hub(member).await,
             _ => {
                 self.count(Drawn::Policy);
                 self.admitting.insert(member);

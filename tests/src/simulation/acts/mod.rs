@@ -2,7 +2,9 @@
 
 mod clusters;
 mod faults;
+mod hostile;
 mod members;
+mod mistakes;
 mod users;
 
 use super::invariants::Observer;
@@ -37,6 +39,8 @@ pub(super) struct Story {
     down: BTreeSet<(usize, String)>,
     /// Partial faults, by name: whether it is over after so many acts, and the member.
     faults: BTreeMap<String, (usize, usize)>,
+    /// Members that answer what they like, and for how many more acts.
+    hostile: BTreeMap<usize, usize>,
     /// Copies that an autoscaler writes: member and workload.
     autoscaled: BTreeSet<(usize, String)>,
     /// Members with hooks, policies, LimitRanges or quotas.
@@ -59,6 +63,7 @@ impl Story {
             emptied: BTreeSet::new(),
             down: BTreeSet::new(),
             faults: BTreeMap::new(),
+            hostile: BTreeMap::new(),
             autoscaled: BTreeSet::new(),
             admitting: BTreeSet::new(),
             mistaken: BTreeSet::new(),
@@ -87,29 +92,38 @@ impl Story {
         for (member, name) in self.autoscaled.clone() {
             self.scale_copy(member, &name).await;
         }
-        for member in std::mem::take(&mut self.emptied) {
-            self.open(member).await;
-        }
+        self.open_emptied().await;
         let over: Vec<_> =
             self.faults.iter().filter(|(_, (left, _))| *left == 0).map(|(name, _)| name.clone()).collect();
         for name in over {
             self.end_fault(&name);
         }
         self.faults.values_mut().for_each(|(left, _)| *left -= 1);
+        self.end_hostility(false);
     }
 
-    /// Opens the namespace of a member, as soon as it is gone if it goes.
-    async fn open(&mut self, member: usize) {
+    /// Makes deleted namespaces anew. One that does not go, as its pods are on a node that is down, is left for later.
+    async fn open_emptied(&mut self) {
+        for member in std::mem::take(&mut self.emptied) {
+            if !self.open(member).await {
+                self.emptied.insert(member);
+            }
+        }
+    }
+
+    /// Opens the namespace of a member, as soon as it is gone if it goes; answers whether it is open.
+    async fn open(&mut self, member: usize) -> bool {
         let client = self.fleet.members[member].client("user");
         let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
         for _ in 0..60 {
             let going = api.get_opt(crate::NAMESPACE).await.ok().flatten();
             if going.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_none()) {
-                break;
+                apply(&client, &open_namespace()).await;
+                return true;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        apply(&client, &open_namespace()).await;
+        false
     }
 
     /// Remembers the ForeignClusters as they are.
@@ -130,6 +144,7 @@ impl Story {
         for name in self.faults.keys().cloned().collect::<Vec<_>>() {
             self.end_fault(&name);
         }
+        self.end_hostility(true);
         self.fleet.world.stop_faults();
         for member in 0..self.fleet.members.len() {
             self.fleet.world.hostile(self.fleet.members[member].name(), Vec::new());
@@ -137,11 +152,14 @@ impl Story {
         for member in std::mem::take(&mut self.admitting) {
             self.stop_admission(member).await;
         }
-        for member in std::mem::take(&mut self.emptied).into_iter().chain(std::mem::take(&mut self.closed)) {
-            self.open(member).await;
-        }
+        // A namespace is not gone before the pods on a node that is down are.
         for (member, node) in std::mem::take(&mut self.down) {
             self.reboot(member, &node).await;
+        }
+        self.open_emptied().await;
+        assert!(self.emptied.is_empty(), "a namespace does not go although all nodes are up");
+        for member in std::mem::take(&mut self.closed) {
+            self.open(member).await;
         }
         self.take_back_copies().await;
         self.restore_clusters().await;

@@ -1,5 +1,6 @@
 //! What `plan` and `explain` are answered: reviews on the sandbox, and that what they say comes true.
 
+mod admission;
 mod answers;
 mod property;
 
