@@ -39,6 +39,8 @@ pub enum ConditionType {
     ScalingLimited,
     /// The API server of the cluster answers.
     Reachable,
+    /// So many clusters are silent at once that the silence of this one is not believed: nothing of it is replaced.
+    SilenceDoubted,
     /// The cluster is to leave the fleet, and something still holds that up.
     Leaving,
     /// The cloud cluster exists and has joined.
@@ -68,6 +70,7 @@ impl ConditionType {
             Self::ScalingActive => "ScalingActive",
             Self::ScalingLimited => "ScalingLimited",
             Self::Reachable => "Reachable",
+            Self::SilenceDoubted => "SilenceDoubted",
             Self::Leaving => "Leaving",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",

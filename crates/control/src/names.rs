@@ -66,6 +66,9 @@ pub const ALLOW_INSECURE_ANNOTATION: &str = "portolan.dev/allow-insecure";
 /// On ForeignClusters: they stay until nothing of the fleet's workloads is left in their members.
 pub const MEMBERSHIP_FINALIZER: &str = "portolan.dev/membership";
 
+/// On ForeignClusters: `"true"` says that a cluster which does not answer is lost, however many others are silent too.
+pub const CONFIRMED_LOST_ANNOTATION: &str = "portolan.dev/confirmed-lost";
+
 /// On ForeignClusters: what becomes of copies in the member when it is deleted.
 pub const ON_DELETE_ANNOTATION: &str = "portolan.dev/on-delete";
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod brake;
 mod calls;
 mod capacity;
 mod credentials;

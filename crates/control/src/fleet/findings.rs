@@ -1,7 +1,7 @@
 //! What is told of a member in the conditions and events of its ForeignCluster.
 
 use super::identity::Identity;
-use super::{Member, Needs, Readable};
+use super::{Member, Needs, Readable, SILENCE_DOUBTED};
 use portolan_api::ForeignClusterStatus;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_runtime::Weight;
@@ -75,9 +75,24 @@ pub(super) struct News {
     pub(super) note: String,
 }
 
-/// What users are told of the change from one status to the next, if anything. The time is part of it, since the same may
-/// happen again.
-pub(super) fn news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
+/// What users are told of the change from one status to the next. The time is part of it, since the same may happen again.
+pub(super) fn news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Vec<News> {
+    ready_news(before, after).into_iter().chain(doubt_news(before, after)).collect()
+}
+
+/// That the hub suspects itself.
+fn doubt_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
+    let doubted = |status: &ForeignClusterStatus| {
+        conditions::find(&status.conditions, ConditionType::SilenceDoubted)
+            .filter(|found| found.status == "True")
+            .cloned()
+    };
+    let is = doubted(after).filter(|_| doubted(before).is_none())?;
+    let note = format!("{} (since {})", is.message, is.last_transition_time.0);
+    Some(News { weight: Weight::Warning, reason: SILENCE_DOUBTED.to_owned(), note })
+}
+
+fn ready_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
     let was = conditions::find(&before.conditions, ConditionType::Ready);
     let is = conditions::find(&after.conditions, ConditionType::Ready)?;
     if was.is_some_and(|was| was.reason == is.reason && was.status == is.status) {
@@ -113,18 +128,18 @@ mod tests {
     fn what_changes_is_told_once_and_again_when_it_comes_again() {
         let unknown = ForeignClusterStatus::default();
         let new = after(&unknown, not_heard_yet(), 1);
-        assert_eq!(news(&unknown, &new), None, "nothing has happened yet");
+        assert_eq!(news(&unknown, &new), [], "nothing has happened yet");
         let mut joined = after(&new, both(ConditionStatus::True, "Answers", "v1".into()), 2);
-        assert_eq!(news(&new, &joined).unwrap().reason, "Joined");
+        assert_eq!(news(&new, &joined)[0].reason, "Joined");
         joined.last_seen = Some(Time(Timestamp::from_second(2).unwrap()));
         let silent = after(&joined, both(ConditionStatus::Unknown, "Silent", "no answer".into()), 3);
-        let told = news(&joined, &silent).unwrap();
+        let told = news(&joined, &silent).remove(0);
         assert_eq!((told.weight, told.reason.as_str()), (Weight::Warning, "Unreachable"));
         let back = after(&silent, both(ConditionStatus::True, "Answers", "v1".into()), 4);
-        assert_eq!(news(&silent, &back).unwrap().reason, "Reachable");
-        assert_eq!(news(&back, &back), None);
+        assert_eq!(news(&silent, &back)[0].reason, "Reachable");
+        assert_eq!(news(&back, &back), []);
         let again = after(&back, both(ConditionStatus::Unknown, "Silent", "no answer".into()), 5);
-        assert_ne!(news(&back, &again).unwrap().note, told.note, "it is told with its time");
+        assert_ne!(news(&back, &again)[0].note, told.note, "it is told with its time");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From ForeignClusters to members, and back into their status.
 
 use super::connect::{Refreshed, reference};
+use super::doubt;
 use super::findings::{self, cannot_connect, not_heard_yet};
 use super::identity::Identity;
 use super::observed::Observed;
@@ -365,6 +366,9 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             (None, Some(_)) => return Ok(Next::After(NUMBERS_EVERY)),
             (None, None) => not_heard_yet(),
         };
+        let silent = member.reach.silence().is_some();
+        let found: Vec<Finding> =
+            found.into_iter().chain(doubt::finding(&self.fleet, cluster, silent)).collect();
         let proven = self.prove(open).await;
         let observed = Observed { credential: proven, ..self.observed(member) };
         self.report(cluster, &found, &observed).await
@@ -468,7 +472,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             }
             other => other?,
         };
-        if let Some(news) = news {
+        for news in news {
             self.recorder.record(cluster, news.weight, &news.reason, &news.note).await;
         }
         Ok(Next::After(NUMBERS_EVERY))

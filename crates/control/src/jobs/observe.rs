@@ -3,10 +3,9 @@
 use super::record::seen;
 use super::{Controller, Declared};
 use crate::capacity::Book;
-use crate::fleet::{JobFacts, Member, Needs, Reached};
+use crate::fleet::{JobFacts, Member, Needs, Reached, Silence};
 use crate::placement::candidate;
 use portolan_api::ForeignCluster;
-use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::OnUnreachable;
 use portolan_core::capacity::View;
 use portolan_core::jobs::Sight;
@@ -93,10 +92,21 @@ impl Controller {
             return None;
         }
         let limit = placement.replace_after.as_ref()?.0;
-        let found = conditions::find(&cluster.status.as_ref()?.conditions, ConditionType::Reachable)?;
         // The time stands in the API, so that it goes on over a restart.
-        let silent = self.clock.now().duration_since(found.last_transition_time.0);
-        let silent = Duration::try_from(silent).unwrap_or_default();
-        (found.status != "True").then(|| limit.saturating_sub(silent))
+        match self.fleet.silence(cluster, self.clock.now()) {
+            Silence::Believed(silent) => Some(limit.saturating_sub(silent)),
+            Silence::NotRecorded | Silence::Doubted => None,
+        }
+    }
+
+    /// Why nothing of the silent clusters is given to others although the job asks for it, if so.
+    pub(super) fn doubts(&self, job: &Declared, seen: &BTreeMap<String, Seen>) -> Option<String> {
+        let asked = job.object.spec.placement.on_unreachable == OnUnreachable::ReplaceAfter;
+        let silent = |(name, seen): (&String, &Seen)| !seen.answers && job.is_in(name);
+        if !asked || !seen.iter().any(silent) {
+            return None;
+        }
+        let doubt = self.fleet.doubt()?;
+        seen.keys().any(|name| job.is_in(name) && doubt.is_about(name)).then(|| doubt.message())
     }
 }

@@ -9,10 +9,12 @@ use crate::capacity::Book;
 use crate::claims::{Step, reservation};
 use crate::copies::{Failure, earlier};
 use crate::dependencies::{finding, needs_recorded};
+use crate::fleet::SILENCE_DOUBTED;
 use crate::names::LEAVING_TAINT;
 use crate::{copy, declared};
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use portolan_api::conditions::{self, ConditionType, Finding};
@@ -104,6 +106,7 @@ impl Controller {
             troubles: self.memory.troubles(&key),
             requests: self.requests(&job),
             dependencies: self.dependencies(&key, &job, &seen),
+            doubt: self.doubts(&job, &seen),
         };
         let mut new = status(&situation, &self.clock.time());
         new.reservation = self.reservation(&job.object, &new);
@@ -373,6 +376,9 @@ impl Controller {
                 }
             }
         }
+        if let Some(doubted) = doubted(&new).filter(|_| doubted(&old).is_none()) {
+            self.recorder.record(now, Weight::Warning, SILENCE_DOUBTED, &doubted.message).await;
+        }
         for (type_, weight) in
             [(ConditionType::Complete, Weight::Normal), (ConditionType::Failed, Weight::Warning)]
         {
@@ -381,6 +387,12 @@ impl Controller {
             }
         }
     }
+}
+
+/// The condition that says that silent clusters are not believed to be lost, if it does.
+fn doubted(status: &MultiClusterJobStatus) -> Option<&Condition> {
+    let unreachable = conditions::find(&status.conditions, ConditionType::Unreachable);
+    unreachable.filter(|found| found.reason == SILENCE_DOUBTED)
 }
 
 /// When the job ended, if it did.

@@ -3,6 +3,7 @@
 use super::observe::Seen;
 use super::record::{signed, write};
 use crate::copies::FAILING;
+use crate::fleet::SILENCE_DOUBTED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
@@ -32,6 +33,8 @@ pub(super) struct Situation<'a> {
     pub(super) requests: Resources,
     /// Whether what the template refers to follows the job, if it refers to anything.
     pub(super) dependencies: Option<Finding>,
+    /// Why nothing of silent clusters is given to others although the job asks for it.
+    pub(super) doubt: Option<String>,
 }
 
 /// The new status. Numbers of a silent cluster stay as last reported; finished completions never go down.
@@ -294,8 +297,12 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
         let message = "every cluster with open completions answers";
         Finding::new(ConditionType::Unreachable, false, "AllAnswer", message)
     } else {
-        let message = format!("{silent} does not answer: what it holds is kept on record");
-        Finding::new(ConditionType::Unreachable, true, "Silent", message)
+        let kept = format!("{silent} does not answer: what it holds is kept on record");
+        let (reason, message) = match &situation.doubt {
+            Some(doubt) => (SILENCE_DOUBTED, format!("{kept}. {doubt}")),
+            None => ("Silent", kept),
+        };
+        Finding::new(ConditionType::Unreachable, true, reason, message)
     };
     let suspended = if situation.job.spec.suspend && !ended {
         Finding::new(ConditionType::Suspended, true, "Suspended", "spec.suspend is true")

@@ -58,6 +58,8 @@ pub(super) struct Notes {
     pub(super) outdated: BTreeSet<String>,
     /// What the template refers to and the hub does not have; nothing if that is not known yet.
     pub(super) missing: Option<References>,
+    /// Why nothing of silent clusters is replaced although the workload asks for it.
+    pub(super) doubt: Option<String>,
 }
 
 impl Controller {
@@ -123,6 +125,7 @@ impl Controller {
             failures: self.failures(&key, &workload),
             drifts: self.drifts(&key, &workload, &decision, &seen).await,
             outdated: outdated(&orders, &decision),
+            doubt: self.doubts(&workload, &seen),
             orders,
             missing: self
                 .sources
