@@ -41,6 +41,8 @@ pub enum ConditionType {
     Reachable,
     /// So many clusters are silent at once that the silence of this one is not believed: nothing of it is replaced.
     SilenceDoubted,
+    /// Objects in the cluster were placed by the hub and have no object in it any more: they stay as they are.
+    Orphaned,
     /// The cluster is to leave the fleet, and something still holds that up.
     Leaving,
     /// The cloud cluster exists and has joined.
@@ -71,6 +73,7 @@ impl ConditionType {
             Self::ScalingLimited => "ScalingLimited",
             Self::Reachable => "Reachable",
             Self::SilenceDoubted => "SilenceDoubted",
+            Self::Orphaned => "Orphaned",
             Self::Leaving => "Leaving",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",

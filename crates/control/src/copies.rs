@@ -369,7 +369,8 @@ impl Memory {
             let member = fleet.member(&name.name).filter(|member| member.reach.answers());
             let Some(member) = member else { continue };
             let stray = K::of(&member).get(key);
-            if let Some(stray) = stray.filter(|copy| K::mark(copy).is_stray(uid)) {
+            let may_go = |mark: &Mark| mark.is_stray(uid) && fleet.may_sweep(&member, &K::kind(&()), mark);
+            if let Some(stray) = stray.filter(|copy| may_go(K::mark(copy))) {
                 let deleted = self.delete::<K>(term, &member, key, K::mark(&stray)).await;
                 if let Err(error) = deleted {
                     let why = trouble(&member, error)?;

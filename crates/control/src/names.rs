@@ -3,8 +3,12 @@
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 
-/// On objects and pods in members: the uid of the workload in the hub that they belong to.
+/// On objects and pods in members: the identity of the workload in the hub that they belong to, which is its uid unless
+/// [`WORKLOAD_ID_ANNOTATION`] says otherwise.
 pub const WORKLOAD_LABEL: &str = "portolan.dev/workload";
+
+/// On workloads in the hub: the identity that their copies and pods in members know them by, if it is not their uid.
+pub const WORKLOAD_ID_ANNOTATION: &str = "portolan.dev/workload-id";
 
 /// On objects in members: the identity of the hub that placed them, so that several hubs share a member in peace.
 pub const HUB_LABEL: &str = "portolan.dev/hub";

@@ -68,7 +68,9 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     tasks.spawn(leftovers.run());
     tasks.spawn(services.run());
     tasks.spawn(jobs.run());
+    let known = fleet.clone();
     tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), move |cluster, what| {
+        known.founding.notice(&known, cluster);
         wake_placement.touched(cluster, &what);
         wake_services.touched(cluster, &what);
         wake_jobs.touched(cluster, &what);

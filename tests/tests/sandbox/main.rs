@@ -20,6 +20,7 @@ mod mistakes;
 mod peering;
 mod placement;
 mod plan;
+mod recovery;
 mod seeds;
 mod sequences;
 mod services;

@@ -234,6 +234,10 @@ impl Book {
         if self.uids.get(&owner).is_some_and(|known| *known != uid) {
             self.gone(&owner);
         }
+        // Nobody holds room in another's name.
+        if let Some(other) = self.owner(&uid).filter(|other| **other != owner).cloned() {
+            self.gone(&other);
+        }
         self.waiting.set(&owner, claim.waits.then_some(claim.shape.as_ref()).flatten());
         if !self.claims.contains_key(&uid) {
             let recorded = Claim { held: BTreeMap::new(), ..claim.clone() };

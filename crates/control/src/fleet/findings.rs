@@ -77,19 +77,24 @@ pub(super) struct News {
 
 /// What users are told of the change from one status to the next. The time is part of it, since the same may happen again.
 pub(super) fn news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Vec<News> {
-    ready_news(before, after).into_iter().chain(doubt_news(before, after)).collect()
+    let doubted = alarm(ConditionType::SilenceDoubted, SILENCE_DOUBTED, before, after);
+    let orphaned = alarm(ConditionType::Orphaned, "Orphaned", before, after);
+    ready_news(before, after).into_iter().chain(doubted).chain(orphaned).collect()
 }
 
-/// That the hub suspects itself.
-fn doubt_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
-    let doubted = |status: &ForeignClusterStatus| {
-        conditions::find(&status.conditions, ConditionType::SilenceDoubted)
-            .filter(|found| found.status == "True")
-            .cloned()
-    };
-    let is = doubted(after).filter(|_| doubted(before).is_none())?;
+/// That a condition has come true which calls for attention.
+fn alarm(
+    type_: ConditionType,
+    reason: &str,
+    before: &ForeignClusterStatus,
+    after: &ForeignClusterStatus,
+) -> Option<News> {
+    let is = conditions::find(&after.conditions, type_).filter(|found| found.status == "True")?;
+    if conditions::is_true(&before.conditions, type_) {
+        return None;
+    }
     let note = format!("{} (since {})", is.message, is.last_transition_time.0);
-    Some(News { weight: Weight::Warning, reason: SILENCE_DOUBTED.to_owned(), note })
+    Some(News { weight: Weight::Warning, reason: reason.to_owned(), note })
 }
 
 fn ready_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {

@@ -9,7 +9,9 @@ use super::secrets::Secrets;
 use super::sites::{hub_name, news, sites};
 use super::{Connect, ConnectError, Hub, KNOWN_WITHIN, Member, Touched};
 use crate::capacity::{Ledger, growth};
+use crate::identity::Identities;
 use crate::names::FIELD_MANAGER;
+use crate::recovery::{self, Founding};
 use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -69,6 +71,10 @@ pub struct Fleet {
     pub clusters: Index<ForeignCluster>,
     /// The room in its members, and what workloads hold there.
     pub ledger: Ledger,
+    /// Who the workloads of the hub are.
+    pub(crate) identities: Identities,
+    /// What members held when they were first listed.
+    pub(crate) founding: Founding,
     sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
@@ -369,6 +375,8 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         let silent = member.reach.silence().is_some();
         let found: Vec<Finding> =
             found.into_iter().chain(doubt::finding(&self.fleet, cluster, silent)).collect();
+        let found: Vec<Finding> =
+            found.into_iter().chain(recovery::finding(&self.fleet, member, cluster)).collect();
         let proven = self.prove(open).await;
         let observed = Observed { credential: proven, ..self.observed(member) };
         self.report(cluster, &found, &observed).await

@@ -6,6 +6,7 @@
 
 mod desired;
 mod effect;
+mod identify;
 mod observe;
 mod preview;
 mod reconcile;
@@ -21,6 +22,7 @@ use crate::copies::Memory;
 use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
+use crate::identity::{Bearer, Identity};
 use portolan_api::MultiClusterJob;
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_api::placement::ReplicasMode;
@@ -65,6 +67,7 @@ struct Controller {
 #[derive(Debug)]
 struct Declared {
     object: MultiClusterJob,
+    identity: Identity,
     shape: Result<Shape, String>,
     references: References,
 }
@@ -78,11 +81,17 @@ impl Declared {
             Err(error) => Err(error.to_string()),
         };
         let references = references(&object.spec.template.0);
-        Self { object, shape, references }
+        Self { identity: Identity::of(&object.metadata), object, shape, references }
     }
 
+    /// Its identity: the uid, unless an annotation says otherwise.
     fn uid(&self) -> &str {
-        self.object.metadata.uid.as_deref().unwrap_or_default()
+        self.identity.get()
+    }
+
+    fn bearer(&self) -> Bearer<'_> {
+        let recorded = self.object.status.as_ref().is_some_and(|status| !status.placements.is_empty());
+        Bearer { identity: &self.identity, meta: &self.object.metadata, recorded }
     }
 
     /// Whether ConfigMaps or Secrets were carried for it, or are to be.
@@ -192,7 +201,9 @@ impl Jobs {
     pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
         let health = self.controller.jobs.health().clone();
+        let identities = self.controller.fleet.identities.clone();
         let first = move |change: &Change<Declared>| {
+            identities.take(KIND, change, Declared::bearer);
             // The ledger first: whoever sees a job sees what it holds.
             ledger.transact(|book| {
                 book.cannot_read(KIND, health.unreadable_uids());

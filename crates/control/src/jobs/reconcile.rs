@@ -80,6 +80,9 @@ impl Controller {
             declared::keep(&self.term, &self.hub.client, &job.object).await?;
             return Ok(Next::Done);
         }
+        if let Some(next) = self.identify(&key, &job).await? {
+            return Ok(next);
+        }
         let swept = self.memory.sweep::<Job>(&self.term, &self.fleet, &key, Some(job.uid())).await?;
         let observed = job.object.status.as_ref().and_then(|status| status.observed_generation);
         if observed != job.object.metadata.generation {

@@ -226,7 +226,7 @@ impl Controller {
 
     /// What a member is to hold of a workload, applied in this leader's name.
     pub(super) fn desired(&self, workload: &Workload, replicas: u32) -> Desired {
-        desired(&workload.object, &self.hub.id, self.term.epoch(), replicas)
+        desired(&workload.object, workload.uid(), &self.hub.id, self.term.epoch(), replicas)
     }
 
     /// The digest of that, made once.

@@ -17,6 +17,7 @@ pub(super) struct Desired {
 /// Builds the Deployment for one member: the workload's own fields as they were written, marked as ours.
 pub(super) fn desired(
     workload: &MultiClusterDeployment,
+    uid: &str,
     hub: &str,
     epoch: Option<i64>,
     replicas: u32,
@@ -24,7 +25,6 @@ pub(super) fn desired(
     let meta = &workload.metadata;
     let (namespace, name) =
         (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
-    let uid = meta.uid.as_deref().unwrap_or_default();
     let spec = &workload.spec;
     let mut template = spec.template.0.clone();
     insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn carries_the_template_as_written_and_marks_it_as_ours() {
-        let object = desired(&workload(2), "hub1", Some(7), 2).object;
+        let object = desired(&workload(2), "u1", "hub1", Some(7), 2).object;
         assert_eq!(object["spec"]["template"]["spec"]["fieldOfTomorrow"], true);
         assert_eq!(
             object["spec"]["template"]["metadata"]["labels"],
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_digest_tells_what_differs() {
-        let of = |epoch, replicas| desired(&workload(replicas), "hub1", epoch, replicas).digest;
+        let of = |epoch, replicas| desired(&workload(replicas), "u1", "hub1", epoch, replicas).digest;
         assert_eq!(of(None, 2), of(Some(2), 2), "another leader applies the same");
         assert_ne!(of(None, 2), of(None, 3));
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn pods_say_which_template_made_them_as_far_as_room_is_concerned() {
         let hash = |workload: &MultiClusterDeployment, epoch, replicas| {
-            let object = desired(workload, "hub1", epoch, replicas).object;
+            let object = desired(workload, "u1", "hub1", epoch, replicas).object;
             object["spec"]["template"]["metadata"]["labels"][TemplateHash::LABEL].clone()
         };
         let first = workload(2);
@@ -144,7 +144,8 @@ mod tests {
         let mut odd = workload(1);
         odd.spec.template.0 = json!({"metadata": "text"});
         assert_eq!(
-            desired(&odd, "h", None, 1).object["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
+            desired(&odd, "u1", "h", None, 1).object["spec"]["template"]["metadata"]["labels"]
+                [WORKLOAD_LABEL],
             "u1"
         );
     }

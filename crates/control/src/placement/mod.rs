@@ -36,6 +36,7 @@ mod claim;
 mod desired;
 mod drift;
 mod dry_run;
+mod identify;
 mod memory;
 mod news;
 mod observe;
@@ -54,6 +55,7 @@ use crate::claims::{self, Claimant, Claims};
 use crate::declared::{self, AT_ONCE};
 use crate::dependencies::{Reference, References, Sources, has_dependencies, references};
 use crate::fleet::{Fleet, Hub, Touched};
+use crate::identity::{Bearer, Identity};
 use memory::Memory;
 use portolan_api::placement::{
     PlacementCause, PlacementPolicy, PlacementState, PlacementStatus, ReplicasMode,
@@ -161,7 +163,9 @@ impl Placement {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (ledger, claims) = (self.controller.fleet.ledger.clone(), self.controller.claims.clone());
         let (known, queue) = (self.controller.workloads.clone(), self.queue.clone());
+        let identities = self.controller.fleet.identities.clone();
         let first = move |change: &Change<Workload>| {
+            identities.take(KIND, change, Workload::bearer);
             // The ledger first: whoever sees a workload sees what it holds.
             ledger.transact(|book| {
                 book.cannot_read(KIND, known.health().unreadable_uids());
@@ -200,6 +204,7 @@ struct Controller {
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) object: MultiClusterDeployment,
+    identity: Identity,
     shape: Result<Shape, String>,
     /// The labels of its pods.
     labels: BTreeMap<String, String>,
@@ -217,11 +222,18 @@ impl Workload {
             shape.map_err(|error: ShapeError| error.to_string())
         });
         let references = references(&object.spec.template.0);
-        Self { object, shape, labels: labels.unwrap_or_default(), references, digests: Mutex::default() }
+        let (identity, labels) = (Identity::of(&object.metadata), labels.unwrap_or_default());
+        Self { object, identity, shape, labels, references, digests: Mutex::default() }
     }
 
+    /// Its identity: the uid, unless an annotation says otherwise.
     fn uid(&self) -> &str {
-        self.object.metadata.uid.as_deref().unwrap_or_default()
+        self.identity.get()
+    }
+
+    fn bearer(&self) -> Bearer<'_> {
+        let recorded = self.object.status.as_ref().is_some_and(|status| !status.placements.is_empty());
+        Bearer { identity: &self.identity, meta: &self.object.metadata, recorded }
     }
 
     /// Whether users and others who write more than its status left it as it was.
@@ -232,6 +244,7 @@ impl Workload {
             && one.deletion_timestamp == other.deletion_timestamp
             && one.finalizers == other.finalizers
             && one.labels == other.labels
+            && one.annotations == other.annotations
     }
 
     /// Whether ConfigMaps or Secrets were carried for it, or are to be.

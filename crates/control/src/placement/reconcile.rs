@@ -85,6 +85,9 @@ impl Controller {
             declared::keep(&self.term, &self.hub.client, &workload.object).await?;
             return Ok(Next::Done);
         }
+        if let Some(next) = self.identify(&key, &workload).await? {
+            return Ok(next);
+        }
         let swept = self.sweep(&key, Some(workload.uid())).await;
         let (seen, decision, due) = match self.decide(&key, &workload) {
             Decided::NotYet => return Ok(Next::After(GETTING_TO_KNOW)),
@@ -182,6 +185,7 @@ impl Controller {
     /// Observes and decides; nothing is held.
     pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Considered {
         let Some(mut seen) = self.observe(book, key, workload) else { return Considered::NotYet };
+        self.count_what_runs(workload, &mut seen);
         let due = self.mark_lost(workload, &mut seen);
         self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {

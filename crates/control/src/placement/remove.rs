@@ -6,6 +6,7 @@ use super::observe::{Seen, is_ours};
 use super::{Controller, Workload};
 use crate::dependencies::{References, release_recorded, release_seen};
 use crate::fleet::{DeploymentFacts, Member};
+use crate::recovery::DEPLOYMENT;
 use crate::{copy, declared};
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::conditions;
@@ -100,8 +101,11 @@ impl Controller {
             let Some(member) = self.fleet.member(&name.name).filter(|member| member.reach.answers()) else {
                 continue;
             };
-            let stray =
-                |copy: &DeploymentFacts| copy.mark.workload.is_some() && copy.mark.workload.as_deref() != uid;
+            let stray = |copy: &DeploymentFacts| {
+                copy.mark.workload.is_some()
+                    && copy.mark.workload.as_deref() != uid
+                    && self.fleet.may_sweep(&member, DEPLOYMENT, &copy.mark)
+            };
             let Some(copy) = copy_of(&member, key, stray) else { continue };
             next = Next::After(AWAITING_DELETION);
             if let Err(error) = self.delete(key, &member, &copy).await {

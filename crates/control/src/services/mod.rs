@@ -106,7 +106,9 @@ impl Services {
     /// Keeps the services of the hub known, for ever.
     pub(crate) fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
         let (claims, hub) = (self.controller.claims.clone(), &self.controller.hub.client);
+        let identities = self.controller.fleet.identities.clone();
         let first = move |change: &Change<MultiClusterService>| {
+            identities.take_uids(KIND, change, |service| &service.metadata);
             claims.take(KIND, change, claimant);
             AT_ONCE
         };

@@ -1,8 +1,9 @@
 //! A service in every cluster of the fleet, as the indexes know it. No requests.
 
 use super::Controller;
-use crate::fleet::{Member, Needs, Reached, ServiceFacts};
+use crate::fleet::{Mark, Member, Needs, Reached, ServiceFacts};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
+use crate::recovery::SERVICE;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +58,8 @@ impl Controller {
         let Some(member) = member else {
             return Some(Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None });
         };
-        let copy = member.services.get(key).filter(|copy| copy.mark.is_of(uid));
+        let is_ours = |mark: &Mark| mark.is_of(uid) || self.fleet.is_former(&member, SERVICE, key, mark);
+        let copy = member.services.get(key).filter(|copy| is_ours(&copy.mark));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
         member.slices.for_each_in(&key.namespace, |_, slice| {
             if slice.service.as_ref() == Some(key) {

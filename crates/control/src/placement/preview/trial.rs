@@ -44,7 +44,7 @@ impl Previews {
         let Some(member) = self.0.fleet.member(cluster).filter(|member| member.reach.answers()) else {
             return Trial::Unknown("it does not answer".to_owned());
         };
-        let wanted = desired(&workload.object, &self.0.hub.id, self.0.term.epoch(), replicas);
+        let wanted = desired(&workload.object, workload.uid(), &self.0.hub.id, self.0.term.epoch(), replicas);
         let copy = member.deployments.get(key).filter(|copy| copy.mark.is_of(workload.uid()));
         if copy.is_some_and(|copy| copy.mark.digest.as_deref() == Some(&wanted.digest)) {
             return Trial::Held;
