@@ -10,6 +10,16 @@ pub const WORKLOAD_LABEL: &str = "portolan.dev/workload";
 /// On workloads in the hub: the identity that their copies and pods in members know them by, if it is not their uid.
 pub const WORKLOAD_ID_ANNOTATION: &str = "portolan.dev/workload-id";
 
+/// On MultiClusterDeployments in the hub: what they take over before the first decision, [`ADOPT_UNMANAGED`] or `hub/ID`.
+pub const ADOPT_ANNOTATION: &str = "portolan.dev/adopt";
+
+/// The value of [`ADOPT_ANNOTATION`] for Deployments that no hub placed.
+pub const ADOPT_UNMANAGED: &str = "unmanaged";
+
+/// On MultiClusterDeployments in the hub: a digest of the template that they had when they took over Deployments that no hub
+/// placed. As long as it is their template, the pods get no labels of ours, so that they are not restarted.
+pub const ADOPTED_TEMPLATE_ANNOTATION: &str = "portolan.dev/adopted-template";
+
 /// On objects in members: the identity of the hub that placed them, so that several hubs share a member in peace.
 pub const HUB_LABEL: &str = "portolan.dev/hub";
 

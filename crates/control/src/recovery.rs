@@ -84,6 +84,13 @@ impl Founding {
         }
     }
 
+    /// Counts a copy among those that were there, since it was taken over.
+    pub(crate) fn add(&self, cluster: &str, kind: &'static str, uid: &str) {
+        if let Some(uids) = self.lock().get_mut(cluster).and_then(|kinds| kinds.get_mut(kind)) {
+            uids.insert(uid.to_owned());
+        }
+    }
+
     /// Whether a copy was there when the member was first listed.
     fn was_there(&self, cluster: &str, kind: &str, uid: &str) -> bool {
         self.lock().get(cluster).and_then(|kinds| kinds.get(kind)).is_none_or(|uids| uids.contains(uid))
@@ -241,7 +248,7 @@ fn copies(member: &Member, kind: &str) -> Vec<(Key, Mark)> {
 }
 
 /// Whether nobody waits for a cluster: it leaves the fleet, or a user has confirmed that it is lost.
-fn is_given_up(cluster: &ForeignCluster) -> bool {
+pub(crate) fn is_given_up(cluster: &ForeignCluster) -> bool {
     let annotations = cluster.metadata.annotations.as_ref();
     let lost =
         annotations.and_then(|all| all.get(CONFIRMED_LOST_ANNOTATION)).is_some_and(|value| value == "true");

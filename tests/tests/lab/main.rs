@@ -12,6 +12,7 @@ mod peering;
 mod placement;
 mod policies;
 mod proof;
+mod recovery;
 mod sequences;
 mod services;
 

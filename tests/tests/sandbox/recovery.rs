@@ -303,3 +303,165 @@ async fn a_copied_identity_is_taken_from_the_copy_and_breaks_nothing() {
     let api: Api<Job> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
     assert!(api.list(&Default::default()).await.unwrap().items.is_empty());
 }
+
+/// The copy of a workload in a member as another hub placed it.
+async fn give_to_another_hub(fleet: &Fleet, member: usize, name: &str) {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"portolan.dev/hub": "old-hub"}}}));
+    deployments(fleet, member).patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn mark(fleet: &Fleet, name: &str, adopt: Value) {
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"portolan.dev/adopt": adopt}}}));
+    workloads(fleet).patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_hub_placed_is_taken_over_with_its_pods_once_its_id_is_said() {
+    let (fleet, controller) = start().await;
+    apply(&fleet.hub.client("user"), &anywhere("web", 2)).await;
+    pass(20).await;
+    assert_eq!(ready(&fleet, "web").await, told("c3=2", "2/2"));
+    let before = pods(&fleet).await;
+    stop(controller).await;
+    let mut lost: MultiClusterDeployment = lose(&fleet, "web").await;
+    give_to_another_hub(&fleet, 1, "web").await;
+    // Whoever takes this for a new workload would put it into c4, where most is free now.
+    apply(&fleet.members[1].client("user"), &plain("filler", 1, "2500m")).await;
+    lost.annotations_mut().insert("portolan.dev/adopt".to_owned(), "unmanaged".to_owned());
+    make_anew(&fleet, &lost).await;
+    let _controller = contend(&fleet, Contender::alone());
+    pass(60).await;
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert_eq!(reason, "NotAdopted", "{message}");
+    assert!(message.contains("c3: Deployment shop/web belongs to the hub old-hub"), "{message}");
+    assert!(message.contains("portolan adopt deployment web -n shop --from-hub old-hub"), "{message}");
+
+    fleet.world.partition(CONTROLLER, "c4");
+    pass(20).await;
+    mark(&fleet, "web", json!("hub/old-hub")).await;
+    pass(30).await;
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert!(reason == "AwaitingMembers" && message.contains("c4 cannot be asked"), "{reason}: {message}");
+    fleet.world.heal(CONTROLLER, "c4");
+    pass(60).await;
+    assert_eq!(ready(&fleet, "web").await, told("c3=2", "2/2"));
+    assert!(pods(&fleet).await.is_superset(&before), "no pod was restarted");
+    for member in [0, 2] {
+        assert_eq!(replicas(&fleet, member, "web").await, None, "nothing was doubled");
+    }
+    let object = workloads(&fleet).get("web").await.unwrap();
+    assert_eq!(object.annotations().get("portolan.dev/adopt"), None, "the mark is done");
+    assert_eq!(object.annotations().get(WORKLOAD_ID), lost.uid().as_ref());
+    assert!(events(&fleet, "web").await.contains(&"Adopted".to_owned()));
+}
+
+/// A Deployment that a user made in a member.
+fn plain(name: &str, replicas: i32, cpu: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"terminationGracePeriodSeconds": 0, "containers": [
+                    {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}},
+                ]},
+            },
+        },
+    })
+}
+
+/// The MultiClusterDeployment of a Deployment that a user made, wherever it fits.
+fn of_plain(name: &str, replicas: i32, cpu: &str) -> Value {
+    let mut object = workload(name, replicas, json!({"placementPolicy": "worst-fit"}));
+    object["spec"]["template"] = plain(name, replicas, cpu)["spec"]["template"].clone();
+    object["metadata"]["annotations"] = json!({"portolan.dev/adopt": "unmanaged"});
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_of_no_hub_is_taken_over_without_a_restart_and_counted_once() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    // Two of 800m fill the smallest member but for 400m: counted twice, they would not fit there.
+    apply(&fleet.members[0].client("user"), &plain("web", 2, "800m")).await;
+    pass(20).await;
+    let before = pods(&fleet).await;
+    assert_eq!(before.len(), 2);
+    apply(&user, &of_plain("web", 2, "800m")).await;
+    pass(30).await;
+    assert_eq!(ready(&fleet, "web").await, told("c2=2", "2/2"));
+    assert_eq!(pods(&fleet).await, before, "the same pods, and no others");
+    let copy = deployments(&fleet, 0).get("web").await.unwrap();
+    let uid = workloads(&fleet).get("web").await.unwrap().uid().unwrap();
+    assert_eq!(copy.labels()["portolan.dev/workload"], uid);
+    let labels = copy.spec.unwrap().template.metadata.unwrap().labels.unwrap();
+    assert_eq!(labels, [("app".to_owned(), "web".to_owned())].into(), "the template is as its user wrote it");
+    // Room is neither given twice nor lost: 400m are free, not more and not less.
+    let small = |name: &str, cpu: &str| {
+        let mut object = workload(name, 1, json!({"locations": ["c2"]}));
+        object["spec"]["template"]["spec"]["containers"] = crate::stage::asking(cpu);
+        object
+    };
+    apply(&user, &small("fits", "300m")).await;
+    apply(&user, &small("does-not", "300m")).await;
+    pass(30).await;
+    assert_eq!(ready(&fleet, "fits").await.0.as_deref(), Some("c2=1"));
+    assert_eq!(ready(&fleet, "does-not").await.0, None);
+    // A leader that remembers nothing counts in the same way.
+    fleet.world.crash(CONTROLLER);
+    pass(60).await;
+    assert_eq!(ready(&fleet, "web").await, told("c2=2", "2/2"));
+    assert!(pods(&fleet).await.is_superset(&before));
+
+    // A user's own change of the template is rolled out, and from then on the pods are ours.
+    workloads(&fleet).delete("fits", &DeleteParams::default()).await.unwrap();
+    workloads(&fleet).delete("does-not", &DeleteParams::default()).await.unwrap();
+    crate::stage::patch(
+        &fleet,
+        "web",
+        json!({"template": {"spec": {"containers": crate::stage::asking("150m")}}}),
+    )
+    .await;
+    pass(120).await;
+    assert_eq!(ready(&fleet, "web").await.1.as_deref(), Some("2/2"));
+    assert!(pods(&fleet).await.is_disjoint(&before));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_that_would_roll_out_or_finds_nothing_is_refused_with_the_reason() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&fleet.members[0].client("user"), &plain("web", 1, "100m")).await;
+    pass(10).await;
+    let before = pods(&fleet).await;
+    apply(&user, &of_plain("web", 1, "200m")).await;
+    apply(&user, &of_plain("nothing", 1, "200m")).await;
+    let mut odd = of_plain("odd", 1, "100m");
+    odd["metadata"]["annotations"] = json!({"portolan.dev/adopt": "all"});
+    apply(&user, &odd).await;
+    pass(30).await;
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert_eq!(reason, "NotAdopted");
+    assert!(message.contains("a rollout would follow") && message.contains("cpu"), "{message}");
+    let (_, reason, message) = condition(&fleet, "nothing", ConditionType::Ready).await;
+    assert!(
+        reason == "NotAdopted" && message.contains("no member has a Deployment shop/nothing"),
+        "{message}"
+    );
+    assert_eq!(condition(&fleet, "odd", ConditionType::Ready).await.1, "InvalidAdoption");
+    assert_eq!(pods(&fleet).await, before, "nothing was touched, and nothing placed");
+    // Mended, it goes on.
+    crate::stage::patch(
+        &fleet,
+        "web",
+        json!({"template": {"spec": {"containers": crate::stage::asking("100m")}}}),
+    )
+    .await;
+    mark(&fleet, "odd", Value::Null).await;
+    pass(60).await;
+    assert_eq!(ready(&fleet, "web").await, told("c2=1", "1/1"));
+    assert!(pods(&fleet).await.is_superset(&before));
+    assert_eq!(ready(&fleet, "odd").await.1.as_deref(), Some("1/1"), "without a mark it is a new one");
+}

@@ -1,8 +1,8 @@
 //! What a member is to hold of a workload.
 
 use crate::annotations::propagated_annotations;
-use crate::copy::{Marks, insert, insert_template_hash};
-use crate::names::WORKLOAD_LABEL;
+use crate::copy::{Marks, digest, insert, insert_template_hash};
+use crate::names::{ADOPTED_TEMPLATE_ANNOTATION, WORKLOAD_LABEL};
 use portolan_api::MultiClusterDeployment;
 use portolan_runtime::Key;
 use serde_json::{Value, json};
@@ -27,8 +27,10 @@ pub(super) fn desired(
         (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
     let spec = &workload.spec;
     let mut template = spec.template.0.clone();
-    insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
-    insert_template_hash(&mut template, &spec.template);
+    if !is_unlabelled(workload) {
+        insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
+        insert_template_hash(&mut template, &spec.template);
+    }
     let mut deployment = json!({ "replicas": replicas, "selector": spec.selector, "template": template });
     let optional = [
         ("strategy", spec.strategy.as_ref().map(|strategy| strategy.0.clone())),
@@ -53,8 +55,15 @@ pub(super) fn desired(
         "spec": deployment,
     });
     let marks = Marks { hub, workload: uid, owner: &Key::new(namespace, name), epoch };
-    let digest = marks.put_on(&mut object);
-    Desired { object, digest }
+    let applied = marks.put_on(&mut object);
+    Desired { object, digest: applied }
+}
+
+/// Whether the pods of a workload carry no labels of ours: it was taken over from nobody, and has still the same template.
+pub(super) fn is_unlabelled(workload: &MultiClusterDeployment) -> bool {
+    let annotations = workload.metadata.annotations.as_ref();
+    let adopted = annotations.and_then(|all| all.get(ADOPTED_TEMPLATE_ANNOTATION));
+    adopted.is_some_and(|adopted| *adopted == digest(&workload.spec.template.0))
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@
 //!    terms of one holder have different epochs is enough, and a Lease that was deleted goes on from what its candidates
 //!    saw of it. An epoch that no Lease can hold is not read at all.
 
+mod adopt;
 mod apply;
 mod availability;
 mod claim;
@@ -260,7 +261,12 @@ impl Workload {
 
     /// What the workload holds, as its status says.
     fn claim(&self) -> Claim {
-        let held = self.held().filter(|(_, replicas)| *replicas > 0);
+        let placements = self.object.status.iter().flat_map(|status| &status.placements);
+        let held = placements.map(|placed| {
+            let replicas = u32::try_from(placed.replicas).unwrap_or(0);
+            (placed.cluster.as_str(), self.reserves(replicas, placed.ready_replicas))
+        });
+        let held = held.filter(|(_, replicas)| *replicas > 0);
         Claim {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),

@@ -65,6 +65,12 @@ impl Controller {
             None if candidate.silent => candidate.held,
             None => 0,
         };
+        if workload.is_unlabelled() {
+            // The ledger takes its pods for those of others.
+            candidate.held =
+                workload.held().find(|(cluster, _)| *cluster == name).map_or(0, |(_, held)| held);
+            candidate.settled = copy.as_ref().map_or(0, |copy| u32::try_from(copy.ready).unwrap_or(0));
+        }
         if copy.is_none()
             && answers
             && member.as_ref().is_some_and(|member| !has_namespace(member, &key.namespace))

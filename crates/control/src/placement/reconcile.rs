@@ -85,6 +85,9 @@ impl Controller {
             declared::keep(&self.term, &self.hub.client, &workload.object).await?;
             return Ok(Next::Done);
         }
+        if let Some(next) = self.adopt(&key, &workload).await? {
+            return Ok(next);
+        }
         if let Some(next) = self.identify(&key, &workload).await? {
             return Ok(next);
         }
@@ -173,7 +176,11 @@ impl Controller {
                 Considered::Not(reason, message) => return Decided::Not(reason, message),
                 Considered::So { seen, wanted, decision, due } => (seen, wanted, decision, due),
             };
-            let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
+            let placed = decision.placed.iter().map(|(cluster, placed)| {
+                let ready =
+                    seen.get(cluster).and_then(|seen| seen.copy.as_ref()).map_or(0, |copy| copy.ready);
+                (cluster.clone(), workload.reserves(placed.replicas, ready))
+            });
             let version = workload.object.metadata.resource_version.as_deref();
             match book.assume(workload.uid(), version, &wanted.shape, placed.collect()) {
                 true => Decided::So(seen, decision, due),
