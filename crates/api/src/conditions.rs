@@ -40,6 +40,10 @@ pub enum ConditionType {
     ScalingLimited,
     /// The API server of the cluster answers.
     Reachable,
+    /// So many clusters are silent at once that the silence of this one is not believed: nothing of it is replaced.
+    SilenceDoubted,
+    /// Objects in the cluster were placed by the hub and have no object in it any more: they stay as they are.
+    Orphaned,
     /// The cluster is to leave the fleet, and something still holds that up.
     Leaving,
     /// The cloud cluster exists and has joined.
@@ -69,6 +73,8 @@ impl ConditionType {
             Self::ScalingActive => "ScalingActive",
             Self::ScalingLimited => "ScalingLimited",
             Self::Reachable => "Reachable",
+            Self::SilenceDoubted => "SilenceDoubted",
+            Self::Orphaned => "Orphaned",
             Self::Leaving => "Leaving",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",

@@ -9,6 +9,7 @@ mod jobs;
 pub mod names;
 pub mod peering;
 mod placement;
+mod recovery;
 mod review;
 mod run;
 mod services;

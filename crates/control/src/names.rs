@@ -3,8 +3,22 @@
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 
-/// On objects and pods in members: the uid of the workload in the hub that they belong to.
+/// On objects and pods in members: the identity of the workload in the hub that they belong to, which is its uid unless
+/// [`WORKLOAD_ID_ANNOTATION`] says otherwise.
 pub const WORKLOAD_LABEL: &str = "portolan.dev/workload";
+
+/// On workloads in the hub: the identity that their copies and pods in members know them by, if it is not their uid.
+pub const WORKLOAD_ID_ANNOTATION: &str = "portolan.dev/workload-id";
+
+/// On MultiClusterDeployments in the hub: what they take over before the first decision, [`ADOPT_UNMANAGED`] or `hub/ID`.
+pub const ADOPT_ANNOTATION: &str = "portolan.dev/adopt";
+
+/// The value of [`ADOPT_ANNOTATION`] for Deployments that no hub placed.
+pub const ADOPT_UNMANAGED: &str = "unmanaged";
+
+/// On MultiClusterDeployments in the hub: a digest of the template that they had when they took over Deployments that no hub
+/// placed. As long as it is their template, the pods get no labels of ours, so that they are not restarted.
+pub const ADOPTED_TEMPLATE_ANNOTATION: &str = "portolan.dev/adopted-template";
 
 /// On objects in members: the identity of the hub that placed them, so that several hubs share a member in peace.
 pub const HUB_LABEL: &str = "portolan.dev/hub";
@@ -65,6 +79,9 @@ pub const ALLOW_INSECURE_ANNOTATION: &str = "portolan.dev/allow-insecure";
 
 /// On ForeignClusters: they stay until nothing of the fleet's workloads is left in their members.
 pub const MEMBERSHIP_FINALIZER: &str = "portolan.dev/membership";
+
+/// On ForeignClusters: `"true"` says that a cluster which does not answer is lost, however many others are silent too.
+pub const CONFIRMED_LOST_ANNOTATION: &str = "portolan.dev/confirmed-lost";
 
 /// On ForeignClusters: what becomes of copies in the member when it is deleted.
 pub const ON_DELETE_ANNOTATION: &str = "portolan.dev/on-delete";

@@ -62,8 +62,9 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     });
     let (hub, fleet, clock) = (context.hub.clone(), context.fleet.clone(), context.clock.clone());
     tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), {
-        let (controllers, leftovers) = (controllers.clone(), leftovers.clone());
+        let (controllers, leftovers, fleet) = (controllers.clone(), leftovers.clone(), context.fleet.clone());
         move |cluster, event| {
+            fleet.founding.notice(&fleet, cluster);
             controllers.iter().for_each(|each| each.member_changed(cluster, &event));
             leftovers.member_changed(cluster, &event);
         }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod adopt;
 mod explain;
 mod get;
 mod members;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use portolan_api::duration::Duration;
 use std::path::PathBuf;
 
+pub(crate) use adopt::AdoptArgs;
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Cordon(CordonArgs),
     /// Mark members as schedulable again, also after a drain that was given up.
     Uncordon(CordonArgs),
+    /// Let workloads take over Deployments of a hub that was lost, or of no hub, without restarting a pod.
+    Adopt(AdoptArgs),
     /// Print the custom resource definitions, to be applied to a hub by `kubectl apply --server-side -f -`.
     Crds(CrdsArgs),
     /// Convert manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.

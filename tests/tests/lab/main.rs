@@ -15,6 +15,7 @@ mod peering;
 mod placement;
 mod policies;
 mod proof;
+mod recovery;
 mod rights;
 mod sequences;
 mod services;

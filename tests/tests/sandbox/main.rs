@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod brake;
 mod calls;
 mod capacity;
 mod credentials;
@@ -19,6 +20,7 @@ mod mistakes;
 mod peering;
 mod placement;
 mod plan;
+mod recovery;
 mod rights;
 mod seeds;
 mod sequences;

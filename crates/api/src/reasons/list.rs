@@ -2,8 +2,8 @@
 
 use super::Place::{self, Event, Pending, Placement, Review};
 use crate::conditions::ConditionType::{
-    self, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Placed, Progressing, Reachable,
-    Ready, Suspended, ToCloud, Unreachable,
+    self, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed, Progressing,
+    Reachable, Ready, SilenceDoubted, Suspended, ToCloud, Unreachable,
 };
 
 const fn on(type_: ConditionType) -> Place {
@@ -46,6 +46,9 @@ macro_rules! reasons {
 }
 
 reasons! {
+    Adopted, [Event],
+        "Copies that ran already were taken over with their pods.",
+        "";
     AllClustersReachable, [on(Unreachable)],
         "Every cluster that holds a part of the workload is reachable.",
         "";
@@ -61,6 +64,9 @@ reasons! {
     AwaitingMember, [on(Ready)],
         "A deletion waits for a cluster that cannot be reached.",
         "Reconnect the cluster, or delete its ForeignCluster.";
+    AwaitingMembers, [on(Ready), on(Placed)],
+        "Copies may run in clusters that cannot be asked: nothing is placed until they answer.",
+        "Reconnect the clusters, or give one up: `kubectl annotate foreigncluster NAME portolan.dev/confirmed-lost=true`.";
     CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
         "The objects of the hub or of the cluster are not all listed yet.",
         "Try a review again after a moment.";
@@ -70,7 +76,7 @@ reasons! {
     ClusterNotFound, [Pending],
         "No cluster has the name that is in `locations`.",
         "Correct the name: `portolan get clusters`.";
-    ClusterReachable, [on(Ready), on(Reachable)],
+    ClusterReachable, [on(Ready), on(Reachable), on(SilenceDoubted)],
         "The API server of the cluster answers.",
         "";
     Complete, [on(Ready), on(Complete), on(Failed), Event],
@@ -121,6 +127,9 @@ reasons! {
     HubRequestFailed, [on(Ready)],
         "The review was not answered: a request to the hub failed.",
         "Try again; the message has the error.";
+    IdentityTaken, [Event],
+        "The annotation `portolan.dev/workload-id` names the identity of another object, or none: it was removed.",
+        "";
     Immutable, [Placement],
         "A field of the copy cannot be changed as asked.",
         "Delete the copy in the cluster: it is created again.";
@@ -142,6 +151,9 @@ reasons! {
     Invalid, [Review, Event],
         "The manifest or the object is not valid; nothing is done about it.",
         "The message names the field.";
+    InvalidAdoption, [on(Ready), on(Placed)],
+        "The annotation `portolan.dev/adopt` cannot be read.",
+        "Write `hub/ID` or `unmanaged`: `portolan adopt --help`.";
     InvalidTemplate, [on(Ready), on(Placed), Review, Event],
         "The pod template is refused.",
         "The message names the field.";
@@ -160,6 +172,9 @@ reasons! {
     ListFailed, [on(Ready), Pending, Event],
         "The cluster answers, but its objects cannot be listed.",
         "The condition `Ready` of its ForeignCluster names the resource and the error.";
+    ManyMembersSilent, [on(SilenceDoubted)],
+        "So many members are silent at the same time that the hub is probably cut off itself.",
+        "Mend the network of the hub, or confirm a loss: `kubectl annotate foreigncluster NAME portolan.dev/confirmed-lost=true`.";
     MemberError, [Placement],
         "The cluster failed several requests in a row; it is tried again.",
         "The message has the error.";
@@ -190,12 +205,18 @@ reasons! {
     NoMatchingWorkload, [on(Ready), on(Placed)],
         "No workload has the labels of the selector.",
         "The labels of `spec.selector`.";
+    NoOrphans, [on(Orphaned)],
+        "Every copy in the cluster has its object in the hub.",
+        "";
     NoRoom, [Pending, Placement],
         "No node has enough free CPU, memory or another resource for one more pod.",
         "Smaller requests, more nodes, `enableSubstitution` or `enableBursting`.";
     NoRoomAnywhere, [on(ToCloud)],
         "A cloud cluster is needed: no cluster has room.",
         "Smaller requests or more nodes.";
+    NotAdopted, [on(Ready), on(Placed)],
+        "Deployments that were to be taken over are not as they must be.",
+        "The message says what differs, per cluster.";
     NotChosen, [Pending],
         "Enough other clusters came first in the order of the policy.",
         "`numberOfLocations`.";
@@ -217,6 +238,12 @@ reasons! {
     NotSuspended, [on(Suspended)],
         "The job may run.",
         "";
+    ObjectsNotFound, [on(Orphaned)],
+        "Objects in the cluster were placed by this hub and have no object in it: they stay as they are.",
+        "Create their objects again, or delete them in the member: `portolan adopt --list`.";
+    Orphaned, [Event],
+        "Objects in the cluster were placed by this hub and have no object in it.",
+        "See `portolan adopt --list`.";
     Paused, [on(Progressing)],
         "`spec.paused` is true: nothing is placed, moved or rolled out.",
         "`spec.paused: false`.";
@@ -277,6 +304,12 @@ reasons! {
     ScaleDownDeferred, [Placement],
         "Replicas are kept until their replacements are ready in other clusters.",
         "";
+    SilenceBelieved, [on(SilenceDoubted)],
+        "The silence of the cluster is believed: `replaceAfter` counts from now on.",
+        "";
+    SilenceDoubted, [on(Unreachable), Event],
+        "The silence of a cluster is not believed, since many are silent at once: nothing of it is replaced.",
+        "Mend the network of the hub, or confirm a loss: `kubectl annotate foreigncluster NAME portolan.dev/confirmed-lost=true`.";
     StatusRefused, [Event],
         "The hub refused to store a status.",
         "The message has the error of the hub.";

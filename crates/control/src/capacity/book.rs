@@ -240,6 +240,10 @@ impl Book {
         if self.uids.get(&owner).is_some_and(|known| *known != uid) {
             self.gone(&owner);
         }
+        // Nobody holds room in another's name.
+        if let Some(other) = self.owner(&uid).filter(|other| **other != owner).cloned() {
+            self.gone(&other);
+        }
         self.waiting.set(&owner, reservation.waits.then_some(reservation.shape.as_ref()).flatten());
         if !self.reservations.contains_key(&uid) {
             let recorded = Reservation { reserved: BTreeMap::new(), ..reservation.clone() };

@@ -20,6 +20,7 @@ pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
 pub(crate) use removal::{AWAITING_DELETION, Remaining};
 
 use crate::fleet::{DeploymentFacts, Fleet, JobFacts, Mark, Member, Needs, ServiceFacts, Subject};
+use crate::recovery::{DEPLOYMENT, JOB, SERVICE};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
@@ -36,6 +37,9 @@ pub(crate) trait Copied: Kind + Send + Sync + 'static {
     /// What is kept of a copy.
     type Facts: Send + Sync + 'static;
 
+    /// The name of the kind.
+    const NAME: &'static str;
+
     /// What must be known of a member before anything is decided about its copies.
     const NEEDS: Needs;
 
@@ -49,6 +53,7 @@ pub(crate) trait Copied: Kind + Send + Sync + 'static {
 impl Copied for Deployment {
     type Facts = DeploymentFacts;
 
+    const NAME: &'static str = DEPLOYMENT;
     const NEEDS: Needs = Needs::Placement;
 
     fn of(member: &Member) -> &Index<DeploymentFacts> {
@@ -63,6 +68,7 @@ impl Copied for Deployment {
 impl Copied for Service {
     type Facts = ServiceFacts;
 
+    const NAME: &'static str = SERVICE;
     const NEEDS: Needs = Needs::Services;
 
     fn of(member: &Member) -> &Index<ServiceFacts> {
@@ -77,6 +83,7 @@ impl Copied for Service {
 impl Copied for Job {
     type Facts = JobFacts;
 
+    const NAME: &'static str = JOB;
     const NEEDS: Needs = Needs::Jobs;
 
     fn of(member: &Member) -> &Index<JobFacts> {

@@ -95,7 +95,9 @@ impl<K: Copied> Copies<K> {
             let member = self.fleet.member(&name.name).filter(|member| member.reach.answers());
             let Some(member) = member else { continue };
             let stray = K::of(&member).get(key);
-            if let Some(stray) = stray.filter(|copy| K::mark(copy).is_stray(uid)) {
+            // A copy whose object the hub has lost stays.
+            let may_go = |mark: &Mark| mark.is_stray(uid) && self.fleet.may_sweep(&member, K::NAME, mark);
+            if let Some(stray) = stray.filter(|copy| may_go(K::mark(copy))) {
                 self.submit_delete(round, &member, key, K::mark(&stray).clone());
                 next = Next::After(AWAITING_DELETION);
             }

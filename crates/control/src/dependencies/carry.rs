@@ -7,6 +7,7 @@ use super::{DependencyKind, Reference, References, Sources};
 use crate::copies::{ApplyResult, Kind, ObjectVersion, apply_if_unchanged, delete_if_unchanged};
 use crate::fleet::{Hub, Member};
 use crate::names::{EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, NEEDED_BY_ANNOTATION, SOURCE_ANNOTATION};
+use crate::recovery::has_copy;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::Resource;
@@ -291,8 +292,12 @@ pub(super) async fn release_gone(
 ) -> Result<(), CallError> {
     let facts = member.carried.watched(&key.namespace).and_then(|there| there.of(kind).get(key));
     let Some(facts) = facts else { return Ok(()) };
-    let gone: BTreeSet<&str> = facts.needed_by.named().filter(|uid| !is_there(uid)).collect();
-    let unused = facts.needed_by == NeededBy::Many && !is_used();
+    // What an orphan needs stays with it.
+    let runs = |uid: &str| has_copy(member, &key.namespace, |each| each == uid);
+    let gone = facts.needed_by.named().filter(|uid| !is_there(uid) && !runs(uid));
+    let gone: BTreeSet<&str> = gone.collect();
+    let orphans = || has_copy(member, &key.namespace, |each| !is_there(each));
+    let unused = facts.needed_by == NeededBy::Many && !is_used() && !orphans();
     if unused || !gone.is_empty() {
         let_go_of(term, member, key, kind, &facts, &gone).await?;
     }

@@ -116,6 +116,23 @@ impl<D: Declared, K: Copied> Base<D, K> {
         Ok(())
     }
 
+    /// Reports that nothing is decided about an object, and why.
+    pub(crate) async fn report_undecided(
+        &self,
+        declared: &D,
+        reason: Reason,
+        message: &str,
+    ) -> Result<(), CallError> {
+        let mut status = declared.status().cloned().unwrap_or_else(|| declared.first_status());
+        let (generation, now) = (declared.object().meta().generation, self.context.clock.time().0);
+        for type_ in [ConditionType::Ready, ConditionType::Placed] {
+            let finding = Finding::new(type_, false, reason, message);
+            conditions::set(D::conditions(&mut status), finding, generation, now);
+        }
+        self.write_status(declared, status, Write::IfChanged).await?;
+        Ok(())
+    }
+
     /// The leader that decided about an object last.
     pub(super) fn claimant(declared: &D) -> Claimant {
         claimant(declared.status().and_then(D::decided_by))

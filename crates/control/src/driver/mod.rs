@@ -34,6 +34,7 @@ mod base;
 mod context;
 mod fence;
 mod hub_object;
+mod identify;
 mod reconcile;
 mod run;
 mod unreadable;
@@ -51,6 +52,7 @@ use crate::capacity;
 use crate::copies::{Copied, Kind, Round};
 use crate::dependencies::References;
 use crate::fleet::Touched;
+use crate::recovery::Identity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use portolan_api::placement::Reservation;
@@ -114,9 +116,17 @@ pub(crate) trait Declared: Send + Sync + Sized + 'static {
         false
     }
 
-    /// The uid of the object.
+    /// Who the object is to its copies and pods; nothing for kinds that are known by their uid alone.
+    fn identity(&self) -> Option<&Identity> {
+        None
+    }
+
+    /// The identity of the object: its uid, unless an annotation says otherwise.
     fn uid(&self) -> &str {
-        self.object().meta().uid.as_deref().unwrap_or_default()
+        match self.identity() {
+            Some(identity) => identity.get(),
+            None => self.object().meta().uid.as_deref().unwrap_or_default(),
+        }
     }
 
     /// Whether the object is in a cluster, by its status.
@@ -150,6 +160,16 @@ pub(crate) trait Controller: Send + Sync + Sized + 'static {
     /// How long a change of an object may wait, given what the object was before.
     fn delay(&self, _before: &Self::Declared, _now: &Self::Declared) -> Delay {
         Delay::NONE
+    }
+
+    /// Does what must be done before the first decision about an object; answers when to look again if nothing may be
+    /// decided yet.
+    fn prepare(
+        self: &Arc<Self>,
+        _key: &Key,
+        _declared: &Arc<Self::Declared>,
+    ) -> impl Future<Output = Result<Option<Next>, CallError>> + Send {
+        async { Ok(None) }
     }
 
     /// Forgets an object that does not exist any more.

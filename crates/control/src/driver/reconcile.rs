@@ -3,6 +3,7 @@
 use super::base::{Base, Write, held_up};
 use super::fence::Step;
 use super::hub_object::{add_finalizer, has_finalizer, remove_finalizer};
+use super::identify::identify;
 use super::unreadable::is_unreadable;
 use super::{Controller, Declared};
 use crate::copies::{AWAITING_DELETION, Copied, Round};
@@ -54,6 +55,12 @@ pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> R
     if !has_finalizer(declared.object()) {
         add_finalizer(&context.term, &context.hub.client, declared.object()).await?;
         return Ok(Next::Done);
+    }
+    if let Some(next) = controller.prepare(&key, &declared).await? {
+        return Ok(next);
+    }
+    if let Some(next) = identify(base, &key, &declared).await? {
+        return Ok(next);
     }
     let swept = base.copies.sweep(round, &key, Some(declared.uid()));
     let next = controller.reconcile(&key, &declared, round).await?;

@@ -5,8 +5,10 @@ use super::{Controller, Declared, Delay, watch};
 use crate::capacity::Owner;
 use crate::dependencies::Reference;
 use crate::fleet::Touched;
+use crate::recovery::Bearer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use kube::Resource;
 use portolan_runtime::{Change, WatchHealth, supervise, work_in_tasks};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +64,11 @@ impl<C: Controller> Driver<C> {
         let (base, kind) = (self.0.base(), C::Declared::KIND);
         let first = move |change: &Change<C::Declared>| {
             let base = controller.base();
+            base.context.fleet.identities.take(kind, change, |declared| Bearer {
+                identity: declared.identity(),
+                meta: declared.object().meta(),
+                recorded: declared.status().is_some_and(|status| !C::Declared::places(status).is_empty()),
+            });
             if C::Declared::HOLDS_ROOM {
                 // The ledger first: whoever sees an object sees what it holds.
                 base.context.fleet.ledger.transact(|book| {

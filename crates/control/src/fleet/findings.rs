@@ -87,9 +87,29 @@ pub(super) struct News {
     pub(super) note: String,
 }
 
-/// What users are told of the change from one status to the next, if anything. The time is part of it, since the same may
-/// happen again.
-pub(super) fn news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
+/// What users are told of the change from one status to the next. The time is part of it, since the same may happen again.
+pub(super) fn news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Vec<News> {
+    let doubted = alarm(ConditionType::SilenceDoubted, Reason::SilenceDoubted, before, after);
+    let orphaned = alarm(ConditionType::Orphaned, Reason::Orphaned, before, after);
+    ready_news(before, after).into_iter().chain(doubted).chain(orphaned).collect()
+}
+
+/// That a condition has come true which calls for attention.
+fn alarm(
+    type_: ConditionType,
+    reason: Reason,
+    before: &ForeignClusterStatus,
+    after: &ForeignClusterStatus,
+) -> Option<News> {
+    let is = conditions::find(&after.conditions, type_).filter(|found| found.status == "True")?;
+    if conditions::is_true(&before.conditions, type_) {
+        return None;
+    }
+    let note = format!("{} (since {})", is.message, is.last_transition_time.0);
+    Some(News { weight: Weight::Warning, reason, note })
+}
+
+fn ready_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
     let was = conditions::find(&before.conditions, ConditionType::Ready);
     let is = conditions::find(&after.conditions, ConditionType::Ready)?;
     if was.is_some_and(|was| was.reason == is.reason && was.status == is.status) {
@@ -124,19 +144,19 @@ mod tests {
     fn what_changes_is_told_once_and_again_when_it_comes_again() {
         let unknown = ForeignClusterStatus::default();
         let new = after(&unknown, not_heard_yet(), 1);
-        assert_eq!(news(&unknown, &new), None, "nothing has happened yet");
+        assert_eq!(news(&unknown, &new), [], "nothing has happened yet");
         let mut joined = after(&new, both(ConditionStatus::True, Reason::ClusterReachable, "v1".into()), 2);
-        assert_eq!(news(&new, &joined).unwrap().reason, Reason::Joined);
+        assert_eq!(news(&new, &joined)[0].reason, Reason::Joined);
         joined.last_seen = Some(Time(Timestamp::from_second(2).unwrap()));
         let silent =
             after(&joined, both(ConditionStatus::Unknown, Reason::Unreachable, "no answer".into()), 3);
-        let told = news(&joined, &silent).unwrap();
+        let told = news(&joined, &silent).remove(0);
         assert_eq!((told.weight, told.reason), (Weight::Warning, Reason::Unreachable));
         let back = after(&silent, both(ConditionStatus::True, Reason::ClusterReachable, "v1".into()), 4);
-        assert_eq!(news(&silent, &back).unwrap().reason, Reason::Reachable);
-        assert_eq!(news(&back, &back), None);
+        assert_eq!(news(&silent, &back)[0].reason, Reason::Reachable);
+        assert_eq!(news(&back, &back), []);
         let again = after(&back, both(ConditionStatus::Unknown, Reason::Unreachable, "no answer".into()), 5);
-        assert_ne!(news(&back, &again).unwrap().note, told.note, "it is told with its time");
+        assert_ne!(news(&back, &again)[0].note, told.note, "it is told with its time");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::actuator::Spawner;
 use super::connect::{Refreshed, reference};
+use super::doubt;
 use super::findings::{self, cannot_connect, not_heard_yet};
 use super::identity::Identity;
 use super::observed::Observed;
@@ -10,6 +11,7 @@ use super::sites::{hub_name, news, sites};
 use super::{Connect, ConnectError, Hub, KNOWN_WITHIN, Member, Touched};
 use crate::capacity::{Ledger, growth};
 use crate::names::FIELD_MANAGER;
+use crate::recovery::{self, Founding, Identities};
 use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -69,6 +71,10 @@ pub struct Fleet {
     pub clusters: Index<ForeignCluster>,
     /// The room in its members, and what workloads hold there.
     pub ledger: Ledger,
+    /// Who the workloads of the hub are.
+    pub(crate) identities: Identities,
+    /// What members held when they were first listed.
+    pub(crate) founding: Founding,
     sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,
@@ -372,6 +378,11 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             (None, Some(_)) => return Ok(Next::After(NUMBERS_EVERY)),
             (None, None) => not_heard_yet(),
         };
+        let silent = member.reach.silence().is_some();
+        let found: Vec<Finding> =
+            found.into_iter().chain(doubt::finding(&self.fleet, cluster, silent)).collect();
+        let found: Vec<Finding> =
+            found.into_iter().chain(recovery::finding(&self.fleet, member, cluster)).collect();
         let proven = self.prove(open).await;
         let observed = Observed { credential: proven, ..self.observed(member) };
         self.report(cluster, &found, &observed).await
@@ -476,7 +487,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
             }
             other => other?,
         };
-        if let Some(news) = news {
+        for news in news {
             self.recorder.record(cluster, news.weight, news.reason, &news.note).await;
         }
         Ok(Next::After(NUMBERS_EVERY))

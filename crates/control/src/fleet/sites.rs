@@ -1,6 +1,7 @@
 //! What placement sees of each ForeignCluster, made once for all decisions.
 
 use super::Touched;
+use super::doubt::is_confirmed_lost;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_core::placement::Site;
@@ -22,7 +23,8 @@ pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> O
         || before.metadata.labels != after.metadata.labels
         || before.metadata.uid != after.metadata.uid
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
-        || reachable(before) != reachable(after);
+        || is_confirmed_lost(before) != is_confirmed_lost(after)
+        || reach(before) != reach(after);
     match differs {
         true => Some(Touched::Reach),
         false => (latencies(before) != latencies(after)).then_some(Touched::Distance),
@@ -30,9 +32,10 @@ pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> O
 }
 
 /// What is on record of its reach. The time until its replicas are replaced counts from there.
-fn reachable(cluster: &ForeignCluster) -> Option<String> {
-    let conditions = &cluster.status.as_ref()?.conditions;
-    conditions::find(conditions, ConditionType::Reachable).map(|found| found.status.clone())
+fn reach(cluster: &ForeignCluster) -> [Option<&str>; 2] {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    [ConditionType::Reachable, ConditionType::SilenceDoubted]
+        .map(|type_| conditions::find(conditions, type_).map(|found| found.status.as_str()))
 }
 
 /// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what

@@ -19,6 +19,7 @@ use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared};
 use crate::fleet::Touched;
+use crate::recovery::Identity;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::MultiClusterJob;
@@ -52,6 +53,7 @@ impl Jobs {
 #[derive(Debug)]
 pub(crate) struct DeclaredJob {
     object: MultiClusterJob,
+    identity: Identity,
     shape: Result<Shape, String>,
     references: References,
 }
@@ -93,7 +95,7 @@ impl Declared for DeclaredJob {
             Err(error) => Err(error.to_string()),
         };
         let references = references(&object.spec.template.0);
-        Self { object, shape, references }
+        Self { identity: Identity::of(&object.metadata), object, shape, references }
     }
 
     fn object(&self) -> &MultiClusterJob {
@@ -124,6 +126,10 @@ impl Declared for DeclaredJob {
     fn first_status(&self) -> MultiClusterJobStatus {
         let total = signed(count(self.object.spec.completions).saturating_mul(self.times()));
         MultiClusterJobStatus { completions: total, pending_completions: total, ..Default::default() }
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        Some(&self.identity)
     }
 
     fn references(&self) -> Option<&References> {

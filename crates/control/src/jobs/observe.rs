@@ -4,10 +4,9 @@ use super::record::seen;
 use super::{DeclaredJob, Jobs};
 use crate::capacity::Book;
 use crate::driver::Declared;
-use crate::fleet::{JobFacts, Member, Needs, Reached};
+use crate::fleet::{JobFacts, Member, Needs, Reached, Silence};
 use crate::placement::candidate;
 use portolan_api::ForeignCluster;
-use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::OnUnreachable;
 use portolan_core::capacity::View;
 use portolan_core::jobs::MemberJobState;
@@ -99,10 +98,22 @@ impl Jobs {
             return None;
         }
         let limit = placement.replace_after.as_ref()?.0;
-        let found = conditions::find(&cluster.status.as_ref()?.conditions, ConditionType::Reachable)?;
         // The time stands in the API, so that it goes on over a restart.
-        let silent = self.base.context.clock.now().duration_since(found.last_transition_time.0);
-        let silent = Duration::try_from(silent).unwrap_or_default();
-        (found.status != "True").then(|| limit.saturating_sub(silent))
+        let context = &self.base.context;
+        match context.fleet.silence(cluster, context.clock.now()) {
+            Silence::Believed(silent) => Some(limit.saturating_sub(silent)),
+            Silence::NotRecorded | Silence::Doubted => None,
+        }
+    }
+
+    /// Why nothing of the silent clusters is given to others although the job asks for it, if so.
+    pub(super) fn doubts(&self, job: &DeclaredJob, seen: &BTreeMap<String, Seen>) -> Option<String> {
+        let asked = job.object.spec.placement.on_unreachable == OnUnreachable::ReplaceAfter;
+        let silent = |(name, seen): (&String, &Seen)| !seen.answers && job.is_in(name);
+        if !asked || !seen.iter().any(silent) {
+            return None;
+        }
+        let doubt = self.base.context.fleet.doubt()?;
+        seen.keys().any(|name| job.is_in(name) && doubt.is_about(name)).then(|| doubt.message())
     }
 }

@@ -11,11 +11,12 @@ use crate::dependencies::{finding, needs_recorded};
 use crate::driver::{CHANGED_MEANWHILE, Declared, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write};
 use crate::names::LEAVING_TAINT;
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
-use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob};
+use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJobStatus};
 use portolan_core::capacity::PODS;
 use portolan_core::jobs::{End, Order, Plan, Work, plan};
 use portolan_core::placement::{Candidate, Refusal};
@@ -82,6 +83,7 @@ impl Jobs {
             troubles: errors.map(|(cluster, failure)| (cluster, failure.message)).collect(),
             requests: self.requests(job),
             dependencies: self.dependencies(key, job, &seen),
+            doubt: self.doubts(job, &seen),
         };
         let new = status(&situation, &now());
         let refused = self.tried_again(key, &seen);
@@ -308,6 +310,9 @@ impl Jobs {
                 }
             }
         }
+        if let Some(doubted) = doubted(&new).filter(|_| doubted(&old).is_none()) {
+            self.base.recorder.record(now, Weight::Warning, Reason::SilenceDoubted, &doubted.message).await;
+        }
         for (type_, weight, reason) in [
             (ConditionType::Complete, Weight::Normal, Reason::Complete),
             (ConditionType::Failed, Weight::Warning, Reason::Failed),
@@ -317,6 +322,12 @@ impl Jobs {
             }
         }
     }
+}
+
+/// The condition that says that silent clusters are not believed to be lost, if it does.
+fn doubted(status: &MultiClusterJobStatus) -> Option<&Condition> {
+    let unreachable = conditions::find(&status.conditions, ConditionType::Unreachable);
+    unreachable.filter(|found| found.reason == Reason::SilenceDoubted.as_str())
 }
 
 /// When the job ended, if it did.

@@ -29,6 +29,8 @@ pub(super) struct Situation<'a> {
     pub(super) requests: Resources,
     /// Whether what the template refers to follows the job, if it refers to anything.
     pub(super) dependencies: Option<Finding>,
+    /// Why nothing of silent clusters is given to others although the job asks for it.
+    pub(super) doubt: Option<String>,
 }
 
 /// The new status. Numbers of a silent cluster stay as last reported; finished completions never go down.
@@ -299,8 +301,12 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
         let message = "every cluster with open completions answers";
         Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)
     } else {
-        let message = format!("{silent} does not answer: what it holds is kept on record");
-        Finding::new(ConditionType::Unreachable, true, Reason::Unreachable, message)
+        let kept = format!("{silent} does not answer: what it holds is kept on record");
+        let (reason, message) = match &situation.doubt {
+            Some(doubt) => (Reason::SilenceDoubted, format!("{kept}. {doubt}")),
+            None => (Reason::Unreachable, kept),
+        };
+        Finding::new(ConditionType::Unreachable, true, reason, message)
     };
     let suspended = if situation.job.spec.suspend && !ended {
         Finding::new(ConditionType::Suspended, true, Reason::Suspended, "spec.suspend is true")

@@ -1,8 +1,9 @@
 //! What a member is to hold of a workload.
 
 use super::{Placement, Workload};
-use crate::copies::{Desired, Ownership, insert, insert_template_hash, propagated_annotations};
-use crate::names::WORKLOAD_LABEL;
+use crate::copies::{Desired, Ownership, digest, insert, insert_template_hash, propagated_annotations};
+use crate::driver::Declared;
+use crate::names::{ADOPTED_TEMPLATE_ANNOTATION, WORKLOAD_LABEL};
 use portolan_api::MultiClusterDeployment;
 use portolan_runtime::Key;
 use serde_json::{Value, json};
@@ -11,17 +12,20 @@ use std::sync::PoisonError;
 impl Placement {
     /// What a member is to hold of a workload, applied in this leader's name.
     pub(super) fn desired(&self, workload: &Workload, replicas: u32) -> Desired {
-        let context = &self.base.context;
-        let (object, digest) = deployment(&workload.object, &context.hub.id, context.term.epoch(), replicas);
+        let (object, digest) = self.deployment(workload, replicas);
         Desired { object, digest, template: self.template(workload) }
     }
 
     /// The digest of what a member is to hold, computed once.
     pub(super) fn digest(&self, workload: &Workload, replicas: u32) -> String {
-        let context = &self.base.context;
-        let digest = || deployment(&workload.object, &context.hub.id, context.term.epoch(), replicas).1;
+        let digest = || self.deployment(workload, replicas).1;
         let mut digests = workload.digests.lock().unwrap_or_else(PoisonError::into_inner);
         digests.entry(replicas).or_insert_with(digest).clone()
+    }
+
+    fn deployment(&self, workload: &Workload, replicas: u32) -> (Value, String) {
+        let (hub, epoch) = (&self.base.context.hub.id, self.base.context.term.epoch());
+        deployment(&workload.object, workload.uid(), hub, epoch, replicas)
     }
 
     /// The digest of what members are to hold, whatever the number of replicas.
@@ -31,8 +35,9 @@ impl Placement {
 }
 
 /// Builds the Deployment for one member, and its digest: the workload's own fields as they were written, marked as ours.
-fn deployment(
+pub(super) fn deployment(
     workload: &MultiClusterDeployment,
+    uid: &str,
     hub: &str,
     epoch: Option<i64>,
     replicas: u32,
@@ -40,11 +45,12 @@ fn deployment(
     let meta = &workload.metadata;
     let (namespace, name) =
         (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
-    let uid = meta.uid.as_deref().unwrap_or_default();
     let spec = &workload.spec;
     let mut template = spec.template.0.clone();
-    insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
-    insert_template_hash(&mut template, &spec.template);
+    if !is_unlabelled(workload) {
+        insert(&mut template, &["metadata", "labels"], WORKLOAD_LABEL, json!(uid));
+        insert_template_hash(&mut template, &spec.template);
+    }
     let mut deployment = json!({ "replicas": replicas, "selector": spec.selector, "template": template });
     let optional = [
         ("strategy", spec.strategy.as_ref().map(|strategy| strategy.0.clone())),
@@ -69,8 +75,16 @@ fn deployment(
         "spec": deployment,
     });
     let ownership = Ownership { hub, workload: uid, owner: &Key::new(namespace, name), epoch };
-    let digest = ownership.mark(&mut object);
-    (object, digest)
+    let applied = ownership.mark(&mut object);
+    (object, applied)
+}
+
+/// Whether the pods of a workload carry no labels of ours: its Deployment was adopted from nobody, and has still the same
+/// template.
+pub(super) fn is_unlabelled(workload: &MultiClusterDeployment) -> bool {
+    let annotations = workload.metadata.annotations.as_ref();
+    let adopted = annotations.and_then(|all| all.get(ADOPTED_TEMPLATE_ANNOTATION));
+    adopted.is_some_and(|adopted| *adopted == digest(&workload.spec.template.0))
 }
 
 #[cfg(test)]
@@ -104,7 +118,7 @@ mod tests {
 
     #[test]
     fn carries_the_template_as_written_and_marks_it_as_ours() {
-        let object = deployment(&workload(2), "hub1", Some(7), 2).0;
+        let object = deployment(&workload(2), "u1", "hub1", Some(7), 2).0;
         assert_eq!(object["spec"]["template"]["spec"]["fieldOfTomorrow"], true);
         assert_eq!(
             object["spec"]["template"]["metadata"]["labels"],
@@ -130,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_digest_tells_what_differs() {
-        let of = |epoch, replicas| deployment(&workload(replicas), "hub1", epoch, replicas).1;
+        let of = |epoch, replicas| deployment(&workload(replicas), "u1", "hub1", epoch, replicas).1;
         assert_eq!(of(None, 2), of(Some(2), 2), "another leader applies the same");
         assert_ne!(of(None, 2), of(None, 3));
     }
@@ -138,7 +152,7 @@ mod tests {
     #[test]
     fn pods_say_which_template_made_them_as_far_as_room_is_concerned() {
         let hash = |workload: &MultiClusterDeployment, epoch, replicas| {
-            let object = deployment(workload, "hub1", epoch, replicas).0;
+            let object = deployment(workload, "u1", "hub1", epoch, replicas).0;
             object["spec"]["template"]["metadata"]["labels"][TemplateHash::LABEL].clone()
         };
         let first = workload(2);
@@ -160,7 +174,7 @@ mod tests {
         let mut odd = workload(1);
         odd.spec.template.0 = json!({"metadata": "text"});
         assert_eq!(
-            deployment(&odd, "h", None, 1).0["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
+            deployment(&odd, "u1", "h", None, 1).0["spec"]["template"]["metadata"]["labels"][WORKLOAD_LABEL],
             "u1"
         );
     }

@@ -127,6 +127,16 @@ fn differences(placed: &Value, live: &Value) -> Vec<String> {
     found
 }
 
+/// The fields of the template and selector that a Deployment would get anew if it were applied: its pods would be replaced.
+pub(super) fn template_differences(wanted: &Value, live: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for field in ["selector", "template"] {
+        walk(&format!("spec.{field}"), &wanted["spec"][field], &live["spec"][field], &mut found);
+    }
+    found.truncate(MOST);
+    found
+}
+
 fn walk(path: &str, placed: &Value, live: &Value, found: &mut Vec<String>) {
     match (placed, live) {
         (Value::Object(fields), Value::Object(others)) => {

@@ -4,6 +4,7 @@
 //! compare-and-swap), and only then hands orders to the actuators of the members. Each step can be repeated; killed
 //! anywhere, the next run goes on from what the API says.
 
+mod adopt;
 mod availability;
 mod desired;
 mod drift;
@@ -26,6 +27,7 @@ use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared, Delay};
 use crate::fleet::Touched;
+use crate::recovery::Identity;
 use drift::Comparisons;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -95,6 +97,7 @@ impl Placement {
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) object: MultiClusterDeployment,
+    identity: Identity,
     shape: Result<Shape, String>,
     /// The labels of its pods.
     labels: BTreeMap<String, String>,
@@ -112,6 +115,7 @@ impl Workload {
             && one.deletion_timestamp == other.deletion_timestamp
             && one.finalizers == other.finalizers
             && one.labels == other.labels
+            && one.annotations == other.annotations
     }
 
     /// Whether room makes a difference: replicas wait for a cluster, or for a node in their cluster.
@@ -164,7 +168,8 @@ impl Declared for Workload {
             shape.map_err(|error: ShapeError| error.to_string())
         });
         let references = references(&object.spec.template.0);
-        Self { object, shape, labels: labels.unwrap_or_default(), references, digests: Mutex::default() }
+        let (identity, labels) = (Identity::of(&object.metadata), labels.unwrap_or_default());
+        Self { object, identity, shape, labels, references, digests: Mutex::default() }
     }
 
     fn object(&self) -> &MultiClusterDeployment {
@@ -191,6 +196,10 @@ impl Declared for Workload {
         status.placements.iter().map(|placed| (placed.cluster.clone(), placed.replicas, 0)).collect()
     }
 
+    fn identity(&self) -> Option<&Identity> {
+        Some(&self.identity)
+    }
+
     fn references(&self) -> Option<&References> {
         Some(&self.references)
     }
@@ -201,12 +210,16 @@ impl Declared for Workload {
     }
 
     fn reserved(&self) -> capacity::Reservation {
-        let held = self.held().filter(|(_, replicas)| *replicas > 0);
+        let placements = self.object.status.iter().flat_map(|status| &status.placements);
+        let reserved = placements.map(|placed| {
+            let replicas = u32::try_from(placed.replicas).unwrap_or(0);
+            (placed.cluster.clone(), self.reserves(replicas, placed.ready_replicas))
+        });
         capacity::Reservation {
             uid: self.uid().to_owned(),
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
-            reserved: held.map(|(name, replicas)| (name.to_owned(), replicas)).collect(),
+            reserved: reserved.filter(|(_, replicas)| *replicas > 0).collect(),
             waits: self.waits_for_room(),
         }
     }
@@ -218,6 +231,14 @@ impl Controller for Placement {
 
     fn base(&self) -> &Base<Workload, Deployment> {
         &self.base
+    }
+
+    async fn prepare(
+        self: &Arc<Self>,
+        key: &Key,
+        workload: &Arc<Workload>,
+    ) -> Result<Option<Next>, CallError> {
+        self.adopt(key, workload).await
     }
 
     async fn reconcile(

@@ -5,6 +5,7 @@ use crate::capacity::Book;
 use crate::driver::Declared;
 use crate::fleet::{DeploymentFacts, Fleet, Member, Needs, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
+use crate::recovery::DEPLOYMENT;
 use portolan_api::ForeignCluster;
 use portolan_api::Reason;
 use portolan_api::placement::PlacementPolicy;
@@ -70,6 +71,12 @@ impl Placement {
             None if candidate.silent => candidate.reserved,
             None => 0,
         };
+        if workload.is_unlabelled() {
+            // The ledger takes its pods for those of others.
+            candidate.reserved =
+                workload.held().find(|(cluster, _)| *cluster == name).map_or(0, |(_, held)| held);
+            candidate.bound = copy.as_ref().map_or(0, |copy| u32::try_from(copy.ready).unwrap_or(0));
+        }
         if copy.is_none()
             && answers
             && member.as_ref().is_some_and(|member| !has_namespace(member, &key.namespace))
@@ -78,6 +85,22 @@ impl Placement {
             candidate.reserved = 0;
         }
         Some(Seen { candidate, member, copy, answers })
+    }
+
+    /// If the record is older than the members, what runs counts as placed: nothing moves because of it.
+    pub(super) fn count_what_runs(&self, workload: &Workload, seen: &mut BTreeMap<String, Seen>) {
+        let fleet = &self.base.context.fleet;
+        let unrecorded = |(name, seen): (&String, &Seen)| match (&seen.member, &seen.copy) {
+            (Some(member), Some(copy)) => {
+                fleet.is_unrecorded(member, DEPLOYMENT, &copy.mark, workload.is_in(name))
+            }
+            _ => false,
+        };
+        if seen.iter().any(unrecorded) {
+            for seen in seen.values_mut().filter(|seen| seen.answers) {
+                seen.candidate.reserved = seen.candidate.running;
+            }
+        }
     }
 
     /// The traffic that the workload's part of its services receives in a member, if the policy asks for it.

@@ -58,6 +58,8 @@ pub(super) struct Notes {
     pub(super) outdated: BTreeSet<String>,
     /// What the template refers to and the hub does not have; nothing if that is not known yet.
     pub(super) missing: Option<References>,
+    /// Why nothing of silent clusters is replaced although the workload asks for it.
+    pub(super) doubt: Option<String>,
 }
 
 impl Placement {
@@ -102,6 +104,7 @@ impl Placement {
             failures: self.failures(key, workload),
             drifts: self.drifts(key, workload, &decision, &seen),
             outdated: outdated(&orders, &decision),
+            doubt: self.doubts(workload, &seen),
             orders,
             missing: sources.synced().then(|| sources.missing(&key.namespace, &workload.references)),
         };
@@ -139,7 +142,11 @@ impl Placement {
                 Evaluated::Impossible(reason, message) => return Decided::Impossible(reason, message),
                 Evaluated::Made { seen, wanted, decision, due } => (seen, wanted, decision, due),
             };
-            let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
+            let placed = decision.placed.iter().map(|(cluster, placed)| {
+                let ready =
+                    seen.get(cluster).and_then(|seen| seen.copy.as_ref()).map_or(0, |copy| copy.ready);
+                (cluster.clone(), workload.reserves(placed.replicas, ready))
+            });
             let version = workload.object.metadata.resource_version.as_deref();
             if book.assume(workload.uid(), version, &wanted.shape, placed.collect()) {
                 Decided::Made(seen, decision, due)
@@ -152,6 +159,7 @@ impl Placement {
     /// Observes and decides; nothing is held.
     pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Evaluated {
         let Some(mut seen) = self.observe(book, key, workload) else { return Evaluated::CacheNotSynced };
+        self.count_what_runs(workload, &mut seen);
         let due = self.mark_lost(workload, &mut seen);
         self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {

@@ -1,12 +1,13 @@
 //! What a cluster holds that has been silent for too long is placed elsewhere.
 //!
 //! How long it has been silent is told by the recorded transition of its `Reachable` condition, so that a restart in
-//! the middle does not start the time anew. Once replaced, it stays replaced until it answers again, whatever becomes
+//! the middle does not start the time anew. While so many clusters are silent that the hub is probably cut off itself,
+//! nothing is replaced. Once replaced, it stays replaced until it answers again, whatever becomes
 //! of the policy meanwhile: going back on it would take away copies that serve.
 
 use super::observe::Seen;
 use super::{Placement, Workload};
-use portolan_api::conditions::{self, ConditionType};
+use crate::fleet::Silence;
 use portolan_api::placement::{OnUnreachable, PlacementState, PlacementStatus};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
@@ -51,15 +52,24 @@ impl Placement {
         let patience =
             placement.replace_after.filter(|_| placement.on_unreachable == OnUnreachable::ReplaceAfter)?;
         let foreign = self.base.context.fleet.clusters.get(&Key::cluster(cluster))?;
-        let status = foreign.status.as_ref()?;
-        let reachable = conditions::find(&status.conditions, ConditionType::Reachable)?;
-        if reachable.status == "True" {
-            // The silence is not on record yet; its record brings us back.
+        let context = &self.base.context;
+        match context.fleet.silence(&foreign, context.clock.now()) {
+            Silence::Believed(silent) => Some(patience.0.saturating_sub(silent)),
+            // Whatever changes that brings us back.
+            Silence::NotRecorded | Silence::Doubted => None,
+        }
+    }
+
+    /// Why nothing of the silent clusters is replaced although the workload asks for it, if so.
+    pub(super) fn doubts(&self, workload: &Workload, seen: &BTreeMap<String, Seen>) -> Option<String> {
+        let placement = &workload.object.spec.placement;
+        let held = |cluster: &str| workload.held().any(|(name, replicas)| name == cluster && replicas > 0);
+        let silent = seen.iter().any(|(name, seen)| !seen.answers && held(name));
+        if placement.on_unreachable != OnUnreachable::ReplaceAfter || !silent {
             return None;
         }
-        let silent = self.base.context.clock.now().duration_since(reachable.last_transition_time.0);
-        let silent = Duration::try_from(silent).unwrap_or(Duration::ZERO);
-        Some(patience.0.saturating_sub(silent))
+        let doubt = self.base.context.fleet.doubt()?;
+        seen.keys().any(|name| held(name) && doubt.is_about(name)).then(|| doubt.message())
     }
 }
 

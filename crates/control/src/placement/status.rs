@@ -123,7 +123,8 @@ pub(super) fn status(
     let progress = availability::findings(&placements, pending, object.spec.paused, strategy);
     let summed_up =
         findings(&placements, pending, ready, asked, locations, decision, &object.spec.placement.locations);
-    for finding in summed_up.into_iter().chain(progress).chain([drifted]) {
+    let unreachable = unreachable(&placements, notes.doubt.as_deref());
+    for finding in summed_up.into_iter().chain([unreachable]).chain(progress).chain([drifted]) {
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
     // Of a silent cluster on record nobody knows what is left there.
@@ -320,14 +321,7 @@ fn findings(
         };
         Finding::new(ConditionType::Placed, false, Reason::Pending, message)
     };
-    // A cluster that was replaced holds nothing that is asked for.
-    let lost: Vec<_> =
-        placements.iter().filter(|each| is_replaced(each)).map(|each| each.cluster.as_str()).collect();
-    let silent: Vec<_> = placements
-        .iter()
-        .filter(|each| each.state == PlacementState::Unknown && !is_replaced(each))
-        .map(|each| each.cluster.as_str())
-        .collect();
+    let (silent, _) = silent_and_lost(placements);
     let failed: Vec<_> = placements.iter().filter(|each| each.state == PlacementState::Failed).collect();
     let ready = if !silent.is_empty() {
         let message = format!(
@@ -374,9 +368,7 @@ fn findings(
     } else {
         Finding::new(ConditionType::ToCloud, false, Reason::NotNeeded, "no cloud cluster is needed")
     };
-    let mut findings = vec![ready, placed, to_cloud];
-    findings.push(unreachable(&silent, &lost));
-    findings
+    vec![ready, placed, to_cloud]
 }
 
 /// How many replicas stay because what the workload asks for cannot be had. That a cluster is to be left is not the
@@ -387,7 +379,18 @@ fn unsatisfied(decision: &Decision) -> Option<u32> {
     Some(kept).filter(|kept| *kept > 0)
 }
 
-fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
+/// The clusters that do not answer: those whose replicas are waited for, and those that were replaced and so hold nothing
+/// that is asked for.
+fn silent_and_lost(placements: &[PlacementStatus]) -> (Vec<&str>, Vec<&str>) {
+    let silent = placements.iter().filter(|each| each.state == PlacementState::Unknown);
+    let (lost, silent): (Vec<_>, Vec<_>) =
+        silent.map(|each| (is_replaced(each), each.cluster.as_str())).partition(|(replaced, _)| *replaced);
+    let names = |all: Vec<(bool, _)>| all.into_iter().map(|(_, name)| name).collect();
+    (names(silent), names(lost))
+}
+
+fn unreachable(placements: &[PlacementStatus], doubt: Option<&str>) -> Finding {
+    let (silent, lost) = silent_and_lost(placements);
     let kept = format!("{} does not answer: what it holds is kept on record", silent.join(", "));
     let replaced = format!(
         "{} does not answer and was replaced: its replicas are placed elsewhere; the copy there is on record, and \
@@ -395,7 +398,11 @@ fn unreachable(silent: &[&str], lost: &[&str]) -> Finding {
         lost.join(", ")
     );
     let found = |reason, message| Finding::new(ConditionType::Unreachable, true, reason, message);
-    match (silent, lost) {
+    if let (Some(doubt), false) = (doubt, silent.is_empty()) {
+        let replaced = if lost.is_empty() { String::new() } else { format!(". {replaced}") };
+        return found(Reason::SilenceDoubted, format!("{kept}. {doubt}{replaced}"));
+    }
+    match (silent.as_slice(), lost.as_slice()) {
         ([], []) => {
             let message = "every cluster that holds replicas answers";
             Finding::new(ConditionType::Unreachable, false, Reason::AllClustersReachable, message)

@@ -3,8 +3,9 @@
 use super::Services;
 use super::follow::Following;
 use crate::driver::Declared;
-use crate::fleet::{Member, Needs, Reached, ServiceFacts};
+use crate::fleet::{Mark, Member, Needs, Reached, ServiceFacts};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
+use crate::recovery::SERVICE;
 use portolan_api::MultiClusterService;
 use portolan_api::Reason;
 use portolan_runtime::Key;
@@ -63,7 +64,8 @@ impl Services {
         let Some(member) = member else {
             return Some(Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None });
         };
-        let copy = member.services.get(key).filter(|copy| copy.mark.is_of(service.uid()));
+        let is_ours = |mark: &Mark| mark.is_of(service.uid()) || fleet.is_former(&member, SERVICE, key, mark);
+        let copy = member.services.get(key).filter(|copy| is_ours(&copy.mark));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
         member.slices.for_each_in(&key.namespace, |_, slice| {
             if slice.service.as_ref() == Some(key) {

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::ClusterType;
+use portolan_control::names::WORKLOAD_ID_ANNOTATION;
 use portolan_runtime::{call, chain};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,7 +59,10 @@ pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
     }
     let clusters =
         holding.into_iter().filter(|each| args.clusters.is_empty() || args.clusters.contains(each));
-    let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    // The pods carry the identity of the workload.
+    let metadata = &object["metadata"];
+    let identity = metadata["annotations"][WORKLOAD_ID_ANNOTATION].as_str().or(metadata["uid"].as_str());
+    let uid = identity.unwrap_or_default().to_owned();
     Ok(Workload { hub, kind, namespace, name, uid, clusters: clusters.collect(), contexts })
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod adopt;
 mod completion;
 mod controller;
 mod convert;
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Events(args) => events::run(&args),
         Command::Cordon(args) => cordon::run(&args, true),
         Command::Uncordon(args) => cordon::run(&args, false),
+        Command::Adopt(args) => adopt::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Sandbox(SandboxCommand::Up(args)) => sandbox::up(&args),

@@ -1,0 +1,55 @@
+//! Who an object is, settled before anything is decided about it.
+
+use super::{Base, Declared, SYNC_POLL_INTERVAL};
+use crate::copies::Copied;
+use crate::fleet::Member;
+use crate::names::WORKLOAD_ID_ANNOTATION;
+use crate::recovery::{AWAITING_MEMBERS, Recovery, annotate};
+use portolan_api::Reason;
+use portolan_runtime::{CallError, Key, Next, Weight};
+use serde_json::json;
+
+/// Settles the identity of an object; answers when to look again if nothing may be decided yet.
+pub(super) async fn identify<D: Declared, K: Copied>(
+    base: &Base<D, K>,
+    key: &Key,
+    declared: &D,
+) -> Result<Option<Next>, CallError> {
+    let Some(identity) = declared.identity() else { return Ok(None) };
+    let (term, hub, object) = (&base.context.term, &base.context.hub.client, declared.object());
+    if let Some(denied) = identity.denied() {
+        annotate(term, hub, object, json!({ WORKLOAD_ID_ANNOTATION: null })).await?;
+        let note = format!(
+            "annotation {WORKLOAD_ID_ANNOTATION} {denied:?} was removed: another object of the hub has this identity, or \
+             it is none"
+        );
+        base.recorder.record(object, Weight::Warning, Reason::IdentityTaken, &note).await;
+        return Ok(Some(Next::Done));
+    }
+    let mark = |member: &Member| K::of(member).get(key).map(|copy| K::mark(&copy).clone());
+    let on_record = |cluster: &str| declared.is_in(cluster);
+    match base.context.fleet.recovery(K::NAME, key, declared.uid(), on_record, mark) {
+        Recovery::Nothing => Ok(None),
+        Recovery::NotYet => Ok(Some(Next::After(SYNC_POLL_INTERVAL))),
+        Recovery::TakeOver { identity, clusters } => {
+            annotate(term, hub, object, json!({ WORKLOAD_ID_ANNOTATION: identity })).await?;
+            let note = format!(
+                "the copies in {} were created for this object before it was created again: it takes them over with their \
+                 pods, and what Jobs have finished counts",
+                clusters.join(", ")
+            );
+            base.recorder.record(object, Weight::Normal, Reason::Adopted, &note).await;
+            Ok(Some(Next::Done))
+        }
+        Recovery::Awaiting(away) => {
+            let message = format!(
+                "copies run that the status does not know of, and {} cannot be asked for more of them: nothing is placed or \
+                 moved until then, so that nothing is doubled. `kubectl annotate foreigncluster NAME \
+                 portolan.dev/confirmed-lost=true` gives a cluster up",
+                away.join(", ")
+            );
+            base.report_undecided(declared, Reason::AwaitingMembers, &message).await?;
+            Ok(Some(Next::After(AWAITING_MEMBERS)))
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Taking over Deployments that this hub did not place: those of a hub that was lost, and those that nobody manages.
+//!
+//! A user marks a workload with the annotation `portolan.dev/adopt`. Before the first decision about it, every member is
+//! asked for the Deployment of its name. Those that the mark names get our labels and annotations, by a change of their
+//! metadata only: no pod is restarted. While a member cannot be asked, nothing is decided, so that nothing is doubled. The
+//! mark is removed when the watches show all that was taken over.
+//!
+//! A Deployment that nobody managed has no labels of ours in its template, and gets none until its user changes the
+//! template. Its pods count in the ledger as those of others; see [`Workload::is_unlabelled`].
+
+use super::drift::template_differences;
+use super::{Placement, Workload};
+use crate::copies::digest;
+use crate::driver::Declared;
+use crate::fleet::Member;
+use crate::names::{
+    ADOPT_ANNOTATION, ADOPT_UNMANAGED, ADOPTED_TEMPLATE_ANNOTATION, FIELD_MANAGER, HUB_LABEL,
+    OWNER_ANNOTATION, WORKLOAD_ID_ANNOTATION, WORKLOAD_LABEL,
+};
+use crate::recovery::{AWAITING_MEMBERS, DEPLOYMENT, annotate, is_given_up, is_identity};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::discovery::ApiResource;
+use kube::{Api, ResourceExt};
+use portolan_api::Reason;
+use portolan_runtime::{CallError, Key, Next, Weight, chain, foreign_text};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon to look whether the watches show what was taken over.
+const SHOWN_SOON: Duration = Duration::from_millis(250);
+
+/// How soon to look again at an adoption that users have to mend.
+const MENDED_BY_USERS: Duration = Duration::from_secs(30);
+
+/// What a user lets a workload take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mode {
+    /// What the hub of this identity placed.
+    FromHub(String),
+    /// What nobody placed.
+    Unmanaged,
+}
+
+impl Mode {
+    fn read(text: &str) -> Option<Self> {
+        if text == ADOPT_UNMANAGED {
+            return Some(Self::Unmanaged);
+        }
+        let hub = text.strip_prefix("hub/").filter(|hub| is_identity(hub))?;
+        Some(Self::FromHub(hub.to_owned()))
+    }
+}
+
+/// A Deployment that is to be taken over.
+struct Found {
+    member: Arc<Member>,
+    object: DynamicObject,
+    /// The workload that it says it belongs to.
+    identity: Option<String>,
+}
+
+/// What came of asking all members.
+#[derive(Default)]
+struct Asked {
+    found: Vec<Found>,
+    away: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Placement {
+    /// Takes over what a mark on the workload names; answers when to look again if nothing may be decided yet.
+    pub(super) async fn adopt(&self, key: &Key, workload: &Workload) -> Result<Option<Next>, CallError> {
+        let Some(text) = workload.object.annotations().get(ADOPT_ANNOTATION) else { return Ok(None) };
+        let Some(mode) = Mode::read(text) else {
+            let message = format!(
+                "annotation {ADOPT_ANNOTATION} is {text:?}: hub/ID takes over what the hub of this id placed, unmanaged \
+                 what nobody placed"
+            );
+            return self.not_adopted(workload, Reason::InvalidAdoption, &message, MENDED_BY_USERS).await;
+        };
+        if !self.base.context.fleet.clusters.synced() {
+            return Ok(Some(Next::After(SHOWN_SOON)));
+        }
+        let mut asked = self.ask_all(key, &mode).await?;
+        if !asked.away.is_empty() {
+            let message = format!(
+                "{} cannot be asked for Deployment {key}: nothing is placed until then, so that nothing is doubled",
+                asked.away.join(", ")
+            );
+            return self.not_adopted(workload, Reason::AwaitingMembers, &message, AWAITING_MEMBERS).await;
+        }
+        let identity = match &mode {
+            Mode::Unmanaged => workload.uid().to_owned(),
+            Mode::FromHub(_) => {
+                let theirs = asked.found.iter().find_map(|found| found.identity.clone());
+                theirs.unwrap_or_else(|| workload.uid().to_owned())
+            }
+        };
+        let unlabelled = mode == Mode::Unmanaged;
+        for found in &asked.found {
+            if found.identity.as_ref().is_some_and(|theirs| *theirs != identity) {
+                let told = format!(
+                    "{}: Deployment {key} belongs to another workload of that hub",
+                    found.member.name
+                );
+                asked.problems.push(told);
+            }
+            let wanted = self.desired_as(workload, &identity, unlabelled);
+            let differences = template_differences(&wanted, &found.object.data);
+            if !differences.is_empty() {
+                asked.problems.push(format!(
+                    "{}: the template of Deployment {key} differs, and a rollout would follow: {}",
+                    found.member.name,
+                    differences.join("; ")
+                ));
+            }
+        }
+        if unlabelled && asked.found.is_empty() && asked.problems.is_empty() {
+            asked.problems.push(format!("no member has a Deployment {key} in an open namespace"));
+        }
+        if !asked.problems.is_empty() {
+            let message = format!("nothing is taken over: {}", asked.problems.join(". "));
+            return self.not_adopted(workload, Reason::NotAdopted, &message, MENDED_BY_USERS).await;
+        }
+        let mut shown = true;
+        for found in &asked.found {
+            shown &= self.take_over(key, &identity, found).await?;
+        }
+        if !shown {
+            return Ok(Some(Next::After(SHOWN_SOON)));
+        }
+        let template = unlabelled.then(|| digest(&workload.object.spec.template.0));
+        let known_by =
+            Some(&identity).filter(|identity| Some(*identity) != workload.object.metadata.uid.as_ref());
+        let done = json!({
+            ADOPT_ANNOTATION: null, WORKLOAD_ID_ANNOTATION: known_by, ADOPTED_TEMPLATE_ANNOTATION: template,
+        });
+        annotate(&self.base.context.term, &self.base.context.hub.client, &workload.object, done).await?;
+        let clusters =
+            asked.found.iter().map(|found| found.member.name.as_str()).collect::<Vec<_>>().join(", ");
+        let note = match clusters.as_str() {
+            "" => format!("no member has a Deployment {key}: it is placed as a new one"),
+            clusters => format!("took over Deployment {key} in {clusters}, with its pods"),
+        };
+        self.base.recorder.record(&workload.object, Weight::Normal, Reason::Adopted, &note).await;
+        Ok(Some(Next::Done))
+    }
+
+    async fn not_adopted(
+        &self,
+        workload: &Workload,
+        reason: Reason,
+        message: &str,
+        again: Duration,
+    ) -> Result<Option<Next>, CallError> {
+        self.base.report_undecided(workload, reason, message).await?;
+        Ok(Some(Next::After(again)))
+    }
+
+    /// Asks every member whose namespace is open for the Deployment.
+    async fn ask_all(&self, key: &Key, mode: &Mode) -> Result<Asked, CallError> {
+        let mut asked = Asked::default();
+        for (name, cluster) in self.base.context.fleet.clusters.all() {
+            if is_given_up(&cluster) {
+                continue;
+            }
+            let member = self.base.context.fleet.member(&name.name);
+            let Some(member) = member.filter(|member| member.reach.answers() && member.known()) else {
+                asked.away.push(name.name);
+                continue;
+            };
+            let open = member.namespaces.get(&Key::cluster(&key.namespace)).is_some_and(|open| *open);
+            if !open {
+                continue;
+            }
+            let resource = ApiResource::erase::<Deployment>(&());
+            let api: Api<DynamicObject> =
+                Api::namespaced_with(member.client.clone(), &key.namespace, &resource);
+            let what = format!("look for Deployment {key} in {}", member.name);
+            let object = match member.gate.ask(what, api.get_opt(&key.name)).await {
+                Ok(Some(object)) => object,
+                Ok(None) => continue,
+                Err(error) => {
+                    asked.away.push(format!("{} ({})", member.name, foreign_text(&chain(&error))));
+                    continue;
+                }
+            };
+            let label = |name: &str| object.labels().get(name).map(String::as_str);
+            let (hub, identity) = (label(HUB_LABEL), label(WORKLOAD_LABEL).map(str::to_owned));
+            let may = match (hub, mode) {
+                (Some(hub), _) if hub == self.base.context.hub.id => true,
+                (Some(hub), Mode::FromHub(from)) => hub == from,
+                (None, Mode::Unmanaged) => identity.is_none(),
+                _ => false,
+            };
+            if may {
+                asked.found.push(Found { member, object, identity });
+            } else if let Some(hub) = hub {
+                asked.problems.push(format!(
+                    "{}: Deployment {key} belongs to the hub {hub}: `portolan adopt deployment {} -n {} --from-hub {hub}` \
+                     takes it over",
+                    member.name, key.name, key.namespace
+                ));
+            } else {
+                asked.problems.push(format!(
+                    "{}: nobody manages Deployment {key}: `portolan adopt deployment {} -n {} --unmanaged` takes it over",
+                    member.name, key.name, key.namespace
+                ));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Puts our marks on a Deployment; answers whether the watch shows them.
+    async fn take_over(&self, key: &Key, identity: &str, found: &Found) -> Result<bool, CallError> {
+        let Found { member, object, .. } = found;
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        // It was there before anything was decided: what it runs counts as placed.
+        self.base.context.fleet.founding.add(&member.name, DEPLOYMENT, &uid);
+        let ours = object.labels().get(HUB_LABEL) == Some(&self.base.context.hub.id)
+            && object.labels().get(WORKLOAD_LABEL).map(String::as_str) == Some(identity);
+        if ours {
+            let shown = member.deployments.get(key);
+            return Ok(shown.is_some_and(|copy| copy.mark.uid == uid && copy.mark.is_of(identity)));
+        }
+        let patch = json!({"metadata": {
+            "uid": uid,
+            "resourceVersion": object.metadata.resource_version,
+            "labels": { HUB_LABEL: self.base.context.hub.id, WORKLOAD_LABEL: identity },
+            "annotations": { OWNER_ANNOTATION: key.to_string() },
+        }});
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let api: Api<Deployment> = Api::namespaced(member.client.clone(), &key.namespace);
+        let what = format!("take over Deployment {key} in {}", member.name);
+        match member
+            .gate
+            .call(&self.base.context.term, what, api.patch(&key.name, &params, &Patch::Merge(patch)))
+            .await
+        {
+            // It has changed meanwhile, or is gone: all are asked again.
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(false),
+            other => other.map(|_| false),
+        }
+    }
+
+    /// What a member would hold of a workload by another identity.
+    fn desired_as(&self, workload: &Workload, identity: &str, unlabelled: bool) -> Value {
+        let mut object = workload.object.clone();
+        let annotations = object.metadata.annotations.get_or_insert_default();
+        if unlabelled {
+            let template = digest(&object.spec.template.0);
+            annotations.insert(ADOPTED_TEMPLATE_ANNOTATION.to_owned(), template);
+        } else {
+            annotations.remove(ADOPTED_TEMPLATE_ANNOTATION);
+        }
+        super::desired::deployment(&object, identity, &self.base.context.hub.id, None, 1).0
+    }
+}
+
+impl Workload {
+    /// Whether its pods carry no labels of ours, since it was taken over from nobody and its template is still the same.
+    ///
+    /// The ledger knows its pods as those of others then. So it holds no room for replicas whose pods run, and the pods
+    /// that are ready count as settled.
+    pub(super) fn is_unlabelled(&self) -> bool {
+        super::desired::is_unlabelled(&self.object)
+    }
+
+    /// How much of what was decided for a cluster holds room beside the pods that the ledger sees: all of it, unless the
+    /// ledger takes pods of the workload for those of others.
+    pub(super) fn reserves(&self, replicas: u32, ready: i32) -> u32 {
+        let counted_already = if self.is_unlabelled() { u32::try_from(ready).unwrap_or(0) } else { 0 };
+        replicas.saturating_sub(counted_already)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_says_whose_deployments_are_taken_over() {
+        assert_eq!(Mode::read("unmanaged"), Some(Mode::Unmanaged));
+        assert_eq!(Mode::read("hub/a1-b2"), Some(Mode::FromHub("a1-b2".to_owned())));
+        for bad in ["", "hub/", "hub/a b", "hub", "Unmanaged", "a1-b2"] {
+            assert_eq!(Mode::read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What a leader finds in members that the hub does not know of: the hub was lost, and restored from a backup or made anew.
+//!
+//! A copy whose object is not in the hub is deleted only if this leader saw the object being deleted, or if this leader
+//! never saw the object and the copy came after the member was first listed: then a request of an older leader was late. Any other one is an
+//! **orphan**. The backup that the hub was restored from may be older than it; so it stays as it is, it is told in the
+//! condition `Orphaned` of the ForeignCluster, and only users delete it.
+//!
+//! A copy that names an object which is in the hub with another uid belongs to that object: a backup tool, or GitOps, made
+//! it anew. The object takes it over, with its pods:
+//!
+//! - a MultiClusterDeployment or MultiClusterJob takes the identity of its copies, by annotation, before anything is
+//!   decided about it, if no copy has its present one. A Job that is taken over says what it has finished, and the plan
+//!   counts that: finished work is not run again, and running work goes on.
+//! - a MultiClusterService puts its own label on the copy: no pod carries that.
+//!
+//! Copies where the record has none make the record older than the members: then what runs counts as placed, and nothing
+//! is decided while a member that is not on record cannot be asked, since it may hold a copy too.
+
+mod identity;
+
+pub(crate) use identity::{Bearer, Identities, Identity, annotate, is_identity};
+
+use crate::capacity::Owner;
+use crate::fleet::{Fleet, Mark, Member};
+use crate::names::CONFIRMED_LOST_ANNOTATION;
+use identity::Life;
+use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::{ForeignCluster, Reason};
+use portolan_runtime::Key;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The kinds of copies.
+pub(crate) const DEPLOYMENT: &str = "Deployment";
+pub(crate) const JOB: &str = "Job";
+pub(crate) const SERVICE: &str = "Service";
+
+/// How soon to ask again for members that a decision waits for; their return does not wake everybody.
+pub(crate) const AWAITING_MEMBERS: Duration = Duration::from_secs(5);
+
+/// The kind that copies of a kind belong to.
+fn owner_kind(kind: &str) -> &'static str {
+    match kind {
+        DEPLOYMENT => OWNERS[0],
+        JOB => OWNERS[1],
+        _ => OWNERS[2],
+    }
+}
+
+/// The kinds that copies belong to.
+const OWNERS: [&str; 3] = ["MultiClusterDeployment", "MultiClusterJob", "MultiClusterService"];
+
+/// How many orphans a condition names.
+const NAMED_AT_MOST: usize = 16;
+
+/// The copies that were in members when this leader first listed them, by cluster and kind; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Founding(Arc<Mutex<BTreeMap<String, Kinds>>>);
+
+/// The uids of copies, by kind.
+type Kinds = BTreeMap<&'static str, BTreeSet<String>>;
+
+impl Founding {
+    /// Takes what a member holds when it was first listed. It is told of every change in a member, so that it is the first
+    /// list that is taken.
+    pub(crate) fn notice(&self, fleet: &Fleet, cluster: &str) {
+        let Some(member) = fleet.member(cluster) else {
+            if fleet.clusters.get(&Key::cluster(cluster)).is_none() {
+                self.lock().remove(cluster);
+            }
+            return;
+        };
+        let mut all = self.lock();
+        if all.get(cluster).is_some_and(|kinds| kinds.len() == 3) {
+            return;
+        }
+        let kinds = all.entry(cluster.to_owned()).or_default();
+        let listed = [
+            (DEPLOYMENT, member.deployments.synced()),
+            (JOB, member.jobs.synced()),
+            (SERVICE, member.services.synced()),
+        ];
+        for (kind, _) in listed.into_iter().filter(|(_, synced)| *synced) {
+            kinds
+                .entry(kind)
+                .or_insert_with(|| copies(&member, kind).into_iter().map(|(_, mark)| mark.uid).collect());
+        }
+    }
+
+    /// Counts a copy among those that were there, since it was taken over.
+    pub(crate) fn add(&self, cluster: &str, kind: &'static str, uid: &str) {
+        if let Some(uids) = self.lock().get_mut(cluster).and_then(|kinds| kinds.get_mut(kind)) {
+            uids.insert(uid.to_owned());
+        }
+    }
+
+    /// Whether a copy was there when the member was first listed.
+    fn was_there(&self, cluster: &str, kind: &str, uid: &str) -> bool {
+        self.lock().get(cluster).and_then(|kinds| kinds.get(kind)).is_none_or(|uids| uids.contains(uid))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kinds>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What became of looking for copies of an object that the hub does not know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// There are none, or they are on record.
+    Nothing,
+    /// Members are still becoming known.
+    NotYet,
+    /// The copies in these clusters are the object's, by this identity.
+    TakeOver { identity: String, clusters: Vec<String> },
+    /// The record is older than the members, and these cannot be asked.
+    Awaiting(Vec<String>),
+}
+
+impl Fleet {
+    /// Whether a copy that belongs to no object of the hub may be deleted.
+    pub(crate) fn may_sweep(&self, member: &Member, kind: &str, mark: &Mark) -> bool {
+        let Some(identity) = mark.workload.as_deref() else {
+            return !self.founding.was_there(&member.name, kind, &mark.uid);
+        };
+        match self.identities.life(identity) {
+            Life::Present | Life::Vanished => false,
+            Life::Ended => true,
+            Life::NeverSeen => !self.founding.was_there(&member.name, kind, &mark.uid),
+        }
+    }
+
+    /// Whether a copy of this name is what an object of the hub had before it was made anew.
+    pub(crate) fn is_former(&self, member: &Member, kind: &str, key: &Key, mark: &Mark) -> bool {
+        let its_own = |owner: Owner| owner.key == *key && owner.kind == owner_kind(kind);
+        let free = |identity: &String| self.identities.owner(identity).is_none_or(its_own);
+        mark.owner.as_ref() == Some(key)
+            && mark.workload.as_ref().is_some_and(free)
+            && !self.may_sweep(member, kind, mark)
+    }
+
+    /// Whether a copy was there before this leader, in a cluster that the record does not name.
+    pub(crate) fn is_unrecorded(&self, member: &Member, kind: &str, mark: &Mark, on_record: bool) -> bool {
+        !on_record && self.founding.was_there(&member.name, kind, &mark.uid)
+    }
+
+    /// Looks in all members for copies of an object that the record does not know of.
+    pub(crate) fn recovery(
+        &self,
+        kind: &'static str,
+        key: &Key,
+        identity: &str,
+        on_record: impl Fn(&str) -> bool,
+        mark: impl Fn(&Member) -> Option<Mark>,
+    ) -> Recovery {
+        let (mut own, mut unrecorded, mut joining) = (false, false, false);
+        let (mut away, mut former) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+        for (name, cluster) in self.clusters.all() {
+            let (name, recorded) = (name.name.clone(), on_record(&name.name));
+            let member = self.member(&name);
+            let answers = member.as_ref().is_some_and(|member| member.reach.answers() && member.known());
+            if !answers {
+                joining |= member.is_none() && !self.is_unconnected(&name);
+                own |= recorded;
+                if !recorded && !is_given_up(&cluster) {
+                    away.push(name.clone());
+                }
+            }
+            let Some(member) = member else { continue };
+            let Some(mark) = mark(&member) else { continue };
+            if mark.is_of(identity) {
+                own = true;
+                unrecorded |= self.is_unrecorded(&member, kind, &mark, recorded);
+            } else if let Some(theirs) = &mark.workload
+                && self.is_former(&member, kind, key, &mark)
+            {
+                former.entry(theirs.clone()).or_default().push(name);
+            }
+        }
+        let takes_over = !own && !former.is_empty();
+        if !takes_over && !unrecorded {
+            return Recovery::Nothing;
+        }
+        if self.is_starting() && (joining || !away.is_empty()) {
+            return Recovery::NotYet;
+        }
+        if takes_over {
+            let most = former.into_iter().max_by_key(|(_, clusters)| clusters.len());
+            let (identity, clusters) = most.unwrap_or_default();
+            return Recovery::TakeOver { identity, clusters };
+        }
+        if away.is_empty() { Recovery::Nothing } else { Recovery::Awaiting(away) }
+    }
+}
+
+/// Whether a namespace of a member has a Deployment or Job of such an identity: what was carried there for it is needed.
+pub(crate) fn has_copy(member: &Member, namespace: &str, is_its: impl Fn(&str) -> bool) -> bool {
+    let copies = [DEPLOYMENT, JOB].into_iter().flat_map(|kind| copies(member, kind));
+    let here = copies.filter(|(key, _)| key.namespace == namespace);
+    here.filter_map(|(_, mark)| mark.workload).any(|identity| is_its(&identity))
+}
+
+/// What is told of copies in a member that belong to no object of the hub; nothing if there are none and never were.
+pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) -> Option<Finding> {
+    let told = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let recorded = conditions::find(told, ConditionType::Orphaned).is_some();
+    if !fleet.identities.has_listed(&OWNERS) || !member.reach.answers() || !member.known() {
+        return None;
+    }
+    let is_there = |identity: &str| {
+        fleet.ledger.transact(|book| book.is_there(identity)) || fleet.identities.owner(identity).is_some()
+    };
+    let (mut named, mut count) = (Vec::new(), 0usize);
+    for kind in [DEPLOYMENT, JOB, SERVICE] {
+        for (key, mark) in copies(member, kind) {
+            let unowned = mark.workload.as_deref().is_some_and(|identity| !is_there(identity));
+            if unowned && !fleet.may_sweep(member, kind, &mark) {
+                count += 1;
+                if named.len() < NAMED_AT_MOST {
+                    named.push(format!("{kind} {key}"));
+                }
+            }
+        }
+    }
+    if count == 0 {
+        let none = || {
+            Finding::new(
+                ConditionType::Orphaned,
+                false,
+                Reason::NoOrphans,
+                "every copy has its object in the hub",
+            )
+        };
+        return recorded.then(none);
+    }
+    let more = match count - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "{count} objects were placed by this hub and have no object in it: {}{more}. They stay as they are. Create \
+         their objects again and they are taken over, or delete them in the member; see `portolan adopt --list`",
+        named.join(", ")
+    );
+    Some(Finding::new(ConditionType::Orphaned, true, Reason::ObjectsNotFound, message))
+}
+
+/// The copies of a kind in a member. Whoever looks at them takes other locks, so that the index is not held meanwhile.
+fn copies(member: &Member, kind: &str) -> Vec<(Key, Mark)> {
+    let mut all = Vec::new();
+    match kind {
+        DEPLOYMENT => member.deployments.for_each(|key, each| all.push((key.clone(), each.mark.clone()))),
+        JOB => member.jobs.for_each(|key, each| all.push((key.clone(), each.mark.clone()))),
+        _ => member.services.for_each(|key, each| all.push((key.clone(), each.mark.clone()))),
+    }
+    all
+}
+
+/// Whether nobody waits for a cluster: it leaves the fleet, or a user has confirmed that it is lost.
+pub(crate) fn is_given_up(cluster: &ForeignCluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    let lost =
+        annotations.and_then(|all| all.get(CONFIRMED_LOST_ANNOTATION)).is_some_and(|value| value == "true");
+    lost || cluster.metadata.deletion_timestamp.is_some()
+}
