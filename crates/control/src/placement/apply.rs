@@ -58,6 +58,9 @@ impl Controller {
             let outcome = self.serve(key, workload, (member, seen), order, (used, current)).await;
             (cluster, outcome)
         });
+        let failures = self.memory.failures.of(key).into_iter();
+        let told: Vec<String> =
+            failures.filter(|(_, failure)| failure.is_told()).map(|(cluster, _)| cluster).collect();
         let mut next = Next::After(FULL_LOOK);
         let (mut refused, mut busy, mut failed) = (false, false, None);
         for (cluster, outcome) in futures::future::join_all(served).await {
@@ -76,9 +79,11 @@ impl Controller {
                 }
             }
         }
+        // What succeeds without changing anything in the member brings no news that would have it told.
+        let recovered = told.iter().any(|cluster| self.memory.failures.get(key, cluster).is_none());
         match failed {
             Some(error) => Err(error),
-            None if refused => Ok(Next::After(Duration::ZERO)),
+            None if refused || recovered => Ok(Next::After(Duration::ZERO)),
             None if busy => Ok(Next::After(BUSY_FOR)),
             None => Ok(next),
         }
@@ -178,6 +183,8 @@ impl Controller {
                 if self.term.epoch().is_some_and(|epoch| copy.mark.epoch != Some(epoch)) {
                     copy::stamp::<Deployment>(&self.term, member, key, copy.mark.sight()).await?;
                 }
+                // Whatever stood in the way of applying it does no longer.
+                self.memory.failures.remove(key, &member.name);
                 return Ok(Outcome::AsDecided);
             }
         }
