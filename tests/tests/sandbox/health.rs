@@ -1,6 +1,6 @@
 //! A member that answers and is not well costs only itself.
 
-use crate::stage::{deployments, fleet, pass, patch, replicas, status, workloads};
+use crate::stage::{condition, deployments, fleet, pass, patch, replicas, status, workloads};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
@@ -9,7 +9,7 @@ use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{ForeignCluster, MultiClusterDeployment};
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_runtime::{Seed, Term};
-use portolan_sandbox::FaultPlan;
+use portolan_sandbox::{FaultAnswer, FaultPlan, PartialFault, RequestFilter};
 use portolan_tests::simulation::{Fleet, apply};
 use portolan_tests::workload;
 use serde_json::{Value, json};
@@ -165,4 +165,27 @@ async fn a_connection_that_panics_ends_the_controllers() {
     let run = portolan_control::run(hub, Arc::new(Panics), clock, Seed::new(1), Term::alone("controller"));
     tokio::time::timeout(std::time::Duration::from_secs(60), run).await.expect("it ends");
     let _: Api<MultiClusterDeployment> = workloads(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_over_is_told_no_longer_although_nothing_changes_in_the_member() {
+    let (fleet, _controller) = crate::stage::start().await;
+    // The dry run of the template has another name.
+    let writes = RequestFilter::any().cluster("c2").verb("patch").resource("deployments.apps").name("web");
+    fleet.world.add_fault(PartialFault::new("lost answers", writes, FaultAnswer::NoAnswer));
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    let mut told = false;
+    for _ in 0..100 {
+        pass(5).await;
+        let (ready, reason, _) = condition(&fleet, "web", ConditionType::Ready).await;
+        told = replicas(&fleet, 0, "web").await == Some(1) && ready == "False" && reason == "Failed";
+        if told {
+            break;
+        }
+    }
+    assert!(told, "the lost answers are not told");
+    fleet.world.end_fault("lost answers");
+    pass(60).await;
+    let (ready, _, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert_eq!(ready, "True", "{message}");
 }

@@ -90,12 +90,30 @@ impl<K: Copied> Copies<K> {
         Ok(Outcome::AsDecided)
     }
 
+    /// The member holds the copy as it was decided: leaves it so, and forgets what stood in the way.
+    pub(crate) async fn confirm(
+        &self,
+        member: &Member,
+        key: &Key,
+        seen: &Mark,
+    ) -> Result<Outcome, CallError> {
+        let outcome = self.keep(member, key, seen).await?;
+        self.memory.forgive_in(key, &member.name);
+        Ok(outcome)
+    }
+
     /// Deletes a copy that still is as it was seen.
     pub(crate) async fn delete(&self, member: &Member, key: &Key, seen: &Mark) -> Result<Outcome, CallError> {
         let is_known = self.memory.is_being_deleted(key, &member.name, &seen.uid);
         if !is_known && !is_superseded(&self.term, member, key, Some(seen)).await {
-            delete_if_unchanged::<K>(&self.term, member, key, seen.object_version()).await?;
-            self.memory.set_deleted(key, &member.name, &seen.uid);
+            match delete_if_unchanged::<K>(&self.term, member, key, seen.object_version()).await {
+                // It has changed since it was seen: the watch shows the change.
+                Err(error) if error.is_conflict() => {}
+                deleted => {
+                    deleted?;
+                    self.memory.set_deleted(key, &member.name, &seen.uid);
+                }
+            }
         }
         Ok(Outcome::NotSeenYet)
     }

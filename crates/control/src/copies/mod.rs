@@ -149,8 +149,13 @@ impl<K: Copied> Copies<K> {
         let (queue, again) = (self.queue.clone(), key.clone());
         let work = move || async move {
             if copies.memory.is_current(&key, round) {
+                let was_reported = copies.is_failure_reported(&key, &cluster);
                 let result = work().await;
                 copies.finish(&key, &cluster, &template, result);
+                if was_reported && !copies.is_failure_reported(&key, &cluster) {
+                    // Work that changes nothing in the member brings no news that would have it reported.
+                    copies.queue.add(key);
+                }
             }
         };
         member.actuator.submit(subject, work, move || queue.add(again));
@@ -159,6 +164,10 @@ impl<K: Copied> Copies<K> {
     /// Whether work about an object is under way in a member: what it holds may change any moment.
     pub(crate) fn is_changing(&self, member: &Member, key: &Key) -> bool {
         member.actuator.is_running(&self.subject(key))
+    }
+
+    fn is_failure_reported(&self, key: &Key, cluster: &str) -> bool {
+        self.memory.failure(key, cluster).is_some_and(|failure| failure.is_reported())
     }
 
     fn subject(&self, key: &Key) -> Subject {

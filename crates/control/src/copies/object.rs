@@ -145,10 +145,11 @@ fn is_of(meta: &ObjectMeta, marked: &Value) -> bool {
     has(HUB_LABEL) && has(WORKLOAD_LABEL)
 }
 
-/// Writes the leader's epoch on a copy that is otherwise left as it is.
+/// Writes the leader's epoch on a copy that is otherwise left as it is. One that has changed meanwhile is left alone: the
+/// watch shows the change, and then it is annotated.
 ///
 /// # Errors
-/// The member cannot be asked, or the copy was no longer as it was seen: look again.
+/// The member cannot be asked.
 pub(super) async fn annotate_epoch<K: Kind>(
     term: &Term,
     member: &Member,
@@ -164,7 +165,10 @@ pub(super) async fn annotate_epoch<K: Kind>(
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("mark {} {key} in {}", K::kind(&()), member.name);
-    unless_gone(member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await)
+    match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
+        Err(error) if error.is_conflict() => Ok(()),
+        other => unless_gone(other),
+    }
 }
 
 /// Deletes a copy, if it still is as it was seen; what it owns goes in the background.

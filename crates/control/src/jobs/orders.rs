@@ -155,7 +155,7 @@ impl Task {
                     return Ok(Outcome::NotSeenYet);
                 }
                 if self.as_planned {
-                    return copies.keep(member, key, &there.mark).await;
+                    return copies.confirm(member, key, &there.mark).await;
                 }
                 if copies.memory.made(key, &member.name, &desired.digest, &there.mark.version) {
                     return Ok(Outcome::AsDecided);

@@ -106,7 +106,7 @@ impl Placement {
             let drifted = applied.is_none_or(|applied| applied.generation < copy.mark.generation);
             let correct = workload.object.spec.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
-                return copies.keep(member, key, &copy.mark).await;
+                return copies.confirm(member, key, &copy.mark).await;
             }
         }
         let desired = self.desired(workload, replicas);

@@ -142,7 +142,7 @@ async fn apply(
     };
     match copy {
         Some(copy) if unchangeable(copy, desired).is_some() => Ok(Outcome::AsDecided),
-        Some(copy) if as_made(copy) => copies.keep(member, key, &copy.mark).await,
+        Some(copy) if as_made(copy) => copies.confirm(member, key, &copy.mark).await,
         _ => Ok(copies.apply(member, key, copy.map(|copy| &copy.mark), desired).await?.0),
     }
 }
