@@ -20,7 +20,7 @@ pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
 
 /// Run many Kubernetes clusters as one.
 ///
-/// Portolan peers clusters, places workloads over them by policy and keeps them where they should be. It runs on stock
+/// Portolan peers clusters, places workloads over them by policy and keeps them as placed. It runs on stock
 /// Kubernetes. `portolan demo` shows it without any cluster.
 #[derive(Debug, Parser)]
 #[command(name = "portolan", version, propagate_version = true, max_term_width = 100)]
@@ -47,21 +47,21 @@ pub(crate) enum Command {
     Peer(Box<PeerArgs>),
     /// Remove a cluster from the fleet.
     Unpeer(UnpeerArgs),
-    /// List the members of the fleet, or workloads with what each member runs of them.
+    /// List the members of the fleet, or workloads with their replicas in each member.
     Get(GetArgs),
-    /// Show the health of the fleet, or of one workload: where it runs, what is pending and why, and recent events.
+    /// Show the health of the fleet, or of one workload: its clusters, pending replicas with the reasons, recent events.
     Status(StatusArgs),
-    /// Show what applying manifests would do: what each cluster has before and after, and why. Change nothing.
+    /// Show the effect of applying manifests: the replicas of each cluster before and after, and why. Change nothing.
     Plan(PlanArgs),
-    /// Explain why a workload is where it is: what was asked of each cluster, with numbers, and what was decided.
+    /// Explain the placement of a workload: the filters of each cluster with their numbers, and the decision.
     Explain(ExplainArgs),
     /// Print the logs of a workload's pods in all its clusters, each line with its cluster and pod.
     Logs(LogsArgs),
     /// List the events of a workload, in the hub and in all its clusters.
     Events(EventsArgs),
-    /// Mark members as unschedulable: nothing new is placed there, what runs goes on running.
+    /// Mark members as unschedulable: no new replicas are placed there, running replicas stay.
     Cordon(CordonArgs),
-    /// Mark members as schedulable again, also after a drain that was given up.
+    /// Mark members as schedulable again, also after an interrupted drain.
     Uncordon(CordonArgs),
     /// Let workloads take over Deployments of a hub that was lost, or of no hub, without restarting a pod.
     Adopt(AdoptArgs),
@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Crds(CrdsArgs),
     /// Convert manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.
     Convert(ConvertArgs),
-    /// Run whole Kubernetes clusters inside this process, for kubectl and for trying things out.
+    /// Run whole Kubernetes clusters inside this process, for kubectl and for experiments.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
     /// Print a completion script for a shell.
@@ -119,11 +119,11 @@ pub(crate) struct SandboxUpArgs {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
 
-    /// A file that says how pods behave on the nodes: how long they take to start, how they end, what they use.
+    /// A file with the behaviour of pods on the nodes: their time to start, their exit and their use of resources.
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
 
-    /// Let the nodes renew Leases every ten seconds, as real ones do.
+    /// Renew the Leases of the nodes every ten seconds, as real nodes do.
     #[arg(long)]
     pub(crate) heartbeats: bool,
 
@@ -168,7 +168,7 @@ pub(crate) struct ControllerArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CrdsArgs {
-    /// Print also the kinds that no controller serves yet: objects of them are stored and nothing happens.
+    /// Print also the kinds that no controller serves yet: objects of these kinds are stored and not acted on.
     #[arg(long)]
     pub(crate) experimental: bool,
 

@@ -12,7 +12,7 @@ Examples:
   portolan get mcd -A --watch
   portolan get mcd/web -n shop -o yaml")]
 pub(crate) struct GetArgs {
-    /// What to list: a kind, or KIND/NAME.
+    /// The kind to list, or KIND/NAME.
     pub(crate) kind: String,
 
     /// Names; without them, all.

@@ -32,7 +32,7 @@ pub(crate) struct PeerArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 
-    /// Make the hub a member of its own fleet.
+    /// Add the hub as a member of its own fleet.
     #[arg(long, conflicts_with_all = ["remote_context", "remote_kubeconfig", "remote_server"])]
     pub(crate) local: bool,
 
@@ -60,7 +60,7 @@ pub(crate) struct PeerArgs {
     #[arg(long, value_name = "LEVEL", default_value = "baseline", value_parser = ["privileged", "baseline", "restricted"])]
     pub(crate) pod_security: String,
 
-    /// Let the hub place in every namespace of the member that has the label portolan.dev/placement=allowed, now or
+    /// Allow the hub to place in every namespace of the member that has the label portolan.dev/placement=allowed, now or
     /// later; without it, in those of --namespace only.
     #[arg(long)]
     pub(crate) all_labelled_namespaces: bool,
@@ -81,12 +81,12 @@ pub(crate) struct PeerArgs {
     #[arg(long = "latency", value_name = "CLUSTER=TIME")]
     pub(crate) latencies: Vec<String>,
 
-    /// The Service of a Prometheus in the member that is asked for the traffic of applications, such as
+    /// The Service of a Prometheus in the member that is queried for the traffic of applications, such as
     /// monitoring/prometheus:9090. The hub gets the right to that one Service's proxy.
     #[arg(long, value_name = "NAMESPACE/SERVICE:PORT", requires = "traffic_query")]
     pub(crate) traffic_from_prometheus: Option<String>,
 
-    /// What it is asked: a query for requests per second, by the labels namespace and workload.
+    /// The query for Prometheus: requests per second, by the labels namespace and workload.
     #[arg(long, value_name = "QUERY", requires = "traffic_from_prometheus")]
     pub(crate) traffic_query: Option<String>,
 
@@ -102,7 +102,7 @@ pub(crate) struct PeerArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Prints the ForeignCluster at the end, in this form; with --dry-run, all objects.
+    /// Print the ForeignCluster at the end, in this form; with --dry-run, all objects.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<PeerFormat>,
 }
@@ -132,19 +132,19 @@ pub(crate) struct UnpeerArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 
-    /// Move the member's workloads to other members first, and waits until they are ready there.
+    /// Move the member's workloads to other members first, and wait until they are ready there.
     #[arg(long, conflicts_with = "force")]
     pub(crate) drain: bool,
 
-    /// Remove the member although workloads are there; their copies stay there and keep running.
+    /// Remove the member although it has workloads; their copies stay there and keep running.
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// How long to wait until the workloads are elsewhere.
+    /// How long to wait until the workloads run in other members.
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = super::time)]
     pub(crate) timeout: Duration,
 
-    /// Print what would be done, and change nothing.
+    /// Print the planned changes, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
