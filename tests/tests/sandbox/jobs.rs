@@ -621,7 +621,7 @@ async fn one_member_that_fails_is_told_and_the_others_get_their_jobs() {
     pass(30).await;
     let half = status(&fleet, "sum").await;
     assert_eq!(half.succeeded, 1);
-    assert_eq!(half.placements[0].reason.as_deref(), Some("ApplyFailed"), "{half:?}");
+    assert_eq!(half.placements[0].reason.as_deref(), Some("MemberError"), "{half:?}");
     assert!(half.placements[0].message.as_deref().unwrap().contains("the webhook is down"));
     gate.accept();
     pass(90).await;

@@ -19,8 +19,11 @@ pub(crate) struct Base<D: Declared, K> {
     pub(crate) queue: Queue<Key>,
     pub(crate) copies: Arc<Copies<K>>,
     pub(crate) recorder: Recorder,
-    listeners: Arc<Mutex<Vec<Box<dyn Fn(&Key) + Send>>>>,
+    listeners: Arc<Mutex<Vec<Listener>>>,
 }
+
+/// What is called with the key of an object that has changed.
+type Listener = Box<dyn Fn(&Key) + Send>;
 
 /// Whether a status that says nothing new is written all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,17 +94,6 @@ impl Actuator {
         Submitted::Queued
     }
 
-    /// Takes back what has not begun about an object.
-    pub(crate) fn withdraw(&self, subject: &Subject) {
-        self.state().pending.remove(subject);
-    }
-
-    /// Whether work about an object waits or is under way.
-    pub(crate) fn is_busy(&self, subject: &Subject) -> bool {
-        let state = self.state();
-        state.running.contains_key(subject) || state.pending.contains_key(subject)
-    }
-
     /// Whether work about an object is under way: what the member holds of it may change any moment.
     pub(crate) fn is_running(&self, subject: &Subject) -> bool {
         self.state().running.contains_key(subject)
@@ -257,9 +246,7 @@ mod tests {
         assert_eq!(actuator.submit(subject("0"), work("never"), again()), Submitted::Deferred);
         actuator.submit(subject("waits"), work("replaced"), again());
         actuator.submit(subject("waits"), work("later"), again());
-        actuator.submit(subject("taken back"), work("never"), again());
-        actuator.withdraw(&subject("taken back"));
-        assert!(actuator.is_running(&subject("0")) && actuator.is_busy(&subject("waits")));
+        assert!(actuator.is_running(&subject("0")) && !actuator.is_running(&subject("waits")));
         may_end.add_permits(100);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut expected = vec!["first"; WORKERS];
@@ -267,6 +254,6 @@ mod tests {
         let mut log = log.lock().unwrap().clone();
         log[WORKERS..].sort_unstable();
         assert_eq!(log, expected);
-        assert!(!actuator.is_busy(&subject("0")));
+        assert!(!actuator.is_running(&subject("0")));
     }
 }
