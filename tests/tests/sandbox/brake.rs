@@ -70,7 +70,7 @@ async fn when_most_members_fall_silent_at_once_nothing_is_replaced_and_it_is_sai
     assert!(events(&fleet, "web").await.contains(&"SilenceDoubted".to_owned()));
     assert_eq!(
         condition(&fleet, "kept", ConditionType::Unreachable).await.1,
-        "Silent",
+        "Unreachable",
         "it never moves anyway"
     );
     let told = doubted(&fleet, "c2").await.unwrap();

@@ -55,9 +55,6 @@ reasons! {
     Answered, [on(Ready)],
         "The PlacementReview has its answer.",
         "";
-    ApplyFailed, [Placement],
-        "The copy could not be written; it is tried again.",
-        "The message has the error of the cluster.";
     Applying, [Placement],
         "The copy is being written in the cluster.",
         "";
