@@ -325,7 +325,8 @@ fn requests(log: &str, account: &str) -> Result<(BTreeSet<Request>, BTreeSet<Str
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let object = &event["objectRef"];
         if object.is_null() {
-            ensure!(text(&event["requestURI"]) == "/version", "an unexpected request: {event}");
+            let uri = text(&event["requestURI"]);
+            ensure!(uri == "/version" || uri == "/readyz", "an unexpected request: {event}");
             continue;
         }
         let subresource = object["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();

@@ -189,3 +189,24 @@ async fn a_failure_that_is_over_is_told_no_longer_although_nothing_changes_in_th
     let (ready, _, message) = condition(&fleet, "web", ConditionType::Ready).await;
     assert_eq!(ready, "True", "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_tells_its_version_and_is_not_ready_is_silent_and_costs_only_itself() {
+    let (fleet, _controller) = crate::stage::start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let asked = RequestFilter::any().cluster("c2").resource("/readyz");
+    fleet.world.add_fault(PartialFault::new("no etcd", asked, FaultAnswer::FailedCheck("etcd")));
+    pass(30).await;
+    let (ready, reason, message) = ready_of(&fleet, "c2").await;
+    assert_eq!((ready.as_str(), reason.as_str()), ("Unknown", "Unreachable"), "{message}");
+    assert!(message.contains("not ready") && message.contains("etcd"), "{message}");
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(1), "what it holds is kept");
+    apply(&user, &workload("other", 1, json!({"locations": ["c3"]}))).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "other").await.ready_summary.as_deref(), Some("1/1"));
+    fleet.world.end_fault("no etcd");
+    pass(30).await;
+    assert_eq!(ready_of(&fleet, "c2").await.0, "True");
+}

@@ -1,4 +1,4 @@
-//! Whether a member answers.
+//! Whether a member answers, and is ready to.
 
 use crate::fleet::Touched;
 use kube::Client;
@@ -16,6 +16,9 @@ const VERSION_LIMIT: usize = 64;
 
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Every so many probes the member is asked whether it is ready.
+const READY_EVERY: u64 = 3;
 
 /// What the probes of a member say.
 #[derive(Clone, Debug, Default)]
@@ -83,28 +86,36 @@ impl Reach {
     }
 }
 
-/// Asks the member for its version for ever, and tells when it falls silent or answers again. The answers measure the
-/// round-trip time; the first one after a failure does not, since a connection is made for it.
+/// Asks the member for ever whether it answers and is ready, and tells when it falls silent or answers again. A version
+/// alone is no health: an API server that has lost its etcd still tells it. The answers measure the round-trip time; the
+/// first one after a failure does not, since a connection is made for it.
 pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched), clock: Clock) {
-    let mut heard = Instant::now();
-    let mut warm = false;
-    loop {
+    let (mut heard, mut warm, mut ready) = (Instant::now(), false, true);
+    for count in 0_u64.. {
         let asked = Instant::now();
-        let problem = match tokio::time::timeout(PROBE_LIMIT, client.apiserver_version()).await {
-            Ok(Ok(info)) => {
-                heard = Instant::now();
+        let version = in_time(client.apiserver_version()).await;
+        let took = asked.elapsed();
+        let problem = match version {
+            Ok(info) => {
                 if std::mem::replace(&mut warm, true) {
-                    reach.measure(heard - asked);
+                    reach.measure(took);
                 }
-                if reach.set(Some(bounded_text(&info.git_version, VERSION_LIMIT)), None) {
-                    touched(Touched::Reach);
+                let due = !ready || count.is_multiple_of(READY_EVERY);
+                let unready = if due { unready(&client).await } else { None };
+                ready = unready.is_none();
+                if ready {
+                    heard = Instant::now();
+                    if reach.set(Some(bounded_text(&info.git_version, VERSION_LIMIT)), None) {
+                        touched(Touched::Reach);
+                    }
                 }
-                None
+                unready
             }
-            Ok(Err(error)) => Some(foreign_text(&portolan_runtime::chain(&error))),
-            Err(_) => Some(format!("no answer within {} s", PROBE_LIMIT.as_secs())),
+            Err(problem) => {
+                warm = false;
+                Some(problem)
+            }
         };
-        warm = problem.is_none();
         if let Some(problem) = problem.filter(|_| heard.elapsed() >= SILENT_AFTER)
             && reach.set(None, Some(problem.clone()))
         {
@@ -112,5 +123,29 @@ pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched
             touched(Touched::Reach);
         }
         tokio::time::sleep(PROBE_EVERY).await;
+    }
+}
+
+/// Why the API server says that it is not ready, if it does. One that does not let us ask says nothing.
+async fn unready(client: &Client) -> Option<String> {
+    let request = match http::Request::get("/readyz").body(Vec::new()) {
+        Ok(request) => request,
+        Err(error) => return Some(error.to_string()),
+    };
+    let answer = async {
+        match client.request_text(request).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(String::new()),
+            other => other,
+        }
+    };
+    let problem = in_time(answer).await.err()?;
+    Some(format!("its API server is not ready: {problem}"))
+}
+
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match tokio::time::timeout(PROBE_LIMIT, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(foreign_text(&portolan_runtime::chain(&error))),
+        Err(_) => Err(format!("no answer within {} s", PROBE_LIMIT.as_secs())),
     }
 }

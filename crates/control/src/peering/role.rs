@@ -129,7 +129,7 @@ pub fn page() -> String {
         }
     }
     text.push_str(
-        "\nThe version of the member's Kubernetes is asked for too, which everybody may. There is no right on `nodes/proxy`, \
+        "\nThe version of the member's Kubernetes and whether its API server is ready are asked for too, which everybody may. There is no right on `nodes/proxy`, \
          no `*`, no impersonation, and none to write what was not opened. The lists and watches above cover all namespaces: the \
          specs of pods, with the values of their environment variables, are readable also where nothing was opened.\n",
     );
