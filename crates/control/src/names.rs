@@ -13,6 +13,10 @@ pub const WORKLOAD_ID_ANNOTATION: &str = "portolan.dev/workload-id";
 /// On MultiClusterDeployments in the hub: what they take over before the first decision, [`ADOPT_UNMANAGED`] or `hub/ID`.
 pub const ADOPT_ANNOTATION: &str = "portolan.dev/adopt";
 
+/// On ForeignClusters: whose Deployments workloads of the hub may take over there, as [`ADOPT_ANNOTATION`] names them,
+/// separated by commas. Nobody's without it.
+pub const ALLOW_ADOPTION_ANNOTATION: &str = "portolan.dev/allow-adoption";
+
 /// The value of [`ADOPT_ANNOTATION`] for Deployments that no hub placed.
 pub const ADOPT_UNMANAGED: &str = "unmanaged";
 

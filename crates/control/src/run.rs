@@ -84,6 +84,7 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         }
     }
     tasks.shutdown().await;
+    context.fleet.dissolve();
 }
 
 /// Says loudly which kinds the hub does not let us list: nothing is decided without them.

@@ -15,7 +15,7 @@
 //! | n | up to n / 2 | more |
 //!
 //! A silence that a user has explained says nothing about the hub: a member whose loss is confirmed counts neither among
-//! the silent ones nor among all.
+//! the silent ones nor among all. While nobody answers at all, a confirmed loss makes no other one believed.
 
 /// How many clusters a message names.
 const NAMED_AT_MOST: usize = 8;
@@ -68,9 +68,10 @@ impl Doubt {
 /// Whether silence is doubted, over all members that count: those that are connected and do not leave.
 #[must_use]
 pub fn doubt(members: impl IntoIterator<Item = MemberSnapshot>) -> Option<Doubt> {
-    let (mut silent, mut count) = (Vec::new(), 0usize);
+    let (mut silent, mut count, mut confirmed) = (Vec::new(), 0usize, false);
     for member in members {
         if member.silent && member.confirmed_lost {
+            confirmed = true;
             continue;
         }
         count += 1;
@@ -78,7 +79,9 @@ pub fn doubt(members: impl IntoIterator<Item = MemberSnapshot>) -> Option<Doubt>
             silent.push(member.name);
         }
     }
-    let doubted = silent.len() >= 2 && silent.len() > count / 2;
+    // With losses confirmed and nobody left that answers, the last one says as little as all of them did.
+    let alone = confirmed && silent.len() == count;
+    let doubted = !silent.is_empty() && (alone || (silent.len() >= 2 && silent.len() > count / 2));
     silent.sort();
     doubted.then_some(Doubt { silent, members: count })
 }

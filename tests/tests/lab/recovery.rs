@@ -53,7 +53,8 @@ async fn keeps_every_pod(fleet: &Fleet) -> Result<()> {
     kubectl_apply(member, &[mine]).await?;
     member.kubectl(&["-n", NAMESPACE, "rollout", "status", "deployment/mine"]).await?;
     let before = pods(member, "mine").await?;
-    let mut object = workload("mine", 2, json!({"placementPolicy": "worst-fit"}));
+    hub.kubectl(&["annotate", "foreigncluster/c2", "portolan.dev/allow-adoption=unmanaged"]).await?;
+    let mut object = workload("mine", 2, json!({"locations": ["c2"]}));
     object["spec"]["template"] = asking("mine", "10m");
     object["metadata"]["annotations"] = json!({"portolan.dev/adopt": "unmanaged"});
     fleet.apply(object).await?;

@@ -310,6 +310,15 @@ async fn give_to_another_hub(fleet: &Fleet, member: usize, name: &str) {
     deployments(fleet, member).patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
+/// An administrator lets workloads take over Deployments in all members.
+async fn allow(fleet: &Fleet, whose: &str) {
+    let api: Api<ForeignCluster> = Api::all(fleet.hub.client("user"));
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"portolan.dev/allow-adoption": whose}}}));
+    for cluster in api.list(&Default::default()).await.unwrap() {
+        api.patch(&cluster.name_any(), &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
 async fn mark(fleet: &Fleet, name: &str, adopt: Value) {
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"portolan.dev/adopt": adopt}}}));
     workloads(fleet).patch(name, &PatchParams::default(), &patch).await.unwrap();
@@ -327,7 +336,7 @@ async fn what_another_hub_placed_is_taken_over_with_its_pods_once_its_id_is_said
     give_to_another_hub(&fleet, 1, "web").await;
     // Whoever takes this for a new workload would put it into c4, where most is free now.
     apply(&fleet.members[1].client("user"), &plain("filler", 1, "2500m")).await;
-    lost.annotations_mut().insert("portolan.dev/adopt".to_owned(), "unmanaged".to_owned());
+    lost.annotations_mut().insert("portolan.dev/adopt".to_owned(), "hub/another".to_owned());
     make_anew(&fleet, &lost).await;
     let _controller = contend(&fleet, Contender::alone());
     pass(60).await;
@@ -336,10 +345,16 @@ async fn what_another_hub_placed_is_taken_over_with_its_pods_once_its_id_is_said
     assert!(message.contains("c3: Deployment shop/web belongs to the hub old-hub"), "{message}");
     assert!(message.contains("portolan adopt deployment web -n shop --from-hub old-hub"), "{message}");
 
-    fleet.world.partition(CONTROLLER, "c4");
-    pass(20).await;
     mark(&fleet, "web", json!("hub/old-hub")).await;
-    pass(30).await;
+    pass(60).await;
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert!(
+        reason == "NotAdopted" && message.contains("portolan.dev/allow-adoption=hub/old-hub"),
+        "{message}"
+    );
+    allow(&fleet, "unmanaged, hub/old-hub").await;
+    fleet.world.partition(CONTROLLER, "c4");
+    pass(60).await;
     let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
     assert!(reason == "AwaitingMembers" && message.contains("c4 cannot be asked"), "{reason}: {message}");
     fleet.world.heal(CONTROLLER, "c4");
@@ -372,9 +387,9 @@ fn plain(name: &str, replicas: i32, cpu: &str) -> Value {
     })
 }
 
-/// The MultiClusterDeployment of a Deployment that a user made, wherever it fits.
+/// The MultiClusterDeployment of a Deployment that a user made in c2.
 fn of_plain(name: &str, replicas: i32, cpu: &str) -> Value {
-    let mut object = workload(name, replicas, json!({"placementPolicy": "worst-fit"}));
+    let mut object = workload(name, replicas, json!({"locations": ["c2"]}));
     object["spec"]["template"] = plain(name, replicas, cpu)["spec"]["template"].clone();
     object["metadata"]["annotations"] = json!({"portolan.dev/adopt": "unmanaged"});
     object
@@ -383,6 +398,7 @@ fn of_plain(name: &str, replicas: i32, cpu: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_deployment_of_no_hub_is_taken_over_without_a_restart_and_counted_once() {
     let (fleet, _controller) = start().await;
+    allow(&fleet, "unmanaged").await;
     let user = fleet.hub.client("user");
     // Two of 800m fill the smallest member but for 400m: counted twice, they would not fit there.
     apply(&fleet.members[0].client("user"), &plain("web", 2, "800m")).await;
@@ -432,6 +448,7 @@ async fn a_deployment_of_no_hub_is_taken_over_without_a_restart_and_counted_once
 #[tokio::test(start_paused = true)]
 async fn an_adoption_that_would_roll_out_or_finds_nothing_is_refused_with_the_reason() {
     let (fleet, _controller) = start().await;
+    allow(&fleet, "unmanaged").await;
     let user = fleet.hub.client("user");
     apply(&fleet.members[0].client("user"), &plain("web", 1, "100m")).await;
     pass(10).await;
@@ -464,4 +481,94 @@ async fn an_adoption_that_would_roll_out_or_finds_nothing_is_refused_with_the_re
     assert_eq!(ready(&fleet, "web").await, told("c2=1", "1/1"));
     assert!(pods(&fleet).await.is_superset(&before));
     assert_eq!(ready(&fleet, "odd").await.1.as_deref(), Some("1/1"), "without a mark it is a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namesake_in_another_cluster_that_nobody_manages_stays() {
+    let (fleet, _controller) = start().await;
+    allow(&fleet, "unmanaged").await;
+    for member in [0, 1] {
+        apply(&fleet.members[member].client("user"), &plain("web", 1, "100m")).await;
+    }
+    pass(10).await;
+    let before = pods(&fleet).await;
+    apply(&fleet.hub.client("user"), &of_plain("web", 1, "100m")).await;
+    pass(120).await;
+    assert_eq!(ready(&fleet, "web").await, told("c2=1", "1/1"));
+    assert_eq!(pods(&fleet).await, before, "the one in c3 is nobody's business");
+    let mut nowhere = of_plain("api", 1, "100m");
+    nowhere["spec"]["locations"] = json!([]);
+    nowhere["spec"]["placementPolicy"] = json!("worst-fit");
+    apply(&fleet.hub.client("user"), &nowhere).await;
+    pass(20).await;
+    let (_, reason, message) = condition(&fleet, "api", ConditionType::Ready).await;
+    assert!(reason == "NotAdopted" && message.contains("spec.locations"), "{reason}: {message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_this_hub_placed_is_not_adopted_from_nobody() {
+    let (fleet, _controller) = start().await;
+    allow(&fleet, "unmanaged").await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let before = pods(&fleet).await;
+    mark(&fleet, "web", json!("unmanaged")).await;
+    pass(60).await;
+    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert!(reason == "NotAdopted" && message.contains("was placed by this hub already"), "{message}");
+    assert_eq!(pods(&fleet).await, before, "no pod is restarted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_hold_of_an_orphan_by_writing_its_identity() {
+    let (fleet, controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let before = pods(&fleet).await;
+    stop(controller).await;
+    let lost: MultiClusterDeployment = lose(&fleet, "web").await;
+    let _controller = contend(&fleet, Contender::alone());
+    pass(20).await;
+    let mut evil = workload("evil", 1, json!({"locations": ["c3"]}));
+    evil["metadata"]["annotations"] = json!({ WORKLOAD_ID: lost.uid() });
+    apply(&user, &evil).await;
+    pass(20).await;
+    let kept = workloads(&fleet).get("evil").await.unwrap();
+    assert_eq!(kept.annotations().get(WORKLOAD_ID), None, "copies of that identity belong to another object");
+    workloads(&fleet).delete("evil", &DeleteParams::default()).await.unwrap();
+    pass(20).await;
+    let touch = Patch::Merge(json!({"metadata": {"annotations": {"touched": "1"}}}));
+    deployments(&fleet, 0).patch("web", &PatchParams::default(), &touch).await.unwrap();
+    pass(60).await;
+    assert!(pods(&fleet).await.is_superset(&before), "the orphan stays");
+    make_anew(&fleet, &lost).await;
+    pass(60).await;
+    assert_eq!(ready(&fleet, "web").await, told("c2=2", "2/2"));
+    assert_eq!(pods(&fleet).await, before, "and its own object takes it over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_stays_while_nothing_is_decided_about_the_workload_that_it_follows() {
+    let (fleet, controller) = start().await;
+    let user = fleet.hub.client("user");
+    let placement = json!({"numberOfLocations": 2, "placementPolicy": "worst-fit"});
+    apply(&user, &workload("web", 1, placement)).await;
+    apply(&user, &service("web", json!({"app": "web"}))).await;
+    pass(20).await;
+    let services: Api<Service> = Api::namespaced(fleet.members[1].client("user"), NAMESPACE);
+    let before = services.get("web").await.unwrap().uid();
+    stop(controller).await;
+    let web: MultiClusterDeployment = lose(&fleet, "web").await;
+    let front: MultiClusterService = lose(&fleet, "web").await;
+    fleet.world.partition(CONTROLLER, "c4");
+    make_anew(&fleet, &web).await;
+    make_anew(&fleet, &front).await;
+    let _controller = contend(&fleet, Contender::alone());
+    pass(120).await;
+    assert_eq!(condition(&fleet, "web", ConditionType::Placed).await.1, "AwaitingMembers");
+    assert_eq!(services.get("web").await.unwrap().uid(), before, "its clients are still served");
+    fleet.world.heal(CONTROLLER, "c4");
+    pass(60).await;
+    assert_eq!(services.get("web").await.unwrap().uid(), before);
 }

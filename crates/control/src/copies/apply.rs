@@ -33,6 +33,11 @@ impl<K: Copied> Copies<K> {
         if self.is_refused(member, key, &desired.template) {
             return Ok((Outcome::AsDecided, None));
         }
+        let is_stray = |copy: &K::Facts| self.fleet.may_sweep(member, K::NAME, K::mark(copy));
+        if seen.is_none() && K::of(member).get(key).is_some_and(|copy| is_stray(&copy)) {
+            // What a former object of the name left is being deleted.
+            return Ok((Outcome::NotSeenYet, None));
+        }
         let is_on_its_way = |applied: &Applied| {
             let shown = |seen: &Mark| applied.generation > 0 && seen.generation >= applied.generation;
             applied.digest == desired.digest

@@ -1,6 +1,6 @@
 //! What this process remembers of what it did in members; all of it can be found out again.
 
-use crate::fleet::Member;
+use crate::fleet::{Mark, Member};
 use portolan_api::Reason;
 use portolan_runtime::{Key, foreign_text};
 use std::collections::BTreeMap;
@@ -40,6 +40,8 @@ struct State {
     /// How many rounds were begun, of any object.
     rounds: u64,
     objects: BTreeMap<Key, Remembered>,
+    /// How many pieces of work are under way, by object and cluster, through whichever connection.
+    running: BTreeMap<(Key, String), u32>,
 }
 
 #[derive(Debug, Default)]
@@ -153,6 +155,33 @@ impl Memory {
     /// Whether no later decision about the object was begun.
     pub(crate) fn is_current(&self, key: &Key, round: Round) -> bool {
         self.state().objects.get(key).is_some_and(|object| object.round == round.0)
+    }
+
+    /// Counts work about an object that has begun in a cluster.
+    pub(super) fn start(&self, key: &Key, cluster: &str) {
+        *self.state().running.entry((key.clone(), cluster.to_owned())).or_default() += 1;
+    }
+
+    /// Counts work about an object that has ended, or was given up.
+    pub(super) fn end(&self, key: &Key, cluster: &str) {
+        let (mut state, place) = (self.state(), (key.clone(), cluster.to_owned()));
+        if let Some(count) = state.running.get_mut(&place) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                state.running.remove(&place);
+            }
+        }
+    }
+
+    /// Whether work about an object is under way in a cluster.
+    pub(super) fn is_running(&self, key: &Key, cluster: &str) -> bool {
+        self.state().running.contains_key(&(key.clone(), cluster.to_owned()))
+    }
+
+    /// Whether what an index shows of a copy is older than what was done: a later state of it was made, or it was deleted.
+    pub(crate) fn is_outdated(&self, key: &Key, cluster: &str, seen: &Mark) -> bool {
+        self.is_being_deleted(key, cluster, &seen.uid)
+            || self.applied(key, cluster).is_some_and(|applied| applied.generation > seen.generation)
     }
 
     /// What was applied last in a cluster.

@@ -15,11 +15,11 @@ pub(crate) use apply::{Desired, is_superseded};
 pub(crate) use memory::{CACHE_LAG_GRACE, Failure, FailureKind, Memory, REFUSAL_HOLDS, Round};
 pub use object::Kind;
 pub use object::ObjectVersion;
-pub(crate) use object::{ApplyResult, apply_if_unchanged, delete_if_unchanged};
+pub(crate) use object::{ApplyResult, apply_if_unchanged, delete_if_unchanged, refusal_message};
 pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
 pub(crate) use removal::{AWAITING_DELETION, Remaining};
 
-use crate::fleet::{DeploymentFacts, Fleet, JobFacts, Mark, Member, Needs, ServiceFacts, Subject};
+use crate::fleet::{About, DeploymentFacts, Fleet, JobFacts, Mark, Member, Needs, ServiceFacts, Subject};
 use crate::recovery::{DEPLOYMENT, JOB, SERVICE};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -144,17 +144,33 @@ impl<K: Copied> Copies<K> {
     ) where
         F: Future<Output = Result<Outcome, CallError>> + Send + 'static,
     {
+        self.submit_about(About::Copy, round, member, key, template, work);
+    }
+
+    fn submit_about<F>(
+        self: &Arc<Self>,
+        about: About,
+        round: Round,
+        member: &Arc<Member>,
+        key: &Key,
+        template: &str,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<Outcome, CallError>> + Send + 'static,
+    {
         let (copies, cluster, key) = (Arc::clone(self), member.name.clone(), key.clone());
-        let (template, subject) = (template.to_owned(), self.subject(&key));
+        let (template, subject): (String, Subject) = (template.to_owned(), (self.kind, about, key.clone()));
         let (queue, again) = (self.queue.clone(), key.clone());
         let work = move || async move {
+            // Whoever decides from now on sees that it is under way; whoever began to decide before has made it void.
+            let _running = Running::new(&copies, &key, &cluster);
             if copies.memory.is_current(&key, round) {
                 let was_reported = copies.is_failure_reported(&key, &cluster);
                 let result = work().await;
                 copies.finish(&key, &cluster, &template, result);
                 if was_reported && !copies.is_failure_reported(&key, &cluster) {
                     // Work that changes nothing in the member brings no news that would have it reported.
-                    copies.queue.add(key);
+                    copies.queue.add(key.clone());
                 }
             }
         };
@@ -163,15 +179,11 @@ impl<K: Copied> Copies<K> {
 
     /// Whether work about an object is under way in a member: what it holds may change any moment.
     pub(crate) fn is_changing(&self, member: &Member, key: &Key) -> bool {
-        member.actuator.is_running(&self.subject(key))
+        self.memory.is_running(key, &member.name)
     }
 
     fn is_failure_reported(&self, key: &Key, cluster: &str) -> bool {
         self.memory.failure(key, cluster).is_some_and(|failure| failure.is_reported())
-    }
-
-    fn subject(&self, key: &Key) -> Subject {
-        (self.kind, key.clone())
     }
 
     /// Remembers what came of work, and has the object looked at again if there is a reason to. The change of a copy
@@ -186,8 +198,8 @@ impl<K: Copied> Copies<K> {
                     Outcome::Refused | Outcome::LookAgain => Duration::ZERO,
                 }
             }
-            // Nothing is done in the name of this term any more.
-            Err(CallError::NotLeading { .. }) => return,
+            // If the term is over, nobody looks again.
+            Err(CallError::NotLeading { .. }) => BUSY_FOR,
             Err(error) if error.is_busy() => BUSY_FOR,
             Err(error) => {
                 let why = foreign_text(&chain(&error));
@@ -196,5 +208,25 @@ impl<K: Copied> Copies<K> {
             }
         };
         self.queue.add_after(key.clone(), wait);
+    }
+}
+
+/// Work that is under way, for as long as this is kept.
+struct Running<'a, K: Copied> {
+    copies: &'a Copies<K>,
+    key: &'a Key,
+    cluster: &'a str,
+}
+
+impl<'a, K: Copied> Running<'a, K> {
+    fn new(copies: &'a Copies<K>, key: &'a Key, cluster: &'a str) -> Self {
+        copies.memory.start(key, cluster);
+        Self { copies, key, cluster }
+    }
+}
+
+impl<K: Copied> Drop for Running<'_, K> {
+    fn drop(&mut self) {
+        self.copies.memory.end(self.key, self.cluster);
     }
 }

@@ -1,7 +1,7 @@
 //! Deleting copies: those of an object that is being deleted, and those of no object.
 
 use super::{Copied, Copies, Failure, Round};
-use crate::fleet::{Mark, Member};
+use crate::fleet::{About, Mark, Member};
 use portolan_runtime::{Key, Next};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ impl Remaining {
     /// Counts a member that still has something of the object, and why it does not delete it if it does not.
     pub(crate) fn count(&mut self, member: &Member, failure: Option<Failure>) {
         self.left += 1;
-        if let Some(failure) = failure {
+        // What was refused when something was applied is no reason not to delete it.
+        if let Some(failure) = failure.filter(|failure| failure.template.is_empty()) {
             self.failing.insert(member.name.clone(), failure.message);
         }
     }
@@ -67,7 +68,8 @@ impl<K: Copied> Copies<K> {
             let copy = copy.filter(|copy| K::mark(copy).is_of(uid));
             match (reached.member.filter(|_| reached.answers), copy) {
                 (Some(member), Some(copy)) => {
-                    self.submit_delete(round, &member, key, K::mark(&copy).clone());
+                    self.memory.is_awaited(&member, key, true);
+                    self.submit_delete(About::Copy, round, &member, key, K::mark(&copy).clone());
                     remaining.count(&member, self.memory.failure(key, &member.name));
                 }
                 // What is under way may still create one.
@@ -98,15 +100,23 @@ impl<K: Copied> Copies<K> {
             // A copy whose object the hub has lost stays.
             let may_go = |mark: &Mark| mark.is_stray(uid) && self.fleet.may_sweep(&member, K::NAME, mark);
             if let Some(stray) = stray.filter(|copy| may_go(K::mark(copy))) {
-                self.submit_delete(round, &member, key, K::mark(&stray).clone());
+                self.submit_delete(About::Stray, round, &member, key, K::mark(&stray).clone());
                 next = Next::After(AWAITING_DELETION);
             }
         }
         next
     }
 
-    fn submit_delete(self: &Arc<Self>, round: Round, member: &Arc<Member>, key: &Key, seen: Mark) {
+    fn submit_delete(
+        self: &Arc<Self>,
+        about: About,
+        round: Round,
+        member: &Arc<Member>,
+        key: &Key,
+        seen: Mark,
+    ) {
         let (copies, there, name) = (Arc::clone(self), Arc::clone(member), key.clone());
-        self.submit(round, member, key, "", move || async move { copies.delete(&there, &name, &seen).await });
+        let work = move || async move { copies.delete(&there, &name, &seen).await };
+        self.submit_about(about, round, member, key, "", work);
     }
 }

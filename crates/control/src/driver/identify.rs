@@ -2,7 +2,7 @@
 
 use super::{Base, Declared, SYNC_POLL_INTERVAL};
 use crate::copies::Copied;
-use crate::fleet::Member;
+use crate::fleet::{Fleet, Member};
 use crate::names::WORKLOAD_ID_ANNOTATION;
 use crate::recovery::{AWAITING_MEMBERS, Recovery, annotate};
 use portolan_api::Reason;
@@ -17,6 +17,11 @@ pub(super) async fn identify<D: Declared, K: Copied>(
 ) -> Result<Option<Next>, CallError> {
     let Some(identity) = declared.identity() else { return Ok(None) };
     let (term, hub, object) = (&base.context.term, &base.context.hub.client, declared.object());
+    if let Some(claimed) = identity.unchecked()
+        && belongs_to_another::<K>(&base.context.fleet, key, claimed)
+    {
+        identity.deny();
+    }
     if let Some(denied) = identity.denied() {
         annotate(term, hub, object, json!({ WORKLOAD_ID_ANNOTATION: null })).await?;
         let note = format!(
@@ -41,6 +46,18 @@ pub(super) async fn identify<D: Declared, K: Copied>(
             base.recorder.record(object, Weight::Normal, Reason::Adopted, &note).await;
             Ok(Some(Next::Done))
         }
+        Recovery::Ambiguous(identities) => {
+            let each =
+                identities.iter().map(|(identity, clusters)| format!("{identity}: {}", clusters.join(", ")));
+            let message = format!(
+                "copies of several former objects of this name run, and nothing is placed or moved until it is known which \
+                 are its own ({}): `kubectl annotate` it with {WORKLOAD_ID_ANNOTATION}=ID, or delete the others in their \
+                 clusters",
+                each.collect::<Vec<_>>().join("; ")
+            );
+            base.report_undecided(declared, Reason::NotAdopted, &message).await?;
+            Ok(Some(Next::After(AWAITING_MEMBERS)))
+        }
         Recovery::Awaiting(away) => {
             let message = format!(
                 "copies run that the status does not know of, and {} cannot be asked for more of them: nothing is placed or \
@@ -52,4 +69,18 @@ pub(super) async fn identify<D: Declared, K: Copied>(
             Ok(Some(Next::After(AWAITING_MEMBERS)))
         }
     }
+}
+
+/// Whether a member holds a copy of this identity that names another object as its owner: then the identity is not this
+/// object's to have, whatever its annotation says.
+fn belongs_to_another<K: Copied>(fleet: &Fleet, key: &Key, identity: &str) -> bool {
+    fleet.clusters.all().iter().filter_map(|(name, _)| fleet.member(&name.name)).any(|member| {
+        let mut found = false;
+        K::of(&member).for_each(|_, copy| {
+            let mark = K::mark(copy);
+            let owner = mark.owner.as_ref().filter(|_| mark.workload.as_deref() == Some(identity));
+            found |= owner.is_some_and(|owner| owner != key);
+        });
+        found
+    })
 }

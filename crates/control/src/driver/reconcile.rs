@@ -39,7 +39,6 @@ pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> R
         if is_unreadable::<<C::Declared as Declared>::Object, _>(&base.objects, &key, &base.recorder).await {
             return Ok(Next::Done);
         }
-        base.copies.memory.forget(&key);
         controller.forget(&key);
         let round = base.copies.memory.begin(&key);
         let next = base.copies.sweep(round, &key, None);

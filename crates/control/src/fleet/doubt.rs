@@ -92,7 +92,9 @@ pub(super) fn finding(fleet: &Fleet, cluster: &ForeignCluster, silent: bool) -> 
 /// Whether a cluster tells anything about the network of the hub: one that leaves may be switched off, and the hub itself
 /// answers whatever becomes of its network.
 fn counts(cluster: &ForeignCluster) -> bool {
-    cluster.metadata.deletion_timestamp.is_none() && cluster.spec.type_ != ClusterType::Local
+    // One that has never answered is still being built, or was never right.
+    let was_seen = cluster.status.as_ref().is_some_and(|status| status.last_seen.is_some());
+    was_seen && cluster.metadata.deletion_timestamp.is_none() && cluster.spec.type_ != ClusterType::Local
 }
 
 /// Whether a user has confirmed that a cluster which does not answer is lost.

@@ -127,6 +127,13 @@ impl Fleet {
             .map(|each| Arc::clone(&each.member))
     }
 
+    /// Parts with all members: nothing is done or watched in the name of this fleet any more.
+    pub(crate) fn dissolve(&self) {
+        let members = std::mem::take(&mut *self.members.write().unwrap_or_else(PoisonError::into_inner));
+        members.values().for_each(|each| each.member.actuator.clear());
+        drop(members);
+    }
+
     /// Runs the actuators of all members, for ever.
     pub(crate) fn actuators(&self) -> impl Future<Output = ()> + Send + use<> {
         self.spawner.clone().run()

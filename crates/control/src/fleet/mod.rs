@@ -28,7 +28,7 @@ mod service;
 mod sites;
 mod traffic;
 
-pub(crate) use actuator::Subject;
+pub(crate) use actuator::{About, Subject};
 pub use bearer::{Authorised, Bearer, TokenError, check_token};
 pub use connect::{Connect, ConnectError, Credentials, Dial, Refreshed};
 pub use credential::check_server;

@@ -66,23 +66,24 @@ impl Jobs {
             return None;
         }
         let Reached { member, unknown, answers, .. } = reached;
+        // Asked before the index: what ends in between is seen there.
+        let copies = &self.base.copies;
+        let changing = member.as_ref().is_some_and(|member| copies.is_changing(member, key));
         let facts = member.as_ref().and_then(|member| member.jobs.get(key));
         let facts = facts.filter(|facts| facts.mark.is_of(job.uid()));
         let view = match &job.shape {
             Ok(shape) => book.view(name, job.uid(), shape),
             Err(_) => View::default(),
         };
-        let copies = &self.base.copies;
-        let awaited = member.as_ref().is_some_and(|member| {
-            // What is under way may create one.
-            copies.memory.is_awaited(member, key, facts.is_some())
-                || (facts.is_none() && copies.is_changing(member, key))
-        });
+        let outdated = facts.as_ref().is_some_and(|facts| copies.memory.is_outdated(key, name, &facts.mark));
+        let awaited = changing
+            || outdated
+            || member.as_ref().is_some_and(|member| copies.memory.is_awaited(member, key, facts.is_some()));
         let patience = if answers { None } else { self.patience(job, cluster) };
         let state = match (&facts, answers) {
             (_, false) => MemberJobState::Unreachable { too_long: patience == Some(Duration::ZERO) },
             // It may be at work: what it is to bring stays there until it is known what it does.
-            (None, true) if awaited => MemberJobState::Unreachable { too_long: false },
+            (_, true) if awaited => MemberJobState::Unreachable { too_long: false },
             (None, true) => MemberJobState::NoJob,
             (Some(facts), true) => MemberJobState::Job(seen(facts, &job.object)),
         };

@@ -58,6 +58,7 @@ impl Previews {
         supposed: &mut Vec<Supposed>,
     ) -> JobOutlook {
         let (key, mut job) = (Key::of(&object), DeclaredJob::of(object));
+        self.0.base.context.fleet.identities.resolve(&Owner::new(KIND, &key), &job.identity);
         supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
         let outlook = self.outlook(book, &key, &job);
         if let Ok(plan) = &outlook.plan {

@@ -10,19 +10,19 @@
 
 use super::drift::template_differences;
 use super::{Placement, Workload};
-use crate::copies::digest;
+use crate::copies::{digest, refusal_message};
 use crate::driver::Declared;
 use crate::fleet::Member;
 use crate::names::{
-    ADOPT_ANNOTATION, ADOPT_UNMANAGED, ADOPTED_TEMPLATE_ANNOTATION, FIELD_MANAGER, HUB_LABEL,
-    OWNER_ANNOTATION, WORKLOAD_ID_ANNOTATION, WORKLOAD_LABEL,
+    ADOPT_ANNOTATION, ADOPT_UNMANAGED, ADOPTED_TEMPLATE_ANNOTATION, ALLOW_ADOPTION_ANNOTATION, FIELD_MANAGER,
+    HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_ID_ANNOTATION, WORKLOAD_LABEL,
 };
 use crate::recovery::{AWAITING_MEMBERS, DEPLOYMENT, annotate, is_given_up, is_identity};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
-use portolan_api::Reason;
+use portolan_api::{ForeignCluster, Reason};
 use portolan_runtime::{CallError, Key, Next, Weight, chain, foreign_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,6 +44,13 @@ enum Mode {
 }
 
 impl Mode {
+    fn text(&self) -> String {
+        match self {
+            Self::FromHub(hub) => format!("hub/{hub}"),
+            Self::Unmanaged => ADOPT_UNMANAGED.to_owned(),
+        }
+    }
+
     fn read(text: &str) -> Option<Self> {
         if text == ADOPT_UNMANAGED {
             return Some(Self::Unmanaged);
@@ -59,6 +66,24 @@ struct Found {
     object: DynamicObject,
     /// The workload that it says it belongs to.
     identity: Option<String>,
+}
+
+/// What came of taking over one Deployment.
+enum Taken {
+    /// The watch shows that it is ours.
+    Shown,
+    /// It soon will.
+    NotShown,
+    /// The member refuses it: why.
+    Refused(String),
+}
+
+/// Whether an administrator lets workloads take over Deployments in a cluster: whoever may write workloads could otherwise
+/// take those of others.
+fn is_allowed(cluster: &ForeignCluster, mode: &Mode) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    let allowed = annotations.and_then(|all| all.get(ALLOW_ADOPTION_ANNOTATION));
+    allowed.is_some_and(|allowed| allowed.split(',').any(|each| each.trim() == mode.text()))
 }
 
 /// What came of asking all members.
@@ -83,7 +108,13 @@ impl Placement {
         if !self.base.context.fleet.clusters.synced() {
             return Ok(Some(Next::After(SHOWN_SOON)));
         }
-        let mut asked = self.ask_all(key, &mode).await?;
+        let locations = &workload.object.spec.placement.locations;
+        if mode == Mode::Unmanaged && locations.is_empty() {
+            let message = "name the clusters whose Deployment is to be taken over in spec.locations: those of the same \
+                           name elsewhere stay as they are";
+            return self.not_adopted(workload, Reason::NotAdopted, message, MENDED_BY_USERS).await;
+        }
+        let mut asked = self.ask_all(key, &mode, locations).await?;
         if !asked.away.is_empty() {
             let message = format!(
                 "{} cannot be asked for Deployment {key}: nothing is placed until then, so that nothing is doubled",
@@ -126,7 +157,15 @@ impl Placement {
         }
         let mut shown = true;
         for found in &asked.found {
-            shown &= self.take_over(key, &identity, found).await?;
+            match self.take_over(key, &identity, found).await? {
+                Taken::Shown => {}
+                Taken::NotShown => shown = false,
+                Taken::Refused(why) => asked.problems.push(why),
+            }
+        }
+        if !asked.problems.is_empty() {
+            let message = format!("not all could be taken over: {}", asked.problems.join(". "));
+            return self.not_adopted(workload, Reason::NotAdopted, &message, MENDED_BY_USERS).await;
         }
         if !shown {
             return Ok(Some(Next::After(SHOWN_SOON)));
@@ -160,17 +199,25 @@ impl Placement {
     }
 
     /// Asks every member whose namespace is open for the Deployment.
-    async fn ask_all(&self, key: &Key, mode: &Mode) -> Result<Asked, CallError> {
+    async fn ask_all(&self, key: &Key, mode: &Mode, locations: &[String]) -> Result<Asked, CallError> {
         let mut asked = Asked::default();
+        let mut members = Vec::new();
         for (name, cluster) in self.base.context.fleet.clusters.all() {
-            if is_given_up(&cluster) {
+            // What nobody manages is taken over only where the workload is to be.
+            if *mode == Mode::Unmanaged && !locations.contains(&name.name) {
                 continue;
             }
             let member = self.base.context.fleet.member(&name.name);
-            let Some(member) = member.filter(|member| member.reach.answers() && member.known()) else {
-                asked.away.push(name.name);
-                continue;
-            };
+            match member.filter(|member| member.reach.answers() && member.known()) {
+                Some(member) => members.push((member, cluster)),
+                None if is_given_up(&cluster) => {}
+                None => asked.away.push(name.name),
+            }
+        }
+        if !asked.away.is_empty() {
+            return Ok(asked);
+        }
+        for (member, cluster) in members {
             let open = member.namespaces.get(&Key::cluster(&key.namespace)).is_some_and(|open| *open);
             if !open {
                 continue;
@@ -189,14 +236,34 @@ impl Placement {
             };
             let label = |name: &str| object.labels().get(name).map(String::as_str);
             let (hub, identity) = (label(HUB_LABEL), label(WORKLOAD_LABEL).map(str::to_owned));
+            if identity.as_ref().is_some_and(|identity| !is_identity(identity)) {
+                asked.problems.push(format!("{}: Deployment {key} names no workload", member.name));
+                continue;
+            }
+            let labels = &object.data["spec"]["template"]["metadata"]["labels"];
+            let placed_by_us = labels[WORKLOAD_LABEL].is_string();
             let may = match (hub, mode) {
-                (Some(hub), _) if hub == self.base.context.hub.id => true,
+                (Some(hub), Mode::FromHub(_)) if hub == self.base.context.hub.id => true,
+                // It was taken over a moment ago, and its pods are as they were.
+                (Some(hub), Mode::Unmanaged) if hub == self.base.context.hub.id => !placed_by_us,
                 (Some(hub), Mode::FromHub(from)) => hub == from,
-                (None, Mode::Unmanaged) => identity.is_none(),
+                (None, Mode::Unmanaged) => identity.is_none() && !placed_by_us,
                 _ => false,
             };
-            if may {
+            if may && !is_allowed(&cluster, mode) {
+                let mode = mode.text();
+                asked.problems.push(format!(
+                    "{}: its ForeignCluster does not allow to take over Deployments of {mode}: `kubectl annotate \
+                     foreigncluster {} {ALLOW_ADOPTION_ANNOTATION}={mode}` allows it",
+                    member.name, member.name
+                ));
+            } else if may {
                 asked.found.push(Found { member, object, identity });
+            } else if hub == Some(self.base.context.hub.id.as_str()) {
+                asked.problems.push(format!(
+                    "{}: Deployment {key} was placed by this hub already: remove the annotation {ADOPT_ANNOTATION}",
+                    member.name
+                ));
             } else if let Some(hub) = hub {
                 asked.problems.push(format!(
                     "{}: Deployment {key} belongs to the hub {hub}: `portolan adopt deployment {} -n {} --from-hub {hub}` \
@@ -214,7 +281,7 @@ impl Placement {
     }
 
     /// Puts our marks on a Deployment; answers whether the watch shows them.
-    async fn take_over(&self, key: &Key, identity: &str, found: &Found) -> Result<bool, CallError> {
+    async fn take_over(&self, key: &Key, identity: &str, found: &Found) -> Result<Taken, CallError> {
         let Found { member, object, .. } = found;
         let uid = object.metadata.uid.clone().unwrap_or_default();
         // It was there before anything was decided: what it runs counts as placed.
@@ -223,7 +290,8 @@ impl Placement {
             && object.labels().get(WORKLOAD_LABEL).map(String::as_str) == Some(identity);
         if ours {
             let shown = member.deployments.get(key);
-            return Ok(shown.is_some_and(|copy| copy.mark.uid == uid && copy.mark.is_of(identity)));
+            let is_shown = shown.is_some_and(|copy| copy.mark.uid == uid && copy.mark.is_of(identity));
+            return Ok(if is_shown { Taken::Shown } else { Taken::NotShown });
         }
         let patch = json!({"metadata": {
             "uid": uid,
@@ -240,8 +308,11 @@ impl Placement {
             .await
         {
             // It has changed meanwhile, or is gone: all are asked again.
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(false),
-            other => other.map(|_| false),
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Taken::NotShown),
+            Err(error) if error.is_final() => {
+                Ok(Taken::Refused(format!("{}: {}", member.name, refusal_message(&error, &key.namespace))))
+            }
+            other => other.map(|_| Taken::NotShown),
         }
     }
 

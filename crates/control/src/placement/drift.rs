@@ -131,7 +131,14 @@ fn differences(placed: &Value, live: &Value) -> Vec<String> {
 pub(super) fn template_differences(wanted: &Value, live: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for field in ["selector", "template"] {
-        walk(&format!("spec.{field}"), &wanted["spec"][field], &live["spec"][field], &mut found);
+        let path = format!("spec.{field}");
+        walk(&path, &wanted["spec"][field], &live["spec"][field], &mut found);
+        replaced_lists(&path, &wanted["spec"][field], &live["spec"][field], &mut found);
+    }
+    let labels =
+        |of: &Value| of["spec"]["selector"]["matchLabels"].as_object().map_or(0, serde_json::Map::len);
+    if labels(wanted) != labels(live) {
+        found.push("spec.selector cannot be changed, and has other labels".to_owned());
     }
     found.truncate(MOST);
     found
@@ -165,6 +172,35 @@ fn walk(path: &str, placed: &Value, live: &Value, found: &mut Vec<String>) {
             found.push(format!("{path} is {live}, placed was {placed}"));
         }
         _ => found.push(format!("{path} differs")),
+    }
+}
+
+/// Lists without names are replaced as a whole when they are applied: further items in the live one would go.
+fn replaced_lists(path: &str, placed: &Value, live: &Value, found: &mut Vec<String>) {
+    match (placed, live) {
+        (Value::Object(fields), Value::Object(others)) => {
+            for (name, value) in fields {
+                replaced_lists(
+                    &format!("{path}.{name}"),
+                    value,
+                    others.get(name).unwrap_or(&Value::Null),
+                    found,
+                );
+            }
+        }
+        (Value::Array(items), Value::Array(others)) => {
+            let is_named = |item: &Value| item["name"].is_string() || item["containerPort"].is_number();
+            if !items.iter().chain(others).all(is_named) && items.len() < others.len() {
+                found.push(format!("{path} has {} items, placed would be {}", others.len(), items.len()));
+            }
+            for item in items.iter().filter(|item| item["name"].is_string()) {
+                if let Some(other) = others.iter().find(|other| other["name"] == item["name"]) {
+                    let name = item["name"].as_str().unwrap_or_default();
+                    replaced_lists(&format!("{path}[{name}]"), item, other, found);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

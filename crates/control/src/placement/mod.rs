@@ -200,6 +200,11 @@ impl Declared for Workload {
         Some(&self.identity)
     }
 
+    fn is_in(&self, cluster: &str) -> bool {
+        let mut placements = self.object.status.iter().flat_map(|status| &status.placements);
+        placements.any(|placed| placed.cluster == cluster)
+    }
+
     fn references(&self) -> Option<&References> {
         Some(&self.references)
     }

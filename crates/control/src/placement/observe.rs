@@ -27,6 +27,8 @@ pub(super) struct Seen {
     pub(super) copy: Option<Arc<DeploymentFacts>>,
     /// Whether the member answers now.
     pub(super) answers: bool,
+    /// Whether the copy may change any moment, or has changed since it was seen: work about it is under way.
+    pub(super) changing: bool,
 }
 
 impl Placement {
@@ -57,6 +59,9 @@ impl Placement {
             return None;
         }
         let Reached { member, unknown, answers, .. } = reached;
+        // Asked before the index: what ends in between is seen there.
+        let copies = &self.base.copies;
+        let running = member.as_ref().is_some_and(|member| copies.is_changing(member, key));
         let copy = member.as_ref().and_then(|member| member.deployments.get(key));
         let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
         let view = match &workload.shape {
@@ -84,23 +89,35 @@ impl Placement {
             // Whatever was placed there went with its namespace.
             candidate.reserved = 0;
         }
-        Some(Seen { candidate, member, copy, answers })
+        let outdated = copy.as_ref().is_some_and(|copy| copies.memory.is_outdated(key, &name, &copy.mark));
+        if let (Some(member), Some(_)) = (&member, &copy) {
+            copies.memory.is_awaited(member, key, true);
+        }
+        Some(Seen { candidate, member, copy, answers, changing: running || outdated })
     }
 
     /// If the record is older than the members, what runs counts as placed: nothing moves because of it.
     pub(super) fn count_what_runs(&self, workload: &Workload, seen: &mut BTreeMap<String, Seen>) {
-        let fleet = &self.base.context.fleet;
-        let unrecorded = |(name, seen): (&String, &Seen)| match (&seen.member, &seen.copy) {
-            (Some(member), Some(copy)) => {
-                fleet.is_unrecorded(member, DEPLOYMENT, &copy.mark, workload.is_in(name))
-            }
-            _ => false,
-        };
-        if seen.iter().any(unrecorded) {
+        if !self.unrecorded(workload, seen).is_empty() {
             for seen in seen.values_mut().filter(|seen| seen.answers) {
                 seen.candidate.reserved = seen.candidate.running;
             }
         }
+    }
+
+    /// The replicas that run in clusters which the record does not name, and ran there before this leader.
+    pub(super) fn unrecorded(
+        &self,
+        workload: &Workload,
+        seen: &BTreeMap<String, Seen>,
+    ) -> BTreeMap<String, u32> {
+        let fleet = &self.base.context.fleet;
+        let unrecorded = |(name, seen): (&String, &Seen)| {
+            let (member, copy) = (seen.member.as_ref()?, seen.copy.as_ref()?);
+            let unrecorded = fleet.is_unrecorded(member, DEPLOYMENT, &copy.mark, workload.is_in(name));
+            unrecorded.then(|| (name.clone(), seen.candidate.running))
+        };
+        seen.iter().filter_map(unrecorded).collect()
     }
 
     /// The traffic that the workload's part of its services receives in a member, if the policy asks for it.

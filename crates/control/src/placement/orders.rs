@@ -3,13 +3,14 @@
 use super::observe::Seen;
 use super::{Placement, Workload};
 use crate::copies::{Desired, Outcome, Round};
-use crate::fleet::{DeploymentFacts, Member};
+use crate::driver::Declared;
+use crate::fleet::{DeploymentFacts, Member, Needs, Reached};
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::Reason;
 use portolan_api::placement::DriftPolicy;
-use portolan_core::placement::{Decision, Order};
+use portolan_core::placement::{Candidate, Decision, Order, transition};
 use portolan_runtime::{CallError, Key, Weight};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is to be done about a workload in one member.
@@ -19,10 +20,23 @@ struct Task {
     member: Arc<Member>,
     copy: Option<Arc<DeploymentFacts>>,
     order: Option<Order>,
+    decision: Arc<Decision>,
     /// Whether replicas are placed there.
     used: bool,
     /// Whether all pods of the copy are of the present template.
     current: bool,
+}
+
+impl Task {
+    /// Whether the order takes replicas away.
+    fn gives_up(&self) -> bool {
+        let running = self.copy.as_ref().map_or(0, |copy| u32::try_from(copy.replicas).unwrap_or(0));
+        match self.order {
+            Some(Order::Delete) => true,
+            Some(Order::Apply { replicas }) => replicas < running,
+            Some(Order::Keep) | None => false,
+        }
+    }
 }
 
 impl Placement {
@@ -36,7 +50,7 @@ impl Placement {
         orders: &BTreeMap<String, Order>,
         round: Round,
     ) {
-        let template = self.template(workload);
+        let (template, decision) = (self.template(workload), Arc::new(decision.clone()));
         for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
             let Some(member) = &seen.member else { continue };
             let order = orders.get(cluster).copied();
@@ -46,7 +60,7 @@ impl Placement {
                 continue;
             }
             let current = seen.copy.as_ref().is_some_and(|copy| {
-                copy.rolled_out(copy.replicas) && self.is_current(workload, decision, cluster, copy)
+                copy.rolled_out(copy.replicas) && self.is_current(workload, &decision, cluster, copy)
             });
             let task = Task {
                 key: key.clone(),
@@ -54,6 +68,7 @@ impl Placement {
                 member: Arc::clone(member),
                 copy: seen.copy.clone(),
                 order,
+                decision: Arc::clone(&decision),
                 used,
                 current,
             };
@@ -67,6 +82,9 @@ impl Placement {
     async fn carry_out(&self, task: &Task) -> Result<Outcome, CallError> {
         let Task { key, workload, member, copy, order, .. } = task;
         let copies = &self.base.copies;
+        if task.gives_up() && !self.is_still_due(task) {
+            return Ok(Outcome::NotSeenYet);
+        }
         let outcome = match (order, copy) {
             (Some(Order::Apply { replicas }), _) => self.apply(task, *replicas).await?,
             (Some(Order::Keep), Some(copy)) => copies.keep(member, key, &copy.mark).await?,
@@ -83,6 +101,31 @@ impl Placement {
             Some(_) if !task.current || *order == Some(Order::Keep) => Ok(outcome),
             None if !task.used => propagation.release_all(outcome).await,
             _ => propagation.release_others(outcome).await,
+        }
+    }
+
+    /// Whether replicas may still be given up in a member: since that was decided, those elsewhere may have failed.
+    fn is_still_due(&self, task: &Task) -> bool {
+        let Task { key, workload, decision, member: own, .. } = task;
+        let fleet = &self.base.context.fleet;
+        let placed = decision.placed.keys().map(String::as_str);
+        let names: BTreeSet<&str> =
+            placed.chain(workload.held().map(|(name, _)| name)).chain([own.name.as_str()]).collect();
+        let see = |name: &str| {
+            let Reached { member, answers, .. } = fleet.reached(name, None, Needs::Placement);
+            let changing = member.as_ref().is_some_and(|member| self.base.copies.is_changing(member, key));
+            let copy = member.as_ref().and_then(|member| member.deployments.get(key));
+            let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
+            let memory = &self.base.copies.memory;
+            let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.mark));
+            let changing = name != own.name && (changing || outdated);
+            (name.to_owned(), Seen { candidate: Candidate::default(), member, copy, answers, changing })
+        };
+        let seen = names.into_iter().map(see).collect();
+        let order = transition(decision, &self.snapshots(workload, decision, &seen)).remove(&own.name);
+        match (task.order, order) {
+            (Some(Order::Apply { replicas }), Some(Order::Apply { replicas: now })) => now <= replicas,
+            (due, now) => due == now,
         }
     }
 

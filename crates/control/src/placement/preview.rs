@@ -66,6 +66,7 @@ impl Previews {
     ) -> (Workload, Outlook) {
         let (key, mut workload) = (Key::of(&object), Workload::of(object));
         let owner = Owner::new(KIND, &key);
+        self.0.base.context.fleet.identities.resolve(&owner, &workload.identity);
         let first = self.outlook(book, &key, &workload);
         let waiting_updates = self.waits_ahead(book, &key, &workload);
         supposed.push(book.suppose(owner.clone(), workload.reserved()));

@@ -28,10 +28,11 @@ impl Placement {
                     reachable: false,
                 })
             }
+            // A copy that is being changed may be less any moment: nobody counts on what is ready there.
             (Some(copy), _) => Some(CopySnapshot {
                 replicas: count(copy.replicas),
-                ready: count(copy.ready),
-                current: copy.settled && self.is_current(workload, decision, cluster, copy),
+                ready: if seen.changing { 0 } else { count(copy.ready) },
+                current: !seen.changing && copy.settled && self.is_current(workload, decision, cluster, copy),
                 reachable: true,
             }),
             (None, _) => None,

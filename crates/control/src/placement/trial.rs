@@ -28,6 +28,9 @@ pub(super) const REFUSED_FOR: Duration = Duration::from_secs(60);
 /// A member that has not said within this time what it thinks of a template is not waited for: the next one is asked.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
+/// When all were asked, their answers bring us back; we look after this long in any case.
+const ASKED_AGAIN: Duration = Duration::from_secs(10);
+
 /// What a member accepted is not tried again for other workloads of the namespace for so long.
 const ACCEPTED_FOR: Duration = Duration::from_secs(600);
 
@@ -92,7 +95,16 @@ impl Trials {
     }
 
     fn settle(&self, key: &Key, template: &str, refusal: Option<String>) {
-        self.state().of(key, template).verdict = Some((refusal, Instant::now()));
+        let mut state = self.state();
+        // Whatever was found out about a former template says nothing about the present one.
+        if state.tried.get(key).is_none_or(|tried| tried.template == template) {
+            state.of(key, template).verdict = Some((refusal, Instant::now()));
+        }
+    }
+
+    /// The template of a workload is this one from now on.
+    fn begin(&self, key: &Key, template: &str) {
+        self.state().of(key, template);
     }
 
     /// Since when a cluster is asked; if it was not, it is now.
@@ -103,7 +115,10 @@ impl Trials {
 
     /// A cluster has answered, or failed to.
     fn answered(&self, key: &Key, template: &str, cluster: &str) {
-        self.state().of(key, template).asked.remove(cluster);
+        let mut state = self.state();
+        if let Some(tried) = state.tried.get_mut(key).filter(|tried| tried.template == template) {
+            tried.asked.remove(cluster);
+        }
     }
 
     fn is_accepted(&self, like_it: &(String, String)) -> bool {
@@ -152,6 +167,7 @@ impl Placement {
         if let Some(verdict) = self.trials.verdict(key, &template) {
             return verdict;
         }
+        self.trials.begin(key, &template);
         let like_it = (key.namespace.clone(), asked(&workload.object.spec));
         if self.is_held(workload, decision, seen) || self.trials.is_accepted(&like_it) {
             self.trials.settle(key, &template, None);
@@ -162,14 +178,15 @@ impl Placement {
             Verdict::Refused(words)
         };
         let refusals = self.base.copies.memory.failures(key).into_iter();
-        let mut refusals =
-            refusals.filter(|(_, failure)| failure.template == template && failure.reason == REFUSED);
+        let mut refusals = refusals.filter(|(_, failure)| {
+            failure.template == template && failure.reason == REFUSED && failure.keeps_away()
+        });
         let first = refusals.next().map(|(cluster, failure)| refusal(&cluster, &failure.message));
         if let Some(words) = first.filter(|_| refusals.count() + 1 >= CONVINCING) {
             return refused(words);
         }
         let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
-        let (mut known, mut pending) = (None, false);
+        let (mut known, mut pending, mut wait) = (None, false, ASKED_AGAIN);
         for (member, seen) in chosen.filter_map(|seen| Some((seen.member.as_ref()?, seen))).take(CONVINCING) {
             if let Some(why) = &seen.candidate.refused {
                 known.get_or_insert_with(|| refusal(&member.name, &why.message));
@@ -179,11 +196,12 @@ impl Placement {
             // What was submitted in an earlier round and has not begun is void.
             self.submit_trial(key, workload, member, &template, like_it.clone(), round);
             if self.trials.ask(key, &template, &member.name).elapsed() < ANSWERED_WITHIN {
+                wait = ANSWERED_WITHIN;
                 break;
             }
         }
         match known {
-            _ if pending => Verdict::Pending(ANSWERED_WITHIN),
+            _ if pending => Verdict::Pending(wait),
             Some(words) => refused(words),
             // Nothing is chosen that answers: nothing is placed either.
             None => Verdict::Passed,
@@ -212,6 +230,7 @@ impl Placement {
                 return Ok(Outcome::Refused);
             }
             placement.trials.accept(like_it);
+            placement.trials.settle(&name, &digest, None);
             Ok(Outcome::LookAgain)
         });
     }

@@ -32,6 +32,8 @@ pub(crate) struct Identity {
     claimed: Option<String>,
     /// Whether the annotation does not count.
     denied: AtomicBool,
+    /// Whether it was checked against the members.
+    checked: AtomicBool,
 }
 
 impl Identity {
@@ -40,7 +42,7 @@ impl Identity {
         let annotation = meta.annotations.as_ref().and_then(|all| all.get(WORKLOAD_ID_ANNOTATION));
         let claimed = annotation.filter(|claimed| **claimed != uid).cloned();
         let denied = AtomicBool::new(claimed.as_deref().is_some_and(|claimed| !is_identity(claimed)));
-        Self { uid, claimed, denied }
+        Self { uid, claimed, denied, checked: AtomicBool::new(false) }
     }
 
     /// The identity that counts.
@@ -58,6 +60,17 @@ impl Identity {
 
     fn claims(&self) -> Option<&str> {
         self.claimed.as_deref().filter(|claimed| is_identity(claimed))
+    }
+
+    /// What its annotation says, if that counts and was not checked against the members yet.
+    pub(crate) fn unchecked(&self) -> Option<&str> {
+        let claimed = self.claims().filter(|_| !self.denied.load(Ordering::Acquire));
+        claimed.filter(|_| !self.checked.swap(true, Ordering::AcqRel))
+    }
+
+    /// Members hold copies of this identity that belong to another object: the annotation does not count.
+    pub(crate) fn deny(&self) {
+        self.set_denied(true);
     }
 
     fn set_denied(&self, denied: bool) {
@@ -87,19 +100,19 @@ struct State {
     identities: BTreeMap<Owner, Vec<String>>,
     /// The kinds whose objects were listed.
     listed: BTreeSet<&'static str>,
-    /// The identities of objects that were seen being deleted. What they left in members may go.
-    ended: BTreeSet<String>,
+    /// The identities of objects that were seen being deleted, and whose they were. What they left in members may go.
+    ended: BTreeMap<String, Owner>,
     /// All identities that objects were seen with.
     seen: BTreeSet<String>,
 }
 
 /// What became of an object of the hub, as far as this process knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     /// It is there.
     Present,
-    /// It was deleted.
-    Ended,
+    /// This object had it and was deleted.
+    Ended(Owner),
     /// It was there and is gone, without having been deleted: the hub was restored, or another identity was given to it.
     Vanished,
     /// It was gone before this process began.
@@ -143,6 +156,13 @@ impl Identities {
         }
     }
 
+    /// Decides whether the annotation of an object that is only looked at would count.
+    pub(crate) fn resolve(&self, owner: &Owner, identity: &Identity) {
+        let Some(claimed) = identity.claims() else { return };
+        let free = self.state().owners.get(claimed).is_none_or(|has| has == owner);
+        identity.set_denied(!free);
+    }
+
     /// Who has this identity, if anybody of the hub has.
     pub(crate) fn owner(&self, identity: &str) -> Option<Owner> {
         self.state().owners.get(identity).cloned()
@@ -159,8 +179,8 @@ impl Identities {
         let state = self.state();
         if state.owners.contains_key(identity) {
             Life::Present
-        } else if state.ended.contains(identity) {
-            Life::Ended
+        } else if let Some(owner) = state.ended.get(identity) {
+            Life::Ended(owner.clone())
         } else if state.seen.contains(identity) {
             Life::Vanished
         } else {
@@ -200,8 +220,10 @@ impl State {
     fn bear(&mut self, owner: Owner, bearer: &Bearer<'_>) {
         let uid = bearer.meta.uid.clone().unwrap_or_default();
         if bearer.meta.deletion_timestamp.is_some() {
-            let claimed = bearer.identity.and_then(Identity::claims).map(str::to_owned);
-            self.ended.extend([uid.clone()].into_iter().chain(claimed));
+            // What it claims and has not got is not its own to end.
+            let has = |claimed: &&str| self.owners.get(*claimed).is_none_or(|has| *has == owner);
+            let claimed = bearer.identity.and_then(Identity::claims).filter(has).map(str::to_owned);
+            self.ended.extend([uid.clone()].into_iter().chain(claimed).map(|each| (each, owner.clone())));
         } else {
             self.ended.remove(&uid);
         }
@@ -337,7 +359,8 @@ mod tests {
         leaving.meta.deletion_timestamp = leaving.meta.creation_timestamp.clone();
         identities.take("Kind", &listed(vec![("a", leaving), ("b", object("u2", None, 1))]), bearer);
         identities.take("Kind", &listed(vec![]), bearer);
-        assert_eq!([identities.life("u1"), identities.life("old")], [Life::Ended; 2]);
+        let ended = Life::Ended(Owner::new("Kind", &Key::new("shop", "a")));
+        assert_eq!([identities.life("u1"), identities.life("old")], [ended.clone(), ended]);
         assert_eq!(identities.life("u2"), Life::Vanished, "without a deletion: the hub was restored");
         assert_eq!(identities.life("u3"), Life::NeverSeen);
     }

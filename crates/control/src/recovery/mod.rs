@@ -114,6 +114,8 @@ pub(crate) enum Recovery {
     NotYet,
     /// The copies in these clusters are the object's, by this identity.
     TakeOver { identity: String, clusters: Vec<String> },
+    /// The copies are of several identities, none of them in more clusters than another: the clusters by identity.
+    Ambiguous(BTreeMap<String, Vec<String>>),
     /// The record is older than the members, and these cannot be asked.
     Awaiting(Vec<String>),
 }
@@ -126,7 +128,8 @@ impl Fleet {
         };
         match self.identities.life(identity) {
             Life::Present | Life::Vanished => false,
-            Life::Ended => true,
+            // Only what belonged to the very object that was deleted goes with it.
+            Life::Ended(owner) => mark.owner.as_ref() == Some(&owner.key) && owner.kind == owner_kind(kind),
             Life::NeverSeen => !self.founding.was_there(&member.name, kind, &mark.uid),
         }
     }
@@ -136,7 +139,7 @@ impl Fleet {
         let its_own = |owner: Owner| owner.key == *key && owner.kind == owner_kind(kind);
         let free = |identity: &String| self.identities.owner(identity).is_none_or(its_own);
         mark.owner.as_ref() == Some(key)
-            && mark.workload.as_ref().is_some_and(free)
+            && mark.workload.as_ref().is_some_and(|identity| is_identity(identity) && free(identity))
             && !self.may_sweep(member, kind, mark)
     }
 
@@ -154,7 +157,8 @@ impl Fleet {
         on_record: impl Fn(&str) -> bool,
         mark: impl Fn(&Member) -> Option<Mark>,
     ) -> Recovery {
-        let (mut own, mut unrecorded, mut joining) = (false, false, false);
+        let (mut own, mut unseen, mut unrecorded, mut joining) = (false, false, false, false);
+        let mut silent = Vec::new();
         let (mut away, mut former) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
         for (name, cluster) in self.clusters.all() {
             let (name, recorded) = (name.name.clone(), on_record(&name.name));
@@ -162,7 +166,10 @@ impl Fleet {
             let answers = member.as_ref().is_some_and(|member| member.reach.answers() && member.known());
             if !answers {
                 joining |= member.is_none() && !self.is_unconnected(&name);
-                own |= recorded;
+                unseen |= recorded;
+                if recorded {
+                    silent.push(name.clone());
+                }
                 if !recorded && !is_given_up(&cluster) {
                     away.push(name.clone());
                 }
@@ -179,6 +186,10 @@ impl Fleet {
             }
         }
         let takes_over = !own && !former.is_empty();
+        if takes_over && unseen {
+            // Whether the copies on record in silent clusters are of the present identity is not known.
+            return if self.is_starting() { Recovery::NotYet } else { Recovery::Awaiting(silent) };
+        }
         if !takes_over && !unrecorded {
             return Recovery::Nothing;
         }
@@ -186,9 +197,15 @@ impl Fleet {
             return Recovery::NotYet;
         }
         if takes_over {
-            let most = former.into_iter().max_by_key(|(_, clusters)| clusters.len());
-            let (identity, clusters) = most.unwrap_or_default();
-            return Recovery::TakeOver { identity, clusters };
+            let most = former.values().map(Vec::len).max().unwrap_or_default();
+            let mut first = former.iter().filter(|(_, clusters)| clusters.len() == most);
+            return match (first.next(), first.next()) {
+                (Some((identity, clusters)), None) => {
+                    Recovery::TakeOver { identity: identity.clone(), clusters: clusters.clone() }
+                }
+                // One of them may be a lie: users decide.
+                _ => Recovery::Ambiguous(former),
+            };
         }
         if away.is_empty() { Recovery::Nothing } else { Recovery::Awaiting(away) }
     }
@@ -208,13 +225,19 @@ pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) 
     if !fleet.identities.has_listed(&OWNERS) || !member.reach.answers() || !member.known() {
         return None;
     }
-    let is_there = |identity: &str| {
-        fleet.ledger.transact(|book| book.is_there(identity)) || fleet.identities.owner(identity).is_some()
-    };
+    let is_there = |identity: &str| fleet.identities.owner(identity).is_some();
+    let unreadable: BTreeSet<String> = fleet.ledger.transact(|book| {
+        let copies = [DEPLOYMENT, JOB, SERVICE].into_iter().flat_map(|kind| copies(member, kind));
+        let named = copies.filter_map(|(_, mark)| mark.workload);
+        named.filter(|identity| book.is_there(identity)).collect()
+    });
     let (mut named, mut count) = (Vec::new(), 0usize);
     for kind in [DEPLOYMENT, JOB, SERVICE] {
         for (key, mark) in copies(member, kind) {
-            let unowned = mark.workload.as_deref().is_some_and(|identity| !is_there(identity));
+            let unowned = mark
+                .workload
+                .as_deref()
+                .is_some_and(|identity| !is_there(identity) && !unreadable.contains(identity));
             if unowned && !fleet.may_sweep(member, kind, &mark) {
                 count += 1;
                 if named.len() < NAMED_AT_MOST {

@@ -6,7 +6,9 @@ use crate::capacity::{Book, Owner};
 use crate::driver::Declared;
 use crate::fleet::Fleet;
 use crate::placement::{Outlook, Trial, Workload};
+use crate::recovery::Identity;
 use crate::review::Problem;
+use kube::api::ObjectMeta;
 use portolan_api::Reason;
 use portolan_api::placementreview::{
     MAX_MANIFESTS, ObjectReview, PlacementReviewSpec, ReviewError, ReviewResult, ReviewTarget, ReviewedKind,
@@ -132,7 +134,7 @@ impl Reviews {
                                 .map(|known| (known.object.metadata.uid.clone(), known.object.status.clone()))
                                 .unzip();
                             object.status = status.flatten();
-                            same(book, each, object.metadata.uid.as_deref(), uid.flatten())?;
+                            self.same(book, each, &object.metadata, uid.flatten())?;
                             let (workload, outlook) = self.placement.settle(book, object, &mut supposed);
                             planned.deployments.insert(each.key.clone(), Settled { workload, outlook });
                         }
@@ -142,7 +144,7 @@ impl Reviews {
                             let (uid, status) =
                                 existing.map(|known| (known.metadata.uid, known.status)).unzip();
                             object.status = status.flatten();
-                            same(book, each, object.metadata.uid.as_deref(), uid.flatten())?;
+                            self.same(book, each, &object.metadata, uid.flatten())?;
                             let outlook = self.jobs.settle(book, object, &mut supposed);
                             planned.jobs.insert(each.key.clone(), outlook);
                         }
@@ -155,6 +157,21 @@ impl Reviews {
             supposed.into_iter().rev().for_each(|each| book.put_back(each));
             decided.map(|()| planned)
         })
+    }
+
+    /// Whether the index knows the same object as the hub; if not, it soon will.
+    fn same(
+        &self,
+        book: &Book,
+        each: &Checked,
+        meta: &ObjectMeta,
+        known: Option<String>,
+    ) -> Result<(), Unanswered> {
+        let (owner, identity) = (Owner::new(each.kind.as_str(), &each.key), Identity::of(meta));
+        self.fleet.identities.resolve(&owner, &identity);
+        let namesake = book.has_namesake(&owner, identity.get());
+        let indexed = each.live.is_none() || known == meta.uid;
+        if namesake || !indexed { Err(Unanswered::NotYet) } else { Ok(()) }
     }
 
     /// Tries the copies of a deployment in the members where they would change.
@@ -253,14 +270,6 @@ impl Checked {
 /// What the hub answered as its type; it was checked against the schema that the type gives.
 fn typed<K: DeserializeOwned>(object: &serde_json::Value) -> Result<K, Unanswered> {
     K::deserialize(object).map_err(|_| Unanswered::NotYet)
-}
-
-/// Whether the index knows the same object as the hub; if not, it soon will.
-fn same(book: &Book, each: &Checked, uid: Option<&str>, known: Option<String>) -> Result<(), Unanswered> {
-    let owner = Owner::new(each.kind.as_str(), &each.key);
-    let namesake = book.has_namesake(&owner, uid.unwrap_or_default());
-    let indexed = each.live.is_none() || known.as_deref() == uid;
-    if namesake || !indexed { Err(Unanswered::NotYet) } else { Ok(()) }
 }
 
 fn refused(kind: ReviewedKind, key: &Key, errors: Vec<ReviewError>) -> ObjectReview {

@@ -2,6 +2,7 @@
 
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
+use portolan_api::conditions::{self, ConditionType};
 use portolan_runtime::{Index, Key};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,8 @@ pub(super) struct Following {
     pub(super) workloads: Vec<String>,
     /// The clusters that are to hold their pods.
     pub(super) wanted: BTreeSet<String>,
+    /// Whether nothing is decided yet about one of them: its pods may run where no record says so.
+    pub(super) undecided: bool,
     /// The clusters where a copy is still being taken away.
     pub(super) lingering: BTreeSet<String>,
 }
@@ -42,6 +45,7 @@ pub(super) fn follow_with(
         }
         following.workloads.push(name.name.clone());
         let leaving = workload.object.metadata.deletion_timestamp.is_some();
+        following.undecided |= !leaving && is_undecided(workload);
         for placed in workload.object.status.iter().flat_map(|status| &status.placements) {
             let held = placed.replicas > 0 && !leaving;
             let set = if held { &mut following.wanted } else { &mut following.lingering };
@@ -60,4 +64,10 @@ pub(super) fn follow_with(
     following.workloads.sort();
     following.lingering.retain(|cluster| !following.wanted.contains(cluster));
     following
+}
+
+/// Whether nothing was decided about a workload, so that its status says nothing of where its pods run.
+fn is_undecided(workload: &Workload) -> bool {
+    let Some(status) = &workload.object.status else { return true };
+    status.placements.is_empty() && !conditions::is_true(&status.conditions, ConditionType::Placed)
 }

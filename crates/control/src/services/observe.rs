@@ -22,6 +22,8 @@ pub(super) struct Seen {
     pub(super) ready: i32,
     /// Endpoints that are not ready, as last seen.
     pub(super) not_ready: i32,
+    /// Whether the Service may change any moment, or has changed since it was seen: work about it is under way.
+    pub(super) changing: bool,
     /// Why the cluster does not let the Service in, if so.
     pub(super) closed: Option<(Reason, String)>,
 }
@@ -62,8 +64,16 @@ impl Services {
         }
         let Reached { member, answers, .. } = reached;
         let Some(member) = member else {
-            return Some(Seen { member: None, copy: None, ready: 0, not_ready: 0, closed: None });
+            return Some(Seen {
+                member: None,
+                copy: None,
+                ready: 0,
+                not_ready: 0,
+                changing: false,
+                closed: None,
+            });
         };
+        let changing = self.base.copies.is_changing(&member, key);
         let is_ours = |mark: &Mark| mark.is_of(service.uid()) || fleet.is_former(&member, SERVICE, key, mark);
         let copy = member.services.get(key).filter(|copy| is_ours(&copy.mark));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
@@ -79,8 +89,11 @@ impl Services {
             i32::try_from(count).unwrap_or(i32::MAX)
         };
         let (ready, not_ready) = (count(true), count(false));
+        let memory = &self.base.copies.memory;
+        let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.mark));
+        let changing = changing || outdated;
         let closed = closed(&member, &key.namespace);
-        Some(Seen { member: Some(member).filter(|_| answers), copy, ready, not_ready, closed })
+        Some(Seen { member: Some(member).filter(|_| answers), copy, ready, not_ready, changing, closed })
     }
 }
 
@@ -106,7 +119,9 @@ fn closed(member: &Member, namespace: &str) -> Option<(Reason, String)> {
 /// Whether users that come through a Service which is to be taken away are served elsewhere, or nowhere for good.
 pub(super) fn answered_elsewhere(following: &Following, seen: &BTreeMap<String, Seen>) -> bool {
     let ready = |cluster: &String| {
-        seen.get(cluster).is_some_and(|seen| seen.member.is_some() && seen.copy.is_some() && seen.ready > 0)
+        seen.get(cluster).is_some_and(|seen| {
+            seen.member.is_some() && seen.copy.is_some() && seen.ready > 0 && !seen.changing
+        })
     };
-    following.wanted.is_empty() || following.wanted.iter().any(ready)
+    !following.undecided && (following.wanted.is_empty() || following.wanted.iter().any(ready))
 }

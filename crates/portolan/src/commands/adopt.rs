@@ -47,6 +47,11 @@ async fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
         (None, true) => {
             for object in Kind::Deployment.list(&hub, Some(&namespace), &ListParams::default()).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let placed = object["status"]["placements"].as_array().is_some_and(|all| !all.is_empty());
+                if placed {
+                    say(args, name, "is placed already: not marked")?;
+                    continue;
+                }
                 one(args, &hub, &namespace, name, &mark).await?;
             }
             Ok(())
@@ -64,7 +69,7 @@ fn named(words: &[String]) -> Result<Option<String>, Failure> {
     let is_deployment = matches!(kind.to_lowercase().as_str(), "deployment" | "deployments" | "deploy");
     if !is_deployment && Kind::parse(kind)?.0 != Kind::Deployment {
         return Err(Failure::input(format!("{kind} cannot be adopted")).hint(
-            "only MultiClusterDeployments can: Jobs and Services are taken over by objects of their name",
+            "only MultiClusterDeployments can: Jobs and Services of this hub are taken over by objects of their name",
         ));
     }
     match (name, words.get(1)) {

@@ -40,7 +40,8 @@ pub(super) fn run(args: &EventsArgs) -> Result<(), Failure> {
 
 async fn events(args: &EventsArgs) -> Result<(), Failure> {
     let workload = members::find(&args.workload).await?;
-    let of_hub = about(&workload.hub, &workload.namespace, std::slice::from_ref(&workload.uid)).await?;
+    let of_hub =
+        about(&workload.hub, &workload.namespace, std::slice::from_ref(&workload.object_uid)).await?;
     let mut all: Vec<(String, Happened)> =
         of_hub.into_iter().map(|event| ("hub".to_owned(), event)).collect();
     let mut failed = Vec::new();

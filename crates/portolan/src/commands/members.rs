@@ -24,6 +24,8 @@ pub(super) struct Workload {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
+    /// The uid of the object in the hub, which its events there name.
+    pub(super) object_uid: String,
     clusters: Vec<String>,
     contexts: BTreeMap<String, String>,
 }
@@ -63,7 +65,8 @@ pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
     let metadata = &object["metadata"];
     let identity = metadata["annotations"][WORKLOAD_ID_ANNOTATION].as_str().or(metadata["uid"].as_str());
     let uid = identity.unwrap_or_default().to_owned();
-    Ok(Workload { hub, kind, namespace, name, uid, clusters: clusters.collect(), contexts })
+    let object_uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
+    Ok(Workload { hub, kind, namespace, name, uid, object_uid, clusters: clusters.collect(), contexts })
 }
 
 impl Workload {
