@@ -131,11 +131,22 @@ mod tests {
         })
     }
 
+    #[test]
+    fn while_nobody_answers_a_confirmed_loss_makes_no_other_one_believed() {
+        let alone = doubt([member(1, true, true), member(2, true, true), member(3, true, false)]).unwrap();
+        assert!(alone.is_about("c03") && !alone.is_about("c01"));
+        let with_another = [member(1, true, true), member(2, false, false), member(3, true, false)];
+        assert_eq!(doubt(with_another), None, "one that answers shows that the hub has a network");
+        assert_eq!(doubt([member(1, true, true)]), None, "nobody is left to doubt");
+    }
+
     proptest! {
         #[test]
-        fn what_is_doubted_is_a_majority_of_at_least_two(all in members()) {
+        fn what_is_doubted_is_a_majority_of_at_least_two_or_all_that_are_left(all in members()) {
             if let Some(doubt) = doubt(all.clone()) {
-                prop_assert!(doubt.silent.len() >= 2 && doubt.silent.len() * 2 > doubt.members);
+                let confirmed = all.iter().any(|each| each.silent && each.confirmed_lost);
+                let all_left = confirmed && doubt.silent.len() == doubt.members;
+                prop_assert!(all_left || doubt.silent.len() >= 2 && doubt.silent.len() * 2 > doubt.members);
                 for each in &all {
                     prop_assert_eq!(doubt.is_about(&each.name), each.silent && !each.confirmed_lost);
                 }

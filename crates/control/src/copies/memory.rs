@@ -431,4 +431,29 @@ mod tests {
         memory.answered(&key, "m2");
         assert_eq!(memory.failure(&key, "m2"), None);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_index_that_is_behind_is_known_to_be() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        let seen = |generation| Mark { uid: "u".to_owned(), generation, ..Mark::default() };
+        assert!(!memory.is_outdated(&key, "m1", &seen(1)), "nothing was done");
+        memory.set_applied(&key, "m1", Applied { generation: 2, ..Applied::default() });
+        assert!(memory.is_outdated(&key, "m1", &seen(1)) && !memory.is_outdated(&key, "m1", &seen(2)));
+        memory.set_deleted(&key, "m1", "u");
+        assert!(memory.is_outdated(&key, "m1", &seen(2)));
+        tokio::time::sleep(CACHE_LAG_GRACE).await;
+        assert!(!memory.is_outdated(&key, "m1", &seen(2)), "the deletion was lost");
+    }
+
+    #[test]
+    fn work_under_way_is_known_by_cluster_also_of_an_object_that_was_forgotten() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        memory.start(&key, "m1");
+        memory.start(&key, "m1");
+        memory.forget(&key);
+        memory.end(&key, "m1");
+        assert!(memory.is_running(&key, "m1") && !memory.is_running(&key, "m2"));
+        memory.end(&key, "m1");
+        assert!(!memory.is_running(&key, "m1"));
+    }
 }

@@ -255,4 +255,30 @@ mod tests {
         let live = json!({"cpu": "1", "memory": "1Gi", "extra": 1});
         assert_eq!(told(placed, live), Vec::<String>::new());
     }
+
+    #[test]
+    fn lists_without_names_and_selectors_are_compared_as_a_whole_before_an_adoption() {
+        let deployment = |args: Value, labels: Value| {
+            json!({"spec": {"selector": {"matchLabels": labels}, "template": {"spec": {
+                "containers": [{"name": "a", "args": args, "env": [{"name": "X", "value": "1"}]}],
+            }}}})
+        };
+        let (one, two) = (json!({"app": "x"}), json!({"app": "x", "tier": "y"}));
+        let wanted = deployment(json!(["a"]), one.clone());
+        assert_eq!(
+            template_differences(&wanted, &deployment(json!(["a"]), one.clone())),
+            Vec::<String>::new()
+        );
+        let longer = template_differences(&wanted, &deployment(json!(["a", "b"]), one));
+        assert_eq!(longer, ["spec.template.spec.containers[a].args has 2 items, placed would be 1"]);
+        let selector = template_differences(&wanted, &deployment(json!(["a"]), two));
+        assert_eq!(selector, ["spec.selector cannot be changed, and has other labels"]);
+        let mut sidecar = deployment(json!(["a"]), json!({"app": "x"}));
+        sidecar["spec"]["template"]["spec"]["containers"].as_array_mut().unwrap().push(json!({"name": "s"}));
+        assert_eq!(
+            template_differences(&wanted, &sidecar),
+            Vec::<String>::new(),
+            "it stays when ours is applied"
+        );
+    }
 }

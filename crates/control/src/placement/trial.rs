@@ -288,3 +288,35 @@ fn words(error: &CallError, tried: &str, name: &str) -> Option<String> {
     let untyped = status.message.contains("failed to create typed patch object");
     (matches!(status.code, 400 | 422) || untyped).then(|| foreign_text(&status.message.replace(tried, name)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_found_out_about_a_former_template_changes_nothing_about_the_present_one() {
+        let (trials, key) = (Trials::default(), Key::new("shop", "web"));
+        trials.begin(&key, "old");
+        let asked = trials.ask(&key, "old", "m1");
+        tokio::time::sleep(ANSWERED_WITHIN).await;
+        assert_eq!(trials.ask(&key, "old", "m1"), asked, "it was asked then");
+        trials.begin(&key, "new");
+        trials.settle(&key, "new", None);
+        trials.answered(&key, "old", "m1");
+        trials.settle(&key, "old", Some("no".to_owned()));
+        assert!(matches!(trials.verdict(&key, "new"), Some(Verdict::Passed)));
+        assert!(trials.verdict(&key, "old").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_asked_about_again_after_a_while_and_a_pass_is_not() {
+        let (trials, key) = (Trials::default(), Key::new("shop", "web"));
+        trials.settle(&key, "t", Some("m1 refuses it: no".to_owned()));
+        assert!(matches!(trials.verdict(&key, "t"), Some(Verdict::Refused(_))));
+        tokio::time::sleep(REFUSED_FOR).await;
+        assert!(trials.verdict(&key, "t").is_none());
+        trials.settle(&key, "t", None);
+        tokio::time::sleep(10 * REFUSED_FOR).await;
+        assert!(matches!(trials.verdict(&key, "t"), Some(Verdict::Passed)));
+    }
+}

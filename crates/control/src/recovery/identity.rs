@@ -364,4 +364,31 @@ mod tests {
         assert_eq!(identities.life("u2"), Life::Vanished, "without a deletion: the hub was restored");
         assert_eq!(identities.life("u3"), Life::NeverSeen);
     }
+
+    #[test]
+    fn a_plan_with_the_annotation_of_another_object_has_its_own_identity() {
+        let identities = Identities::default();
+        let first = Change::Set(Key::new("shop", "a"), object("u1", Some("old"), 1));
+        identities.take("Kind", &first, bearer);
+        let planned = object("", Some("old"), 2);
+        identities.resolve(&Owner::new("Kind", &Key::new("shop", "evil")), &planned.identity);
+        assert_eq!(planned.identity.get(), "");
+        let itself = object("u1", Some("old"), 1);
+        identities.resolve(&Owner::new("Kind", &Key::new("shop", "a")), &itself.identity);
+        assert_eq!(itself.identity.get(), "old");
+        assert_eq!(identities.owner("old").unwrap().key, Key::new("shop", "a"), "nothing is taken");
+    }
+
+    #[test]
+    fn an_identity_that_was_claimed_and_not_had_does_not_end_with_its_claimant() {
+        let identities = Identities::default();
+        identities.take("Kind", &Change::Set(Key::new("shop", "a"), object("u1", Some("old"), 1)), bearer);
+        let mut evil = object("u2", Some("old"), 2);
+        evil.meta.deletion_timestamp = evil.meta.creation_timestamp.clone();
+        identities.take("Kind", &Change::Set(Key::new("shop", "evil"), evil), bearer);
+        identities.take("Kind", &Change::<Object>::Gone(Key::new("shop", "evil")), bearer);
+        identities.take("Kind", &Change::<Object>::Gone(Key::new("shop", "a")), bearer);
+        assert_eq!(identities.life("old"), Life::Vanished);
+        assert!(matches!(identities.life("u2"), Life::Ended(_)));
+    }
 }
