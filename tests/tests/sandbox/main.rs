@@ -30,3 +30,4 @@ mod silence;
 mod stage;
 mod stress;
 mod template;
+mod under_way;

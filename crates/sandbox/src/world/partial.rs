@@ -18,6 +18,8 @@ pub enum FaultAnswer {
     Hang,
     /// What was asked for is done, and nothing is answered.
     NoAnswer,
+    /// What was asked for is done after so many seconds, and answered then.
+    Slow(u64),
 }
 
 /// A fault of the requests that a filter matches.

@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -87,6 +88,9 @@ impl ApiService {
         self.pass().await?;
         self.links().travel(&self.party, &self.cluster).await;
         let course = self.course(&request);
+        if let Course::Partial(_, FaultAnswer::Slow(seconds), _) = &course {
+            tokio::time::sleep(Duration::from_secs(*seconds)).await;
+        }
         self.server.turn().await;
         let reply = self.carry_out(&request, &course, &line);
         if crash == Some(CrashPoint::After) {
@@ -139,7 +143,7 @@ impl ApiService {
                 }
                 FaultAnswer::FailedCheck(check) => Some(ApiError::internal(check)),
                 FaultAnswer::Hang => Some(ApiError::internal("the request was lost")),
-                FaultAnswer::NoAnswer => None,
+                FaultAnswer::NoAnswer | FaultAnswer::Slow(_) => None,
             };
             return Course::Partial(name, answer, refused);
         }
