@@ -3,7 +3,7 @@
 //! Each copy says whose it is (hub, workload), what was applied (a digest) and in which term (the leader's epoch).
 //! What was seen of a copy is given with every change of it: the API server refuses the change if the copy is another
 //! one by then. So a leader that was replaced and does not know it cannot undo what its successor did; see
-//! placement for the whole argument.
+//! the driver for the whole argument.
 
 use super::ownership::insert;
 use crate::fleet::Member;

@@ -186,28 +186,9 @@ impl Bring<'_> {
     }
 }
 
-/// Lets go what a workload no longer needs in a member; what nobody needs is deleted. Answers whether there was any, or
-/// may be: what is there is not known yet.
-///
-/// A namespace that is not open to the hub is not asked, unless something of ours is known to be there.
-///
-/// # Errors
-/// The member cannot be asked.
-pub async fn release(
-    term: &Term,
-    member: &Member,
-    namespace: &str,
-    workload: &str,
-    kept: &References,
-) -> Result<bool, CallError> {
-    if !may_be_asked(member, namespace) {
-        return Ok(false);
-    }
-    release_recorded(term, member, namespace, workload, kept).await
-}
-
-/// Like [`release`], in a member that is on record as holding something of the workload: also a namespace that was closed
-/// since is asked. One that does not let the hub see what is there holds nothing up.
+/// Releases what a workload no longer needs in a member that is on record as holding something of it; what nobody needs is
+/// deleted. Answers whether there was any, or may be. Also a namespace that was closed since is asked; one that does not
+/// let the hub see what it holds delays nothing.
 ///
 /// # Errors
 /// The member cannot be asked.
@@ -226,7 +207,7 @@ pub async fn release_recorded(
     Ok(released || !there.settled())
 }
 
-/// Like [`release`], of what is known without asking for more: it costs nothing where nothing was ever carried. Answers
+/// Like [`release_recorded`], of what is known without asking for more: it costs nothing where nothing was ever carried. Answers
 /// whether there was any.
 ///
 /// # Errors
@@ -343,15 +324,8 @@ async fn let_go_of_kind<K: Kind>(
     }
 }
 
-/// Whether a workload needs anything that was carried into a member, or may: what is there is not known yet.
-///
-/// A namespace that is not open to the hub is not asked, unless something of ours is known to be there.
-#[must_use]
-pub fn needs(member: &Member, namespace: &str, workload: &str) -> bool {
-    may_be_asked(member, namespace) && needs_recorded(member, namespace, workload)
-}
-
-/// Like [`needs`], of a member that is on record as holding something of the workload.
+/// Whether a workload needs anything that was propagated to a member which is on record as holding something of it, or may:
+/// what is there is not known yet.
 #[must_use]
 pub fn needs_recorded(member: &Member, namespace: &str, workload: &str) -> bool {
     if is_missing(member, namespace) {
@@ -363,12 +337,6 @@ pub fn needs_recorded(member: &Member, namespace: &str, workload: &str) -> bool 
         there.of(kind).for_each(|_, facts| any |= facts.needed_by.names(workload));
     }
     any
-}
-
-/// Whether a namespace of a member is open to the hub, or was when something was carried there.
-fn may_be_asked(member: &Member, namespace: &str) -> bool {
-    let open = member.namespaces.get(&Key::cluster(namespace)).is_some_and(|open| *open);
-    open || member.carried.watched(namespace).is_some()
 }
 
 fn is_missing(member: &Member, namespace: &str) -> bool {

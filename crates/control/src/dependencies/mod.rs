@@ -26,9 +26,7 @@ mod sources;
 mod withheld;
 
 pub use carriage::{Carriage, Namespaced};
-pub use carry::{
-    Carried, CarriedFacts, carry, is_left, needs, needs_recorded, release, release_recorded, release_seen,
-};
+pub use carry::{Carried, CarriedFacts, carry, is_left, needs_recorded, release_recorded, release_seen};
 pub use finding::{finding, has_dependencies};
 pub(crate) use leftovers::Leftovers;
 pub(crate) use propagation::Propagation;

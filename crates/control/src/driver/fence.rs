@@ -1,7 +1,7 @@
 //! A new leader makes all objects its own before it decides anything about any of them.
 //!
-//! Of all kinds: what an old leader may still place of one kind takes room from another. See placement for the whole
-//! argument.
+//! Of all kinds: what an old leader may still place of one kind takes room from another. See the driver for the
+//! whole argument.
 
 use crate::fleet::is_epoch;
 use portolan_api::Reason;

@@ -98,7 +98,7 @@ fn counts(cluster: &ForeignCluster) -> bool {
 }
 
 /// Whether a user has confirmed that a cluster which does not answer is lost.
-pub(super) fn is_confirmed_lost(cluster: &ForeignCluster) -> bool {
+pub(crate) fn is_confirmed_lost(cluster: &ForeignCluster) -> bool {
     let annotations = cluster.metadata.annotations.as_ref();
     annotations.and_then(|all| all.get(CONFIRMED_LOST_ANNOTATION)).is_some_and(|value| value == "true")
 }

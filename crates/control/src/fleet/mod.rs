@@ -32,7 +32,7 @@ pub(crate) use actuator::{About, Subject};
 pub use bearer::{Authorised, Bearer, TokenError, check_token};
 pub use connect::{Connect, ConnectError, Credentials, Dial, Refreshed};
 pub use credential::check_server;
-pub(crate) use doubt::Silence;
+pub(crate) use doubt::{Silence, is_confirmed_lost};
 pub use facts::DeploymentFacts;
 pub use hub::Hub;
 pub use job::JobFacts;

@@ -111,23 +111,24 @@ impl Placement {
         };
         let new = status(workload, &decision, &seen, &notes, &now());
         let written_in = self.may_wait(key, workload, &new);
-        if written_in.is_some() {
+        let written = if written_in.is_some() {
             base.retract(workload);
+            None
         } else {
             let Some(written) = base.write_status(workload, new, Write::IfChanged).await? else {
                 return Ok(Next::After(CHANGED_MEANWHILE));
             };
-            if !paused {
-                self.submit(key, workload, &decision, &seen, &notes.orders, round);
-            }
+            Some(written)
+        };
+        if !paused {
+            self.submit(key, workload, &decision, &seen, &notes.orders, round);
+        }
+        if let Some(written) = written {
             self.tell(workload, &written).await;
         }
         let mut next = written_in.map_or(Next::Done, Next::After);
         if paused {
             return Ok(next);
-        }
-        if written_in.is_some() {
-            self.submit(key, workload, &decision, &seen, &notes.orders, round);
         }
         for wait in [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), due].into_iter().flatten() {
             next = earlier(next, Next::After(wait));

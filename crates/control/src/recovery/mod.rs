@@ -21,8 +21,7 @@ mod identity;
 pub(crate) use identity::{Bearer, Identities, Identity, annotate, is_identity};
 
 use crate::capacity::Owner;
-use crate::fleet::{Fleet, Mark, Member};
-use crate::names::CONFIRMED_LOST_ANNOTATION;
+use crate::fleet::{Fleet, Mark, Member, is_confirmed_lost};
 use identity::Life;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, Reason};
@@ -282,8 +281,5 @@ fn copies(member: &Member, kind: &str) -> Vec<(Key, Mark)> {
 
 /// Whether nobody waits for a cluster: it leaves the fleet, or a user has confirmed that it is lost.
 pub(crate) fn is_given_up(cluster: &ForeignCluster) -> bool {
-    let annotations = cluster.metadata.annotations.as_ref();
-    let lost =
-        annotations.and_then(|all| all.get(CONFIRMED_LOST_ANNOTATION)).is_some_and(|value| value == "true");
-    lost || cluster.metadata.deletion_timestamp.is_some()
+    is_confirmed_lost(cluster) || cluster.metadata.deletion_timestamp.is_some()
 }
