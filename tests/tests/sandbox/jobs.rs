@@ -13,21 +13,20 @@ use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, STANDBY, apply};
 use portolan_tests::{NAMESPACE, job, open_namespace, service, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-fn jobs(fleet: &Fleet) -> Api<MultiClusterJob> {
+pub(super) fn jobs(fleet: &Fleet) -> Api<MultiClusterJob> {
     Api::namespaced(fleet.hub.client("user"), NAMESPACE)
 }
 
-fn in_member(fleet: &Fleet, member: usize) -> Api<Job> {
+pub(super) fn in_member(fleet: &Fleet, member: usize) -> Api<Job> {
     Api::namespaced(fleet.members[member].client("user"), NAMESPACE)
 }
 
-async fn status(fleet: &Fleet, name: &str) -> MultiClusterJobStatus {
+pub(super) async fn status(fleet: &Fleet, name: &str) -> MultiClusterJobStatus {
     jobs(fleet).get(name).await.unwrap().status.unwrap_or_default()
 }
 
-async fn there(fleet: &Fleet, member: usize, name: &str) -> Option<Job> {
+pub(super) async fn there(fleet: &Fleet, member: usize, name: &str) -> Option<Job> {
     in_member(fleet, member).get_opt(name).await.unwrap()
 }
 
@@ -36,7 +35,7 @@ async fn patch(fleet: &Fleet, name: &str, spec: Value) {
     jobs(fleet).patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
-fn condition(status: &MultiClusterJobStatus, type_: &str) -> (String, String, String) {
+pub(super) fn condition(status: &MultiClusterJobStatus, type_: &str) -> (String, String, String) {
     let found = status.conditions.iter().find(|each| each.type_ == type_);
     let found = found.cloned().unwrap_or_else(|| unreachable!("no condition {type_}: {status:?}"));
     (found.status, found.reason, found.message)
@@ -90,7 +89,7 @@ async fn carried(fleet: &Fleet, member: usize, name: &str) -> Option<String> {
 }
 
 /// A Job of somebody else.
-fn stranger(name: &str) -> Value {
+pub(super) fn stranger(name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {"name": name, "namespace": NAMESPACE},
@@ -537,111 +536,4 @@ async fn a_new_leader_makes_jobs_and_services_its_own_before_it_decides() {
     let services: Api<MultiClusterService> = Api::namespaced(user, NAMESPACE);
     let claimed = services.get("web").await.unwrap().status.unwrap().reservation.unwrap();
     assert_eq!((claimed.epoch, claimed.holder.as_str()), (2, STANDBY));
-}
-
-#[tokio::test(start_paused = true)]
-async fn deletion_waits_for_a_member_that_is_away_and_leaves_a_stranger_alone() {
-    let (fleet, _controller) = start().await;
-    let user = fleet.hub.client("user");
-    apply(&fleet.members[0].client("user"), &stranger("taken")).await;
-    apply(&user, &job("taken", 1, 1, json!({"locations": ["c2"]}))).await;
-    apply(&user, &job("sum", 9, 1, json!({"locations": ["c2", "c3"]}))).await;
-    pass(20).await;
-    let taken = status(&fleet, "taken").await;
-    assert_eq!(taken.placements[0].reason.as_deref(), Some("NameTaken"));
-    fleet.world.partition("controller", "c3");
-    pass(20).await;
-    jobs(&fleet).delete("sum", &DeleteParams::default()).await.unwrap();
-    jobs(&fleet).delete("taken", &DeleteParams::default()).await.unwrap();
-    pass(20).await;
-    assert_eq!(there(&fleet, 0, "sum").await, None);
-    assert!(there(&fleet, 0, "taken").await.is_some());
-    assert_eq!(condition(&status(&fleet, "sum").await, "Ready").1, "AwaitingMember");
-    fleet.world.heal("controller", "c3");
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(jobs(&fleet).get_opt("sum").await.unwrap().is_none());
-    assert_eq!(there(&fleet, 1, "sum").await, None, "no orphan");
-}
-
-#[tokio::test(start_paused = true)]
-async fn numbers_that_somebody_writes_on_a_job_are_set_back_and_count_for_nothing() {
-    let (fleet, _controller) = start().await;
-    apply(&fleet.hub.client("user"), &job("sum", 6, 1, json!({"locations": ["c2"]}))).await;
-    pass(15).await;
-    for (attempt, finished) in [("4294967295", "4"), ("7", "5"), ("1", "9999999999")] {
-        let forged = json!({"metadata": {"annotations": {
-            "portolan.dev/attempt": attempt, "portolan.dev/finished-before": finished,
-        }}});
-        in_member(&fleet, 0).patch("sum", &PatchParams::default(), &Patch::Merge(forged)).await.unwrap();
-        let version = async || jobs(&fleet).get("sum").await.unwrap().metadata.resource_version;
-        pass(1).await;
-        let annotations = there(&fleet, 0, "sum").await.unwrap().metadata.annotations.unwrap();
-        assert_eq!(annotations["portolan.dev/attempt"], "0", "{attempt} is set back");
-        assert_eq!(annotations["portolan.dev/finished-before"], "0", "{finished} is set back");
-        let before = version().await;
-        pass(1).await;
-        assert_eq!(version().await, before, "and the status is not written again and again");
-    }
-    pass(70).await;
-    let done = status(&fleet, "sum").await;
-    assert_eq!((done.succeeded, done.placements[0].attempt, done.failed), (6, 0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_member_that_deletes_nothing_keeps_no_job_in_another() {
-    let fleet = fleet(FaultPlan::none()).await;
-    let contender = Contender::alone();
-    let gate = contender.to_members.clone();
-    let _controller = contend(&fleet, contender);
-    apply(&fleet.hub.client("user"), &job("sum", 9, 1, json!({"locations": ["c2", "c3"]}))).await;
-    pass(10).await;
-    let words = format!("no: {}\u{1b}[2J\nforged", "x".repeat(1 << 20));
-    gate.refuse("c2", http::Method::DELETE, "jobs", 500, &words);
-    jobs(&fleet).delete("sum", &DeleteParams::default()).await.unwrap();
-    pass(20).await;
-    assert_eq!(there(&fleet, 1, "sum").await, None, "it goes where it can");
-    let (held, reason, message) = condition(&status(&fleet, "sum").await, "Ready");
-    assert_eq!((held.as_str(), reason.as_str()), ("False", "DeletionFailed"));
-    assert!(message.contains("c2: ") && message.len() < 1000, "{} bytes", message.len());
-    assert!(!message.contains('\u{1b}') && !message.contains('\n'), "{message}");
-    gate.accept();
-    pass(60).await;
-    assert!(jobs(&fleet).get_opt("sum").await.unwrap().is_none());
-    assert_eq!(there(&fleet, 0, "sum").await, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_member_that_fails_is_told_and_the_others_get_their_jobs() {
-    let fleet = fleet(FaultPlan::none()).await;
-    let contender = Contender::alone();
-    let gate = contender.to_members.clone();
-    gate.refuse("c2", http::Method::PATCH, "jobs", 500, "the webhook is down");
-    let _controller = contend(&fleet, contender);
-    apply(&fleet.hub.client("user"), &job("sum", 1, 1, json!({"locations": ["c2", "c3"]}))).await;
-    pass(30).await;
-    let half = status(&fleet, "sum").await;
-    assert_eq!(half.succeeded, 1);
-    assert_eq!(half.placements[0].reason.as_deref(), Some("MemberError"), "{half:?}");
-    assert!(half.placements[0].message.as_deref().unwrap().contains("the webhook is down"));
-    gate.accept();
-    pass(90).await;
-    assert_eq!(condition(&status(&fleet, "sum").await, "Complete").0, "True");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_lost_its_label_goes_on_and_gets_it_back() {
-    let (fleet, _controller) = start().await;
-    apply(&fleet.hub.client("user"), &job("sum", 3, 1, json!({"locations": ["c2"]}))).await;
-    pass(5).await;
-    let uid = there(&fleet, 0, "sum").await.unwrap().metadata.uid;
-    for label in ["portolan.dev/workload", "portolan.dev/hub"] {
-        let patch = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
-        in_member(&fleet, 0).patch("sum", &PatchParams::default(), &patch).await.unwrap();
-        pass(5).await;
-        let job = there(&fleet, 0, "sum").await.unwrap();
-        assert_eq!(job.metadata.uid, uid, "running work is not killed for {label}");
-        assert!(job.metadata.labels.unwrap().contains_key(label), "{label} is back");
-    }
-    pass(40).await;
-    assert_eq!(condition(&status(&fleet, "sum").await, "Complete").0, "True");
 }

@@ -13,6 +13,7 @@ mod drift;
 mod edits;
 mod health;
 mod hostile;
+mod job_members;
 mod jobs;
 mod leaders;
 mod limits;
