@@ -6,6 +6,7 @@
 pub mod autoscaling;
 pub mod cloudprovisioner;
 pub mod clusterprofile;
+mod condition_type;
 pub mod conditions;
 pub mod convert;
 mod crds;

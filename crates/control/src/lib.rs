@@ -10,6 +10,7 @@ pub mod names;
 pub mod peering;
 mod placement;
 mod recovery;
+mod registrations;
 mod review;
 mod run;
 mod services;

@@ -6,6 +6,7 @@ use crate::driver::{AnyController, Context, Controllers, Driver};
 use crate::fleet::{Connect, Hub, keep};
 use crate::jobs::{self, Jobs};
 use crate::placement::{self, Placement};
+use crate::registrations::REGISTRATIONS;
 use crate::review::Reviews;
 use crate::services::{self, Services};
 use kube::Client;
@@ -61,7 +62,7 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         }
     });
     let (hub, fleet, clock) = (context.hub.clone(), context.fleet.clone(), context.clock.clone());
-    tasks.spawn(keep(hub, fleet, connect, clock, seed.child("fleet"), {
+    tasks.spawn(keep(hub, fleet, REGISTRATIONS, connect, clock, seed.child("fleet"), {
         let (controllers, leftovers, fleet) = (controllers.clone(), leftovers.clone(), context.fleet.clone());
         move |cluster, event| {
             fleet.founding.notice(&fleet, cluster);

@@ -96,28 +96,44 @@ impl<T> Index<T> {
         self.read().synced
     }
 
-    /// Takes a change; answers the keys that came, went or were told again.
+    /// Takes a change; answers the keys of objects that were created, changed, deleted or listed again.
+    pub fn take(&self, change: Change<T>) -> Vec<Key> {
+        self.replace(change).into_iter().map(|changed| changed.key).collect()
+    }
+
+    /// Takes a change; answers what each object was and is now.
     ///
     /// What can be read again stops being unreadable once it is here, and before anybody is told.
-    pub fn take(&self, change: Change<T>) -> Vec<Key> {
+    pub fn replace(&self, change: Change<T>) -> Vec<Changed<T>> {
         let mut state = self.write();
         match change {
             Change::Set(key, object) => {
-                state.objects.insert(key.clone(), Arc::new(object));
+                let after = Arc::new(object);
+                let before = state.objects.insert(key.clone(), Arc::clone(&after));
                 self.health.forget_unreadable(&key);
-                vec![key]
+                vec![Changed { key, before, after: Some(after) }]
             }
             Change::Gone(key) => {
-                state.objects.remove(&key);
-                vec![key]
+                let before = state.objects.remove(&key);
+                vec![Changed { key, before, after: None }]
             }
             Change::Listed(listed) => {
-                let gone = state.objects.keys().filter(|key| !listed.contains_key(key)).cloned();
-                let touched = gone.chain(listed.keys().cloned()).collect();
-                state.objects = listed.into_iter().map(|(key, object)| (key, Arc::new(object))).collect();
+                let listed = listed.into_iter().map(|(key, object)| (key, Arc::new(object))).collect();
+                let mut past = std::mem::replace(&mut state.objects, listed);
+                let present = state.objects.iter().map(|(key, after)| Changed {
+                    key: key.clone(),
+                    before: past.remove(key),
+                    after: Some(Arc::clone(after)),
+                });
+                let mut all: Vec<Changed<T>> = present.collect();
+                all.extend(past.into_iter().map(|(key, gone)| Changed {
+                    key,
+                    before: Some(gone),
+                    after: None,
+                }));
                 state.synced = true;
                 self.health.settle_unreadable();
-                touched
+                all
             }
         }
     }
@@ -129,6 +145,17 @@ impl<T> Index<T> {
     fn write(&self) -> RwLockWriteGuard<'_, State<T>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An object that was created, changed, deleted or listed again.
+#[derive(Debug)]
+pub struct Changed<T> {
+    /// Its key.
+    pub key: Key,
+    /// What was known of it.
+    pub before: Option<Arc<T>>,
+    /// What is known of it now; nothing if it is gone.
+    pub after: Option<Arc<T>>,
 }
 
 /// What a watch tells.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use portolan_api::foreigncluster::PrometheusQuery;
 use portolan_control::fleet::Credentials;
 use portolan_control::peering::{
-    Address, Names, Peer, RIGHTS, Right, Scope, Sides, identity, join, leave_hub, leave_member,
+    Address, Names, Peer, Right, Scope, Sides, identity, join, leave_hub, leave_member, rights,
 };
 use portolan_lab::{Cluster, Lab, Seen};
 use portolan_runtime::{Clock, Seed, Term};
@@ -86,7 +86,7 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     let log = member.audit_log()?;
     let (used, refused) = requests(&log, &account)?;
     ensure!(refused.is_empty(), "refused to the hub: {refused:#?}");
-    let allowed: BTreeSet<Request> = RIGHTS.iter().flat_map(rows).collect();
+    let allowed: BTreeSet<Request> = rights().iter().flat_map(rows).collect();
     let missing: Vec<_> = used.difference(&allowed).collect();
     ensure!(missing.is_empty(), "used, but not in the table: {missing:#?}");
     let unused: Vec<_> = allowed.difference(&used).collect();

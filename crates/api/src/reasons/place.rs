@@ -1,6 +1,6 @@
 //! Where a reason is seen.
 
-use crate::conditions::ConditionType;
+use crate::condition_type::ConditionType;
 use std::fmt;
 
 /// The part of an object where users find a reason.

@@ -34,7 +34,7 @@ impl<K: Copied> Copies<K> {
             return Ok((Outcome::AsDecided, None));
         }
         let is_stray = |copy: &K::Facts| self.fleet.may_sweep(member, K::NAME, K::mark(copy));
-        if seen.is_none() && K::of(member).get(key).is_some_and(|copy| is_stray(&copy)) {
+        if seen.is_none() && member.index::<K>().get(key).is_some_and(|copy| is_stray(&copy)) {
             // What a former object of the name left is being deleted.
             return Ok((Outcome::NotSeenYet, None));
         }

@@ -19,12 +19,10 @@ pub(crate) use object::{ApplyResult, apply_if_unchanged, delete_if_unchanged, re
 pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
 pub(crate) use removal::{AWAITING_DELETION, Remaining};
 
-use crate::fleet::{About, DeploymentFacts, Fleet, JobFacts, Mark, Member, Needs, ServiceFacts, Subject};
-use crate::recovery::{DEPLOYMENT, JOB, SERVICE};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Service;
-use portolan_runtime::{CallError, Index, Key, Queue, Term, chain, foreign_text};
+use crate::capacity::Owner;
+use crate::fleet::{About, CopyKind, Fleet, Mark, Member, Needs, Registration, Subject, Touched, Watched};
+use crate::names::HUB_LABEL;
+use portolan_runtime::{CallError, Key, Queue, Term, chain, foreign_text};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,66 +31,52 @@ use std::time::Duration;
 const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// A kind of which members hold copies that have the name of the object they belong to.
-pub(crate) trait Copied: Kind + Send + Sync + 'static {
-    /// What is kept of a copy.
-    type Facts: Send + Sync + 'static;
-
+pub(crate) trait Copied: Kind + Watched + Sync {
     /// The name of the kind.
     const NAME: &'static str;
 
+    /// The kind in the hub.
+    const OWNER: &'static str;
+
+    /// Whether pods belong to the copies.
+    const RUNS_PODS: bool;
+
     /// What must be known of a member before anything is decided about its copies.
     const NEEDS: Needs;
-
-    /// The copies in a member.
-    fn of(member: &Member) -> &Index<Self::Facts>;
 
     /// Whose a copy is.
     fn mark(facts: &Self::Facts) -> &Mark;
 }
 
-impl Copied for Deployment {
-    type Facts = DeploymentFacts;
-
-    const NAME: &'static str = DEPLOYMENT;
-    const NEEDS: Needs = Needs::Placement;
-
-    fn of(member: &Member) -> &Index<DeploymentFacts> {
-        &member.deployments
-    }
-
-    fn mark(facts: &DeploymentFacts) -> &Mark {
-        &facts.mark
-    }
+/// The registration of a kind of copies: what they are watched for, and what a hub does with them.
+pub(crate) const fn registration<K: Copied>(watched: &'static str, kept: &'static str) -> Registration {
+    Registration::index::<K>(watched).of_copies(CopyKind {
+        name: K::NAME,
+        owner: K::OWNER,
+        runs_pods: K::RUNS_PODS,
+        needs: K::NEEDS,
+        why: kept,
+        list: list::<K>,
+    })
 }
 
-impl Copied for Service {
-    type Facts = ServiceFacts;
-
-    const NAME: &'static str = SERVICE;
-    const NEEDS: Needs = Needs::Services;
-
-    fn of(member: &Member) -> &Index<ServiceFacts> {
-        &member.services
-    }
-
-    fn mark(facts: &ServiceFacts) -> &Mark {
-        &facts.mark
-    }
+/// The copies in a member. Callers take other locks, so that the index is not held meanwhile.
+fn list<K: Copied>(member: &Member) -> Option<Vec<(Key, Mark)>> {
+    let index = member.index::<K>();
+    let mut all = Vec::new();
+    index.for_each(|key, copy| all.push((key.clone(), K::mark(copy).clone())));
+    index.synced().then_some(all)
 }
 
-impl Copied for Job {
-    type Facts = JobFacts;
+/// The labels of the copies of a hub.
+pub(crate) fn selector(hub: &str) -> String {
+    format!("{HUB_LABEL}={hub}")
+}
 
-    const NAME: &'static str = JOB;
-    const NEEDS: Needs = Needs::Jobs;
-
-    fn of(member: &Member) -> &Index<JobFacts> {
-        &member.jobs
-    }
-
-    fn mark(facts: &JobFacts) -> &Mark {
-        &facts.mark
-    }
+/// A change of a copy concerns the object that it belongs to. A copy has the name of its owner, unless it says otherwise.
+pub(crate) fn copy_event<K: Copied>(key: &Key, facts: &K::Facts) -> Touched {
+    let owner = K::mark(facts).owner.clone().unwrap_or_else(|| key.clone());
+    Touched::Copy(Owner { kind: K::OWNER, key: owner })
 }
 
 /// What came of work in one member.

@@ -64,7 +64,7 @@ impl<K: Copied> Copies<K> {
         let mut remaining = Remaining::default();
         for (name, _) in self.fleet.clusters.all() {
             let reached = self.fleet.reached(&name.name, None, K::NEEDS);
-            let copy = reached.member.as_ref().and_then(|member| K::of(member).get(key));
+            let copy = reached.member.as_ref().and_then(|member| member.index::<K>().get(key));
             let copy = copy.filter(|copy| K::mark(copy).is_of(uid));
             match (reached.member.filter(|_| reached.answers), copy) {
                 (Some(member), Some(copy)) => {
@@ -96,7 +96,7 @@ impl<K: Copied> Copies<K> {
         for (name, _) in self.fleet.clusters.all() {
             let member = self.fleet.member(&name.name).filter(|member| member.reach.answers());
             let Some(member) = member else { continue };
-            let stray = K::of(&member).get(key);
+            let stray = member.index::<K>().get(key);
             // A copy whose object the hub has lost stays.
             let may_go = |mark: &Mark| mark.is_stray(uid) && self.fleet.may_sweep(&member, K::NAME, mark);
             if let Some(stray) = stray.filter(|copy| may_go(K::mark(copy))) {

@@ -8,6 +8,7 @@ use crate::copies::{ApplyResult, Kind, ObjectVersion, apply_if_unchanged, delete
 use crate::fleet::{Hub, Member};
 use crate::names::{EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, NEEDED_BY_ANNOTATION, SOURCE_ANNOTATION};
 use crate::recovery::has_copy;
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::Resource;
@@ -340,5 +341,6 @@ pub fn needs_recorded(member: &Member, namespace: &str, workload: &str) -> bool 
 }
 
 fn is_missing(member: &Member, namespace: &str) -> bool {
-    member.namespaces.synced() && member.namespaces.get(&Key::cluster(namespace)).is_none()
+    member.index::<Namespace>().synced()
+        && member.index::<Namespace>().get(&Key::cluster(namespace)).is_none()
 }

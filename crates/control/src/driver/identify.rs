@@ -31,9 +31,9 @@ pub(super) async fn identify<D: Declared, K: Copied>(
         base.recorder.record(object, Weight::Warning, Reason::IdentityTaken, &note).await;
         return Ok(Some(Next::Done));
     }
-    let mark = |member: &Member| K::of(member).get(key).map(|copy| K::mark(&copy).clone());
+    let mark = |member: &Member| member.index::<K>().get(key).map(|copy| K::mark(&copy).clone());
     let on_record = |cluster: &str| declared.is_in(cluster);
-    match base.context.fleet.recovery(K::NAME, key, declared.uid(), on_record, mark) {
+    match base.context.fleet.recovery(K::NAME, K::NEEDS, key, declared.uid(), on_record, mark) {
         Recovery::Nothing => Ok(None),
         Recovery::NotYet => Ok(Some(Next::After(SYNC_POLL_INTERVAL))),
         Recovery::TakeOver { identity, clusters } => {
@@ -76,7 +76,7 @@ pub(super) async fn identify<D: Declared, K: Copied>(
 fn belongs_to_another<K: Copied>(fleet: &Fleet, key: &Key, identity: &str) -> bool {
     fleet.clusters.all().iter().filter_map(|(name, _)| fleet.member(&name.name)).any(|member| {
         let mut found = false;
-        K::of(&member).for_each(|_, copy| {
+        member.index::<K>().for_each(|_, copy| {
             let mark = K::mark(copy);
             let owner = mark.owner.as_ref().filter(|_| mark.workload.as_deref() == Some(identity));
             found |= owner.is_some_and(|owner| owner != key);

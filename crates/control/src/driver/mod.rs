@@ -154,7 +154,12 @@ pub(crate) trait Controller: Send + Sync + Sized + 'static {
         round: Round,
     ) -> impl Future<Output = Result<Next, CallError>> + Send;
 
-    /// Asks for the objects to be looked at that a change in a member concerns.
+    /// Asks for an object to be looked at whose copy in a cluster has changed.
+    fn copy_changed(&self, _cluster: &str, key: &Key) {
+        self.base().queue.add(key.clone());
+    }
+
+    /// Asks for the objects to be looked at that any other change in a member concerns.
     fn member_changed(&self, cluster: &str, event: &Touched);
 
     /// How long a change of an object may wait, given what the object was before.

@@ -99,10 +99,12 @@ impl<C: Controller> AnyController for Driver<C> {
     }
 
     fn member_changed(&self, cluster: &str, event: &Touched) {
-        if let Touched::Dependency(namespace, reference) = event {
-            self.source_changed(namespace, reference);
+        match event {
+            Touched::Copy(owner) if owner.kind == self.kind() => self.0.copy_changed(cluster, &owner.key),
+            Touched::Copy(_) => {}
+            Touched::Dependency(namespace, reference) => self.source_changed(namespace, reference),
+            other => self.0.member_changed(cluster, other),
         }
-        self.0.member_changed(cluster, event);
     }
 
     fn owner_changed(&self, owner: &Owner) {

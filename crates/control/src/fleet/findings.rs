@@ -1,7 +1,7 @@
 //! What is told of a member in the conditions and events of its ForeignCluster.
 
 use super::identity::Identity;
-use super::{Member, Needs, Readable};
+use super::{Member, Readable};
 use portolan_api::ForeignClusterStatus;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
@@ -34,7 +34,7 @@ pub(super) fn connected(
                 Reason::ClusterReachable,
                 message.clone(),
             );
-            Some(match member.readable(Needs::All) {
+            Some(match member.all_readable() {
                 Readable::Known => both(ConditionStatus::True, Reason::ClusterReachable, message),
                 // What is on record stands until the member is known, or known not to be.
                 Readable::Joining => vec![reachable],

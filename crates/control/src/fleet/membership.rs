@@ -5,10 +5,11 @@ use super::connect::{Refreshed, reference};
 use super::doubt;
 use super::findings::{self, cannot_connect, not_heard_yet};
 use super::identity::Identity;
+use super::member::Watcher;
 use super::observed::Observed;
 use super::secrets::Secrets;
 use super::sites::{hub_name, news, sites};
-use super::{Connect, ConnectError, Hub, KNOWN_WITHIN, Member, Touched};
+use super::{Connect, ConnectError, Hub, KNOWN_WITHIN, Member, Needs, Registration, Touched};
 use crate::capacity::{Ledger, growth};
 use crate::names::FIELD_MANAGER;
 use crate::recovery::{self, Founding, Identities};
@@ -214,9 +215,10 @@ impl Fleet {
 }
 
 /// Keeps the fleet connected and the status of ForeignClusters true, for ever; tells what changes in which cluster.
-pub async fn keep(
+pub(crate) async fn keep(
     hub: Hub,
     fleet: Fleet,
+    registrations: &'static [Registration],
     connect: Arc<dyn Connect>,
     clock: Clock,
     seed: Seed,
@@ -270,6 +272,14 @@ pub async fn keep(
             }
         });
     });
+    let watcher = Watcher {
+        hub: hub.id.clone(),
+        registrations,
+        ledger: fleet.ledger.clone(),
+        spawner: fleet.spawner.clone(),
+        clock: clock.clone(),
+        seed,
+    };
     let context = Context {
         recorder: Recorder::new(hub.client.clone(), clock.clone(), "portolan.dev/fleet"),
         secrets,
@@ -278,7 +288,7 @@ pub async fn keep(
         fleet,
         connect,
         clock: clock.clone(),
-        seed,
+        watcher,
         queue: queue.clone(),
         touched,
         pace,
@@ -305,7 +315,7 @@ struct Context<F> {
     fleet: Fleet,
     connect: Arc<dyn Connect>,
     clock: Clock,
-    seed: Seed,
+    watcher: Watcher,
     queue: Queue<String>,
     touched: F,
     pace: Pace,
@@ -430,23 +440,13 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         };
         let (queue, cluster) = (self.queue.clone(), name.to_owned());
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
-        let member = Member::watch(
-            name,
-            client,
-            &self.hub.id,
-            &self.fleet.ledger,
-            &self.fleet.spawner,
-            foreign.spec.traffic.as_ref(),
-            &self.clock,
-            self.seed.child(name),
-            tell,
-        );
+        let member = self.watcher.watch(name, client, foreign.spec.traffic.as_ref(), tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }
 
     fn observed(&self, member: &Member) -> Observed {
         let hub = hub_name(self.fleet.clusters.all().iter().map(|(_, cluster)| cluster.as_ref()));
-        let known = member.reach.answers() && member.known();
+        let known = member.is_known(Needs::ROOM);
         let summary = self.fleet.ledger.transact(|book| book.summary(&member.name)).filter(|_| known);
         let round_trip = (member.name != hub).then(|| (hub, member.reach.round_trip()));
         Observed { version: member.reach.version(), summary, round_trip, credential: None }

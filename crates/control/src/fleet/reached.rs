@@ -19,6 +19,13 @@ pub(crate) struct Reached {
 }
 
 impl Fleet {
+    /// Whether a cluster is being connected, or was a moment ago and is being listed.
+    pub(crate) fn is_joining(&self, name: &str) -> bool {
+        let Some(member) = self.member(name) else { return !self.is_unconnected(name) };
+        let all = member.copy_kinds().map(|kind| kind.needs);
+        all.into_iter().any(|needs| self.reached(name, None, needs).joining)
+    }
+
     /// How the cluster of this name is reached. Whoever decides about room asks within the book that the decision rests
     /// on, so that both are of the same connection.
     ///

@@ -1,9 +1,15 @@
 use super::*;
+use crate::copies::Copied;
 use crate::fleet::Touched;
 use crate::fleet::actuator::Spawner;
+use crate::fleet::member::Watcher;
+use crate::registrations::REGISTRATIONS;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Service;
 use kube::client::{Body, Client};
 use portolan_api::Reason;
 use portolan_runtime::{Clock, Seed};
@@ -43,17 +49,15 @@ fn client(refused: &'static str) -> Client {
 fn join(fleet: &Fleet, refused: &'static str) -> Arc<Member> {
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let tell = |_: Touched| ();
-    let member = Arc::new(Member::watch(
-        "a",
-        client(refused),
-        "hub",
-        &fleet.ledger,
-        &Spawner::default(),
-        None,
-        &clock,
-        Seed::new(1),
-        tell,
-    ));
+    let watcher = Watcher {
+        hub: "hub".to_owned(),
+        registrations: REGISTRATIONS,
+        ledger: fleet.ledger.clone(),
+        spawner: Spawner::default(),
+        clock,
+        seed: Seed::new(1),
+    };
+    let member = Arc::new(watcher.watch("a", client(refused), None, tell));
     fleet.add_for_tests(&member);
     member
 }
@@ -67,10 +71,10 @@ async fn a_member_whose_room_another_connection_tells_is_not_decided_about() {
     let fleet = Fleet::default();
     let _member = join(&fleet, "nothing");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(reached(&fleet, Needs::All).answers);
+    assert!(reached(&fleet, Service::NEEDS).answers);
     // A second connection has opened the ledger, and has not joined the fleet yet: the room is of nobody.
     let _feed = fleet.ledger.open("a");
-    let between = reached(&fleet, Needs::Placement);
+    let between = reached(&fleet, Deployment::NEEDS);
     assert!(!between.answers && between.joining, "{:?}", between.unknown);
 }
 
@@ -79,13 +83,13 @@ async fn a_member_that_answers_and_cannot_be_listed_is_told_so_after_a_while() {
     let fleet = Fleet::default();
     let _member = join(&fleet, "/jobs");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(reached(&fleet, Needs::Placement).answers, "Jobs are not needed to place Deployments");
-    assert!(reached(&fleet, Needs::Jobs).joining);
+    assert!(reached(&fleet, Deployment::NEEDS).answers, "Jobs are not needed to place Deployments");
+    assert!(reached(&fleet, Job::NEEDS).joining);
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let jobs = reached(&fleet, Needs::Jobs);
+    let jobs = reached(&fleet, Job::NEEDS);
     assert!(!jobs.joining && !jobs.answers);
     let (reason, message) = jobs.unknown.unwrap();
     assert_eq!(reason, Reason::ListFailed);
     assert!(message.contains("cannot list jobs: /jobs is forbidden (403)"), "{message}");
-    assert!(reached(&fleet, Needs::Placement).answers);
+    assert!(reached(&fleet, Deployment::NEEDS).answers);
 }

@@ -17,17 +17,13 @@ const STALE_AFTER: Duration = Duration::from_secs(180);
 /// How often to look whether what is known has grown old.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What is to be known of a member.
+/// The resources that must be known of a member before something is decided about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// What placing a workload needs: its nodes, pods, namespaces and Deployments.
-    Placement,
-    /// The same, and its Jobs.
-    Jobs,
-    /// The same as for placement, and its Services and their endpoints.
-    Services,
-    /// All of these.
-    All,
+pub struct Needs(pub &'static [&'static str]);
+
+impl Needs {
+    /// What the numbers of a cluster rest on.
+    pub const ROOM: Self = Self(&["nodes", "pods"]);
 }
 
 /// Whether what a member holds is known.
@@ -49,32 +45,26 @@ pub(super) struct Watches {
     changed: Arc<Notify>,
     /// What made a task of the member end, if one did.
     ended: Arc<Mutex<Option<String>>>,
-    pub(super) nodes: WatchHealth,
-    pub(super) pods: WatchHealth,
-    pub(super) namespaces: WatchHealth,
-    pub(super) deployments: WatchHealth,
-    pub(super) services: WatchHealth,
-    pub(super) slices: WatchHealth,
-    pub(super) jobs: WatchHealth,
+    /// By resource, in the order of their registration.
+    all: Vec<(&'static str, WatchHealth)>,
 }
 
 impl Watches {
     pub(super) fn new(reach: &Reach) -> Self {
-        let changed = Arc::new(Notify::new());
-        let health = || WatchHealth::telling(Arc::clone(&changed));
         Self {
             since: Instant::now(),
             reach: reach.clone(),
+            changed: Arc::default(),
             ended: Arc::default(),
-            nodes: health(),
-            pods: health(),
-            namespaces: health(),
-            deployments: health(),
-            services: health(),
-            slices: health(),
-            jobs: health(),
-            changed,
+            all: Vec::new(),
         }
+    }
+
+    /// Adds a watch of a resource.
+    pub(super) fn add(&mut self, resource: &'static str) -> WatchHealth {
+        let health = WatchHealth::telling(Arc::clone(&self.changed));
+        self.all.push((resource, health.clone()));
+        health
     }
 
     /// Has those look again who tell of changes.
@@ -82,31 +72,28 @@ impl Watches {
         self.changed.notify_one();
     }
 
-    fn all(&self) -> [(&'static str, &WatchHealth); 7] {
-        [
-            ("nodes", &self.nodes),
-            ("pods", &self.pods),
-            ("namespaces", &self.namespaces),
-            ("deployments", &self.deployments),
-            ("services", &self.services),
-            ("endpointslices", &self.slices),
-            ("jobs", &self.jobs),
-        ]
+    /// Whether all that is watched is known.
+    pub(super) fn all_readable(&self) -> Readable {
+        self.readable_of(&self.all)
     }
 
+    /// Whether what is needed is known.
     pub(super) fn readable(&self, needs: Needs) -> Readable {
+        let of = |resource: &&str| self.all.iter().find(|(name, _)| name == resource);
+        if let Some(unwatched) = needs.0.iter().find(|resource| of(resource).is_none()) {
+            return Readable::Not(format!("nobody watches its {unwatched}"));
+        }
+        self.readable_of(needs.0.iter().filter_map(of))
+    }
+
+    fn readable_of<'a>(&self, needed: impl IntoIterator<Item = &'a (&'static str, WatchHealth)>) -> Readable {
         if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Readable::Not(ended);
         }
         // What was known before it fell silent has to be listed anew when it answers again.
         let since = self.reach.back().map_or(self.since, |back| back.max(self.since));
-        let needed = |name: &str| match name {
-            "jobs" => matches!(needs, Needs::Jobs | Needs::All),
-            "services" | "endpointslices" => matches!(needs, Needs::Services | Needs::All),
-            _ => true,
-        };
         let mut readable = Readable::Known;
-        for (name, health) in self.all().into_iter().filter(|(name, _)| needed(name)) {
+        for (name, health) in needed {
             let is_current = health.is_listed_since(since);
             let is_old = health.age().is_none_or(|age| age > STALE_AFTER);
             if is_current && !is_old {
@@ -137,7 +124,7 @@ pub(super) async fn supervise(
     watches: Watches,
     touched: impl Fn(Touched),
 ) {
-    let mut told = watches.readable(Needs::All);
+    let mut told = watches.all_readable();
     let mut back = watches.reach.back();
     loop {
         tokio::select! {
@@ -156,9 +143,9 @@ pub(super) async fn supervise(
         let now_back = watches.reach.back();
         if now_back != back {
             back = now_back;
-            watches.all().into_iter().for_each(|(_, health)| health.refresh());
+            watches.all.iter().for_each(|(_, health)| health.refresh());
         }
-        let readable = watches.readable(Needs::All);
+        let readable = watches.all_readable();
         if readable != told {
             match &readable {
                 Readable::Not(problem) => tracing::warn!(member = name, problem, "a member cannot be listed"),
@@ -185,9 +172,9 @@ mod tests {
     async fn a_list_that_hangs_is_news_once_and_not_every_few_seconds() {
         let service = tower::service_fn(|_: Request<Body>| pending::<Result<Response<Body>, Infallible>>());
         let nodes = kube::Api::<Node>::all(Client::new(service, "default"));
-        let watches = Watches::new(&Reach::default());
+        let mut watches = Watches::new(&Reach::default());
         let mut tasks = JoinSet::new();
-        let health = watches.nodes.clone();
+        let health = watches.add("nodes");
         tasks.spawn(follow_with(nodes, Config::default(), |_| (), |_| (), Seed::new(1), health));
         let touched = Arc::new(Mutex::new(0));
         let count = Arc::clone(&touched);
@@ -195,7 +182,9 @@ mod tests {
         let _task = tokio::spawn(supervise("a".to_owned(), tasks, watches.clone(), tell));
         tokio::time::sleep(Duration::from_secs(20)).await;
         let unlisted = Readable::Not("its nodes could not be listed within 15 s".to_owned());
-        assert_eq!(watches.readable(Needs::All), unlisted);
+        assert_eq!(watches.all_readable(), unlisted);
+        let unwatched = Readable::Not("nobody watches its pods".to_owned());
+        assert_eq!(watches.readable(Needs(&["pods"])), unwatched);
         tokio::time::sleep(Duration::from_secs(100)).await;
         let touched = *touched.lock().unwrap();
         assert!((1..=3).contains(&touched), "told {touched} times");

@@ -5,6 +5,7 @@
 //! it can go, and a Job is made only by a record that is the last one: finished work is never run again.
 
 mod desired;
+mod facts;
 mod observe;
 mod orders;
 mod preview;
@@ -186,7 +187,6 @@ impl Controller for Jobs {
     fn member_changed(&self, cluster: &str, event: &Touched) {
         let (jobs, queue) = (&self.base.objects, &self.base.queue);
         match event {
-            Touched::Job(key) => queue.add(key.clone()),
             Touched::Reach | Touched::Distance => jobs.for_each(|key, job| {
                 if job.is_unsettled() || job.is_in(cluster) {
                     queue.add(key.clone());
@@ -197,11 +197,7 @@ impl Controller for Jobs {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Workload(_)
-            | Touched::Service(_)
-            | Touched::Numbers
-            | Touched::Traffic(_)
-            | Touched::Dependency(..) => {}
+            _ => {}
         }
     }
 }

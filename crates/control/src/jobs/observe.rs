@@ -1,11 +1,14 @@
 //! A job in every cluster of the fleet, as the indexes know it. No requests.
 
+use super::facts::JobFacts;
 use super::record::seen;
 use super::{DeclaredJob, Jobs};
 use crate::capacity::Book;
+use crate::copies::Copied;
 use crate::driver::Declared;
-use crate::fleet::{JobFacts, Member, Needs, Reached, Silence};
+use crate::fleet::{Member, Reached, Silence};
 use crate::placement::candidate;
+use k8s_openapi::api::batch::v1::Job;
 use portolan_api::ForeignCluster;
 use portolan_api::placement::OnUnreachable;
 use portolan_core::capacity::View;
@@ -59,7 +62,7 @@ impl Jobs {
         name: &str,
         cluster: &ForeignCluster,
     ) -> Option<Seen> {
-        let reached = self.base.context.fleet.reached(name, Some(book), Needs::Jobs);
+        let reached = self.base.context.fleet.reached(name, Some(book), Job::NEEDS);
         let recorded = job.object.status.iter().flat_map(|status| &status.placements);
         let is_there = || recorded.into_iter().any(|placed| placed.cluster == name);
         if reached.joining && (self.base.context.fleet.is_starting() || is_there()) {
@@ -69,7 +72,7 @@ impl Jobs {
         // Asked before the index: what ends in between is seen there.
         let copies = &self.base.copies;
         let changing = member.as_ref().is_some_and(|member| copies.is_changing(member, key));
-        let facts = member.as_ref().and_then(|member| member.jobs.get(key));
+        let facts = member.as_ref().and_then(|member| member.index::<Job>().get(key));
         let facts = facts.filter(|facts| facts.mark.is_of(job.uid()));
         let view = match &job.shape {
             Ok(shape) => book.view(name, job.uid(), shape),

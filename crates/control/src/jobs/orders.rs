@@ -1,12 +1,13 @@
 //! Handing the orders of a plan to the members.
 
 use super::desired::{Numbers, desired, template_digest};
+use super::facts::JobFacts;
 use super::observe::Seen;
 use super::{DeclaredJob, Jobs};
 use crate::copies::{Copies, Desired, Outcome, Ownership, Round, is_superseded};
 use crate::dependencies::Propagation;
 use crate::driver::Declared;
-use crate::fleet::{JobFacts, Member};
+use crate::fleet::Member;
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;

@@ -1,7 +1,7 @@
 //! Between the status of a job and the terms of its plan.
 
 use super::desired::template_digest;
-use crate::fleet::JobFacts;
+use super::facts::JobFacts;
 use portolan_api::MultiClusterJob;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};

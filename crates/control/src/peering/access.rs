@@ -1,7 +1,7 @@
 //! Whether the user may do what peering takes, asked before anything is made.
 
 use super::objects::NAMESPACE;
-use super::role::{RIGHTS, Scope};
+use super::role::{Scope, rights};
 use super::{Peer, PeerError};
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{
@@ -68,7 +68,7 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
     }
     // Nobody may give away rights that they do not have, unless they may escalate.
     if !missing(member, &[Need::new("escalate", RBAC, "clusterroles", None)]).await?.is_empty() {
-        for right in RIGHTS {
+        for right in rights() {
             let places: Vec<Option<&str>> = match right.scope {
                 Scope::Cluster => vec![None],
                 Scope::OpenNamespaces if peer.everywhere => vec![None],

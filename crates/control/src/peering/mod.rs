@@ -1,6 +1,6 @@
 //! Peering: a cluster becomes a member of the fleet by a credential that may do what is listed, and nothing else.
 //!
-//! [`join`] makes a service account in the member, gives it the rights of [`RIGHTS`], and hands its token to the hub in a
+//! [`join`] makes a service account in the member, gives it the rights of [`rights`], and hands its token to the hub in a
 //! Secret, with a ForeignCluster beside it. [`renew`] asks for a new token before the old one ends. [`leave`] takes all of
 //! it back, and [`depart`] keeps a ForeignCluster until that can be done. Each step can be repeated; interrupted anywhere, the next run goes on.
 
@@ -30,6 +30,6 @@ pub use namespaces::Departure;
 pub use objects::{Names, foreign_cluster, in_hub, in_member};
 pub use profile::publish;
 pub use renew::renew;
-pub use role::{RIGHTS, Right, Scope, page, rules};
+pub use role::{Right, Scope, page, rights, rules};
 pub use run::run;
 pub use token::TokenFacts;

@@ -1,8 +1,9 @@
 //! What a hub may do in a member, verb by verb.
 //!
-//! This table is the only place where rights are given. Whoever makes Portolan call something new in a member adds a row
-//! here; the test on the lab compares the table with the API server's audit log and fails if a row is missing or unused.
+//! Rights follow from what is registered to be watched and kept in members, with a few rows beside; they are given nowhere
+//! else. The test on the lab compares them with the API server's audit log and fails if one is missing or unused.
 
+use crate::registrations::REGISTRATIONS;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -55,18 +56,19 @@ const KEEP: &[&str] = &["get", "create", "patch", "delete"];
 /// An object that is carried there from the hub.
 const CARRY: &[&str] = &["list", "watch", "get", "create", "patch", "delete"];
 
-/// Everything that a hub may do in a member.
-pub const RIGHTS: &[Right] = &[
-    right(Cluster, "", "namespaces", LOOK, "which namespaces are open to placement"),
-    right(Cluster, "", "nodes", LOOK, "what each node has for pods"),
-    right(Cluster, "", "pods", LOOK, "what pods take of each node, and which of them wait"),
-    right(Cluster, "apps", "deployments", LOOK, "how the copies of workloads fare"),
-    right(Cluster, "batch", "jobs", LOOK, "how far the Jobs of MultiClusterJobs are"),
-    right(Cluster, "", "services", LOOK, "the addresses of the Services of MultiClusterServices"),
-    right(Cluster, "discovery.k8s.io", "endpointslices", LOOK, "which pods serve those Services"),
-    right(OpenNamespaces, "apps", "deployments", KEEP, "the copies of MultiClusterDeployments"),
-    right(OpenNamespaces, "batch", "jobs", KEEP, "the Jobs of MultiClusterJobs"),
-    right(OpenNamespaces, "", "services", KEEP, "the Services of MultiClusterServices"),
+/// Everything that a hub may do in a member: it watches what is registered, keeps the copies of registered kinds, and does
+/// what [`OTHER`] says.
+#[must_use]
+pub fn rights() -> Vec<Right> {
+    let watched = REGISTRATIONS.iter().map(|each| right(Cluster, each.group, each.resource, LOOK, each.why));
+    let kept = REGISTRATIONS
+        .iter()
+        .filter_map(|each| Some(right(OpenNamespaces, each.group, each.resource, KEEP, each.copies?.why)));
+    watched.chain(kept).chain(OTHER.iter().copied()).collect()
+}
+
+/// What is neither watched in the whole member nor kept there as a copy.
+const OTHER: &[Right] = &[
     right(OpenNamespaces, "", "configmaps", CARRY, "ConfigMaps that workloads placed there refer to"),
     right(OpenNamespaces, "", "secrets", CARRY, "Secrets that workloads placed there refer to"),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
@@ -77,7 +79,7 @@ pub const RIGHTS: &[Right] = &[
 /// [`Scope::Traffic`] are about.
 #[must_use]
 pub fn rules(scope: Scope, named: &str) -> Vec<Value> {
-    let rows = RIGHTS.iter().filter(|right| right.scope == scope);
+    let rows = rights().into_iter().filter(|right| right.scope == scope);
     rows.map(|right| {
         let mut rule =
             json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs });
@@ -122,15 +124,15 @@ pub fn page() -> String {
     ];
     for (scope, title, how) in parts {
         let _ = write!(text, "\n## {title}\n\n{how}\n\n| resource | verbs | what for |\n|---|---|---|\n");
-        for right in RIGHTS.iter().filter(|right| right.scope == scope) {
+        for right in rights().into_iter().filter(|right| right.scope == scope) {
             let group = if right.group.is_empty() { String::new() } else { format!(".{}", right.group) };
             let verbs = right.verbs.join(", ");
             let _ = writeln!(text, "| `{}{group}` | {verbs} | {} |", right.resource, right.why);
         }
     }
     text.push_str(
-        "\nThe version of the member's Kubernetes and whether its API server is ready are asked for too, which everybody may. There is no right on `nodes/proxy`, \
-         no `*`, no impersonation, and none to write what was not opened. The lists and watches above cover all namespaces: the \
+        "\nThe version of the member's Kubernetes and whether its API server is ready are asked for too, which everybody may. \
+         There is no right on `nodes/proxy`, no `*`, no impersonation, and none to write what was not opened. The lists and watches above cover all namespaces: the \
          specs of pods, with the values of their environment variables, are readable also where nothing was opened.\n",
     );
     text
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn nothing_is_given_by_star_twice_or_in_the_whole_member_beyond_looking() {
         let mut seen = BTreeSet::new();
-        for right in RIGHTS {
+        for right in rights() {
             assert!(seen.insert((right.scope, right.group, right.resource)), "{right:?} stands there twice");
             let words = right.verbs.iter().chain([&right.group, &right.resource]);
             assert!(words.clone().all(|word| !word.contains('*')), "{right:?}");

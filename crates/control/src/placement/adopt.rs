@@ -10,6 +10,7 @@
 
 use super::drift::template_differences;
 use super::{Placement, Workload};
+use crate::copies::Copied;
 use crate::copies::{digest, refusal_message};
 use crate::driver::Declared;
 use crate::fleet::Member;
@@ -17,8 +18,9 @@ use crate::names::{
     ADOPT_ANNOTATION, ADOPT_UNMANAGED, ADOPTED_TEMPLATE_ANNOTATION, ALLOW_ADOPTION_ANNOTATION, FIELD_MANAGER,
     HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_ID_ANNOTATION, WORKLOAD_LABEL,
 };
-use crate::recovery::{AWAITING_MEMBERS, DEPLOYMENT, annotate, is_given_up, is_identity};
+use crate::recovery::{AWAITING_MEMBERS, annotate, is_given_up, is_identity};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
@@ -208,7 +210,7 @@ impl Placement {
                 continue;
             }
             let member = self.base.context.fleet.member(&name.name);
-            match member.filter(|member| member.reach.answers() && member.known()) {
+            match member.filter(|member| member.is_known(Deployment::NEEDS)) {
                 Some(member) => members.push((member, cluster)),
                 None if is_given_up(&cluster) => {}
                 None => asked.away.push(name.name),
@@ -218,7 +220,8 @@ impl Placement {
             return Ok(asked);
         }
         for (member, cluster) in members {
-            let open = member.namespaces.get(&Key::cluster(&key.namespace)).is_some_and(|open| *open);
+            let open =
+                member.index::<Namespace>().get(&Key::cluster(&key.namespace)).is_some_and(|open| *open);
             if !open {
                 continue;
             }
@@ -285,11 +288,11 @@ impl Placement {
         let Found { member, object, .. } = found;
         let uid = object.metadata.uid.clone().unwrap_or_default();
         // It was there before anything was decided: what it runs counts as placed.
-        self.base.context.fleet.founding.add(&member.name, DEPLOYMENT, &uid);
+        self.base.context.fleet.founding.add(&member.name, Deployment::NAME, &uid);
         let ours = object.labels().get(HUB_LABEL) == Some(&self.base.context.hub.id)
             && object.labels().get(WORKLOAD_LABEL).map(String::as_str) == Some(identity);
         if ours {
-            let shown = member.deployments.get(key);
+            let shown = member.index::<Deployment>().get(key);
             let is_shown = shown.is_some_and(|copy| copy.mark.uid == uid && copy.mark.is_of(identity));
             return Ok(if is_shown { Taken::Shown } else { Taken::NotShown });
         }

@@ -1,9 +1,10 @@
 //! What somebody changed in a member, of what was placed there.
 
+use super::facts::DeploymentFacts;
 use super::observe::Seen;
 use super::{Placement, Workload};
 use crate::copies::Outcome;
-use crate::fleet::{DeploymentFacts, Member};
+use crate::fleet::Member;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::DynamicObject;

@@ -8,6 +8,7 @@ mod adopt;
 mod availability;
 mod desired;
 mod drift;
+mod facts;
 mod news;
 mod observe;
 mod orders;
@@ -255,19 +256,19 @@ impl Controller for Placement {
         self.look(key, workload, round).await
     }
 
+    fn copy_changed(&self, cluster: &str, key: &Key) {
+        let delay = self.copy_settles(Some(cluster));
+        self.base.queue.add_within(key.clone(), delay.from, delay.at_last);
+    }
+
     fn member_changed(&self, cluster: &str, event: &Touched) {
         let (workloads, queue) = (&self.base.objects, &self.base.queue);
         match event {
-            Touched::Workload(key) => {
-                let delay = self.copy_settles(Some(cluster));
-                queue.add_within(key.clone(), delay.from, delay.at_last);
-            }
             Touched::Room(namespace) => workloads.for_each_in(namespace, |key, workload| {
                 if workload.is_unsettled() {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Service(_) | Touched::Job(_) | Touched::Numbers | Touched::Dependency(..) => {}
             Touched::Traffic(namespace) => workloads.for_each_in(namespace, |key, workload| {
                 let policy = workload.object.spec.placement.effective_policy();
                 if policy == PlacementPolicy::TrafficAware {
@@ -285,6 +286,7 @@ impl Controller for Placement {
                     queue.add_within(key.clone(), Duration::ZERO, CLUSTER_SETTLES_AT_LAST);
                 }
             }),
+            _ => {}
         }
     }
 

@@ -1,11 +1,14 @@
 //! What a decision is taken on: every cluster of the fleet as the workload sees it. Indexes only, no requests.
 
+use super::facts::DeploymentFacts;
 use super::{Placement, Workload, weights};
 use crate::capacity::Book;
+use crate::copies::Copied;
 use crate::driver::Declared;
-use crate::fleet::{DeploymentFacts, Fleet, Member, Needs, Reached};
+use crate::fleet::{Fleet, Member, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
-use crate::recovery::DEPLOYMENT;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
 use portolan_api::ForeignCluster;
 use portolan_api::Reason;
 use portolan_api::placement::PlacementPolicy;
@@ -51,7 +54,7 @@ impl Placement {
 
     fn see(&self, book: &mut Book, key: &Key, workload: &Workload, cluster: &ForeignCluster) -> Option<Seen> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let reached = self.base.context.fleet.reached(&name, Some(book), Needs::Placement);
+        let reached = self.base.context.fleet.reached(&name, Some(book), Deployment::NEEDS);
         // Who has nothing there need not wait until it is known.
         if reached.joining
             && (self.base.context.fleet.is_starting() || book.reserved(&name, workload.uid()) > 0)
@@ -62,7 +65,7 @@ impl Placement {
         // Asked before the index: what ends in between is seen there.
         let copies = &self.base.copies;
         let running = member.as_ref().is_some_and(|member| copies.is_changing(member, key));
-        let copy = member.as_ref().and_then(|member| member.deployments.get(key));
+        let copy = member.as_ref().and_then(|member| member.index::<Deployment>().get(key));
         let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
@@ -114,7 +117,7 @@ impl Placement {
         let fleet = &self.base.context.fleet;
         let unrecorded = |(name, seen): (&String, &Seen)| {
             let (member, copy) = (seen.member.as_ref()?, seen.copy.as_ref()?);
-            let unrecorded = fleet.is_unrecorded(member, DEPLOYMENT, &copy.mark, workload.is_in(name));
+            let unrecorded = fleet.is_unrecorded(member, Deployment::NAME, &copy.mark, workload.is_in(name));
             unrecorded.then(|| (name.clone(), seen.candidate.running))
         };
         seen.iter().filter_map(unrecorded).collect()
@@ -176,7 +179,7 @@ fn closed(
     if cluster.spec.unschedulable {
         return refusal(Reason::Unschedulable, "its ForeignCluster has spec.unschedulable: true".into());
     }
-    match member.namespaces.get(&Key::cluster(namespace)).as_deref() {
+    match member.index::<Namespace>().get(&Key::cluster(namespace)).as_deref() {
         Some(true) => None,
         Some(false) => refusal(
             Reason::NamespaceClosed,
@@ -195,7 +198,7 @@ fn closed(
 }
 
 fn has_namespace(member: &Member, namespace: &str) -> bool {
-    member.namespaces.get(&Key::cluster(namespace)).is_some()
+    member.index::<Namespace>().get(&Key::cluster(namespace)).is_some()
 }
 
 /// What the workload asks for, in the terms of the decision. A template that cannot be read asks for nothing.

@@ -1,10 +1,12 @@
 //! Handing what is to be done about a workload to the members.
 
+use super::facts::DeploymentFacts;
 use super::observe::Seen;
 use super::{Placement, Workload};
+use crate::copies::Copied;
 use crate::copies::{Desired, Outcome, Round};
 use crate::driver::Declared;
-use crate::fleet::{DeploymentFacts, Member, Needs, Reached};
+use crate::fleet::{Member, Reached};
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::Reason;
 use portolan_api::placement::DriftPolicy;
@@ -112,9 +114,9 @@ impl Placement {
         let names: BTreeSet<&str> =
             placed.chain(workload.held().map(|(name, _)| name)).chain([own.name.as_str()]).collect();
         let see = |name: &str| {
-            let Reached { member, answers, .. } = fleet.reached(name, None, Needs::Placement);
+            let Reached { member, answers, .. } = fleet.reached(name, None, Deployment::NEEDS);
             let changing = member.as_ref().is_some_and(|member| self.base.copies.is_changing(member, key));
-            let copy = member.as_ref().and_then(|member| member.deployments.get(key));
+            let copy = member.as_ref().and_then(|member| member.index::<Deployment>().get(key));
             let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
             let memory = &self.base.copies.memory;
             let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.mark));

@@ -1,8 +1,8 @@
 //! The copies of a workload as the way to a decision sees them.
 
+use super::facts::DeploymentFacts;
 use super::observe::Seen;
 use super::{Placement, Workload};
-use crate::fleet::DeploymentFacts;
 use portolan_api::placement::PlacementStatus;
 use portolan_core::placement::{CopySnapshot, Decision};
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ mod identity;
 pub(crate) use identity::{Bearer, Identities, Identity, annotate, is_identity};
 
 use crate::capacity::Owner;
-use crate::fleet::{Fleet, Mark, Member, is_confirmed_lost};
+use crate::fleet::{Fleet, Mark, Member, Needs, is_confirmed_lost};
 use identity::Life;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, Reason};
@@ -30,25 +30,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The kinds of copies.
-pub(crate) const DEPLOYMENT: &str = "Deployment";
-pub(crate) const JOB: &str = "Job";
-pub(crate) const SERVICE: &str = "Service";
-
 /// How soon to ask again for members that a decision waits for; their return does not wake everybody.
 pub(crate) const AWAITING_MEMBERS: Duration = Duration::from_secs(5);
 
-/// The kind that copies of a kind belong to.
-fn owner_kind(kind: &str) -> &'static str {
-    match kind {
-        DEPLOYMENT => OWNERS[0],
-        JOB => OWNERS[1],
-        _ => OWNERS[2],
-    }
+/// Whether copies of a kind belong to objects of the kind of this owner.
+fn may_own(member: &Member, owner: &Owner, kind: &str) -> bool {
+    member.copy_kinds().any(|copies| copies.name == kind && copies.owner == owner.kind)
 }
-
-/// The kinds that copies belong to.
-const OWNERS: [&str; 3] = ["MultiClusterDeployment", "MultiClusterJob", "MultiClusterService"];
 
 /// How many orphans a condition names.
 const NAMED_AT_MOST: usize = 16;
@@ -71,19 +59,13 @@ impl Founding {
             return;
         };
         let mut all = self.lock();
-        if all.get(cluster).is_some_and(|kinds| kinds.len() == 3) {
-            return;
-        }
         let kinds = all.entry(cluster.to_owned()).or_default();
-        let listed = [
-            (DEPLOYMENT, member.deployments.synced()),
-            (JOB, member.jobs.synced()),
-            (SERVICE, member.services.synced()),
-        ];
-        for (kind, _) in listed.into_iter().filter(|(_, synced)| *synced) {
-            kinds
-                .entry(kind)
-                .or_insert_with(|| copies(&member, kind).into_iter().map(|(_, mark)| mark.uid).collect());
+        for kind in member.copy_kinds() {
+            if !kinds.contains_key(kind.name)
+                && let Some(copies) = (kind.list)(&member)
+            {
+                kinds.insert(kind.name, copies.into_iter().map(|(_, mark)| mark.uid).collect());
+            }
         }
     }
 
@@ -128,14 +110,14 @@ impl Fleet {
         match self.identities.life(identity) {
             Life::Present | Life::Vanished => false,
             // Only what belonged to the very object that was deleted goes with it.
-            Life::Ended(owner) => mark.owner.as_ref() == Some(&owner.key) && owner.kind == owner_kind(kind),
+            Life::Ended(owner) => mark.owner.as_ref() == Some(&owner.key) && may_own(member, &owner, kind),
             Life::NeverSeen => !self.founding.was_there(&member.name, kind, &mark.uid),
         }
     }
 
     /// Whether a copy of this name is what an object of the hub had before it was made anew.
     pub(crate) fn is_former(&self, member: &Member, kind: &str, key: &Key, mark: &Mark) -> bool {
-        let its_own = |owner: Owner| owner.key == *key && owner.kind == owner_kind(kind);
+        let its_own = |owner: Owner| owner.key == *key && may_own(member, &owner, kind);
         let free = |identity: &String| self.identities.owner(identity).is_none_or(its_own);
         mark.owner.as_ref() == Some(key)
             && mark.workload.as_ref().is_some_and(|identity| is_identity(identity) && free(identity))
@@ -150,7 +132,8 @@ impl Fleet {
     /// Looks in all members for copies of an object that the record does not know of.
     pub(crate) fn recovery(
         &self,
-        kind: &'static str,
+        kind: &str,
+        needs: Needs,
         key: &Key,
         identity: &str,
         on_record: impl Fn(&str) -> bool,
@@ -162,7 +145,7 @@ impl Fleet {
         for (name, cluster) in self.clusters.all() {
             let (name, recorded) = (name.name.clone(), on_record(&name.name));
             let member = self.member(&name);
-            let answers = member.as_ref().is_some_and(|member| member.reach.answers() && member.known());
+            let answers = member.as_ref().is_some_and(|member| member.is_known(needs));
             if !answers {
                 joining |= member.is_none() && !self.is_unconnected(&name);
                 unseen |= recorded;
@@ -210,10 +193,10 @@ impl Fleet {
     }
 }
 
-/// Whether a namespace of a member has a Deployment or Job of such an identity: what was carried there for it is needed.
+/// Whether a namespace of a member has a copy of such an identity that runs pods: what was carried there for it is needed.
 pub(crate) fn has_copy(member: &Member, namespace: &str, is_its: impl Fn(&str) -> bool) -> bool {
-    let copies = [DEPLOYMENT, JOB].into_iter().flat_map(|kind| copies(member, kind));
-    let here = copies.filter(|(key, _)| key.namespace == namespace);
+    let copies = member.copy_kinds().filter(|kind| kind.runs_pods).flat_map(|kind| (kind.list)(member));
+    let here = copies.flatten().filter(|(key, _)| key.namespace == namespace);
     here.filter_map(|(_, mark)| mark.workload).any(|identity| is_its(&identity))
 }
 
@@ -221,23 +204,27 @@ pub(crate) fn has_copy(member: &Member, namespace: &str, is_its: impl Fn(&str) -
 pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) -> Option<Finding> {
     let told = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let recorded = conditions::find(told, ConditionType::Orphaned).is_some();
-    if !fleet.identities.has_listed(&OWNERS) || !member.reach.answers() || !member.known() {
+    let owners: Vec<&str> = member.copy_kinds().map(|kind| kind.owner).collect();
+    let is_known = member.copy_kinds().all(|kind| member.is_known(kind.needs));
+    if !fleet.identities.has_listed(&owners) || !is_known {
         return None;
     }
+    let copies = member.copy_kinds().flat_map(|kind| (kind.list)(member).map(|copies| (kind.name, copies)));
+    let copies: Vec<(&str, Vec<(Key, Mark)>)> = copies.collect();
     let is_there = |identity: &str| fleet.identities.owner(identity).is_some();
     let unreadable: BTreeSet<String> = fleet.ledger.transact(|book| {
-        let copies = [DEPLOYMENT, JOB, SERVICE].into_iter().flat_map(|kind| copies(member, kind));
-        let named = copies.filter_map(|(_, mark)| mark.workload);
-        named.filter(|identity| book.is_there(identity)).collect()
+        let named =
+            copies.iter().flat_map(|(_, copies)| copies).filter_map(|(_, mark)| mark.workload.as_ref());
+        named.filter(|identity| book.is_there(identity)).cloned().collect()
     });
     let (mut named, mut count) = (Vec::new(), 0usize);
-    for kind in [DEPLOYMENT, JOB, SERVICE] {
-        for (key, mark) in copies(member, kind) {
+    for (kind, copies) in &copies {
+        for (key, mark) in copies {
             let unowned = mark
                 .workload
                 .as_deref()
                 .is_some_and(|identity| !is_there(identity) && !unreadable.contains(identity));
-            if unowned && !fleet.may_sweep(member, kind, &mark) {
+            if unowned && !fleet.may_sweep(member, kind, mark) {
                 count += 1;
                 if named.len() < NAMED_AT_MOST {
                     named.push(format!("{kind} {key}"));
@@ -266,17 +253,6 @@ pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) 
         named.join(", ")
     );
     Some(Finding::new(ConditionType::Orphaned, true, Reason::ObjectsNotFound, message))
-}
-
-/// The copies of a kind in a member. Whoever looks at them takes other locks, so that the index is not held meanwhile.
-fn copies(member: &Member, kind: &str) -> Vec<(Key, Mark)> {
-    let mut all = Vec::new();
-    match kind {
-        DEPLOYMENT => member.deployments.for_each(|key, each| all.push((key.clone(), each.mark.clone()))),
-        JOB => member.jobs.for_each(|key, each| all.push((key.clone(), each.mark.clone()))),
-        _ => member.services.for_each(|key, each| all.push((key.clone(), each.mark.clone()))),
-    }
-    all
 }
 
 /// Whether nobody waits for a cluster: it leaves the fleet, or a user has confirmed that it is lost.

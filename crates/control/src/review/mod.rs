@@ -15,7 +15,7 @@ mod rollout;
 mod service;
 
 use crate::driver::{Context, Delay, SYNC_POLL_INTERVAL, replace_status, watch};
-use crate::fleet::{Fleet, Hub, Needs};
+use crate::fleet::{Fleet, Hub};
 use crate::{jobs, placement, services};
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
@@ -200,7 +200,7 @@ impl Reviews {
         if !complete || !self.fleet.clusters.synced() {
             return "the workloads of the hub".to_owned();
         }
-        let unknown = |name: &String| self.fleet.reached(name, None, Needs::All).joining;
+        let unknown = |name: &String| self.fleet.is_joining(name);
         let clusters = self.fleet.clusters.all().into_iter().map(|(key, _)| key.name);
         let names: Vec<String> = clusters.filter(unknown).take(10).collect();
         if names.is_empty() { "the services of a member".to_owned() } else { names.join(", ") }

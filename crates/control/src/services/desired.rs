@@ -1,7 +1,7 @@
 //! What a member is to hold of a service, and whether it does.
 
+use super::facts::ServiceFacts;
 use crate::copies::{Desired, Ownership, propagated_annotations};
-use crate::fleet::ServiceFacts;
 use crate::names::EPOCH_ANNOTATION;
 use portolan_api::MultiClusterService;
 use portolan_runtime::Key;

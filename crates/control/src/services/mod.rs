@@ -4,6 +4,7 @@
 //! their copy is gone, the Service goes too, once pods elsewhere answer. What serves it is read from EndpointSlices.
 
 mod desired;
+mod facts;
 mod follow;
 mod observe;
 mod preview;
@@ -23,6 +24,8 @@ use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
 use portolan_runtime::{CallError, Index, Key, Next, Queue};
 use std::sync::Arc;
 use std::time::Duration;
+
+const KIND: &str = "MultiClusterService";
 
 /// Namespaces open in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
@@ -47,7 +50,7 @@ impl Services {
 impl Declared for MultiClusterService {
     type Object = Self;
     type Status = MultiClusterServiceStatus;
-    const KIND: &'static str = "MultiClusterService";
+    const KIND: &'static str = KIND;
     const HOLDS_ROOM: bool = false;
 
     fn of(object: Self) -> Self {
@@ -99,7 +102,6 @@ impl Controller for Services {
     fn member_changed(&self, cluster: &str, event: &Touched) {
         let (services, queue) = (&self.base.objects, &self.base.queue);
         match event {
-            Touched::Service(key) => queue.add(key.clone()),
             Touched::Reach => services.for_each(|key, service| {
                 if service.is_in(cluster) {
                     queue.add(key.clone());
@@ -112,12 +114,7 @@ impl Controller for Services {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Workload(_)
-            | Touched::Job(_)
-            | Touched::Dependency(..)
-            | Touched::Numbers
-            | Touched::Distance
-            | Touched::Traffic(_) => {}
+            _ => {}
         }
     }
 }

@@ -1,11 +1,15 @@
 //! A service in every cluster of the fleet, as the indexes know it. No requests.
 
 use super::Services;
+use super::facts::ServiceFacts;
 use super::follow::Following;
+use crate::copies::Copied;
 use crate::driver::Declared;
-use crate::fleet::{Mark, Member, Needs, Reached, ServiceFacts};
+use crate::fleet::{Mark, Member, Reached};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
-use crate::recovery::SERVICE;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use portolan_api::MultiClusterService;
 use portolan_api::Reason;
 use portolan_runtime::Key;
@@ -58,7 +62,7 @@ impl Services {
 
     fn see(&self, key: &Key, service: &MultiClusterService, name: &str) -> Option<Seen> {
         let fleet = &self.base.context.fleet;
-        let reached = fleet.reached(name, None, Needs::Services);
+        let reached = fleet.reached(name, None, Service::NEEDS);
         if reached.joining && (fleet.is_starting() || service.is_in(name)) {
             return None;
         }
@@ -74,10 +78,11 @@ impl Services {
             });
         };
         let changing = self.base.copies.is_changing(&member, key);
-        let is_ours = |mark: &Mark| mark.is_of(service.uid()) || fleet.is_former(&member, SERVICE, key, mark);
-        let copy = member.services.get(key).filter(|copy| is_ours(&copy.mark));
+        let is_ours =
+            |mark: &Mark| mark.is_of(service.uid()) || fleet.is_former(&member, Service::NAME, key, mark);
+        let copy = member.index::<Service>().get(key).filter(|copy| is_ours(&copy.mark));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
-        member.slices.for_each_in(&key.namespace, |_, slice| {
+        member.index::<EndpointSlice>().for_each_in(&key.namespace, |_, slice| {
             if slice.service.as_ref() == Some(key) {
                 for (identity, ready) in &slice.endpoints {
                     *endpoints.entry(identity.clone()).or_default() |= ready;
@@ -98,7 +103,7 @@ impl Services {
 }
 
 fn closed(member: &Member, namespace: &str) -> Option<(Reason, String)> {
-    match member.namespaces.get(&Key::cluster(namespace)).as_deref() {
+    match member.index::<Namespace>().get(&Key::cluster(namespace)).as_deref() {
         Some(true) => None,
         Some(false) => Some((
             Reason::NamespaceClosed,

@@ -2,12 +2,13 @@
 
 use super::Services;
 use super::desired::{desired, holds, unchangeable};
+use super::facts::ServiceFacts;
 use super::follow::{Following, follow};
 use super::observe::{Observed, Seen, answered_elsewhere};
 use super::status::{Situation, status};
 use crate::copies::{Copies, Desired, Outcome, REFUSAL_HOLDS, Round};
 use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write, earlier};
-use crate::fleet::{Member, ServiceFacts};
+use crate::fleet::Member;
 use k8s_openapi::api::core::v1::Service;
 use portolan_api::MultiClusterService;
 use portolan_api::Reason;

@@ -1,142 +1,15 @@
 //! The decision itself.
 
+use super::field::Field;
 use super::overflow::{Lacking, overflow};
 use super::prioritise::{lacks_traffic, prioritise};
 use super::refusals::refusals;
-use super::retain::{Kept, insist, retain};
-use super::{Candidate, Refusal, Standing, divide};
-use crate::capacity::{Shape, Shortage};
-use portolan_api::placement::{Placement, PlacementCause, PlacementPolicy, ReplicasMode};
-use portolan_api::selector;
+use super::retain::{insist, retain};
+use super::{Candidate, Decision, Placed, PlacementRequest, Undecided, divide};
+use crate::capacity::Shortage;
+use portolan_api::placement::{PlacementCause, PlacementPolicy, ReplicasMode};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-/// What a workload asks for.
-#[derive(Clone, Debug)]
-pub struct PlacementRequest {
-    /// What one replica needs.
-    pub shape: Shape,
-    /// How many replicas: in each location or in all, as the mode says.
-    pub replicas: u32,
-    /// How the number is meant.
-    pub mode: ReplicasMode,
-    /// The shares of clusters when a total is divided; those not named have 1.
-    pub weights: BTreeMap<String, u32>,
-    /// How clusters are chosen.
-    pub placement: Placement,
-    /// Whether what does not fit in the chosen clusters goes to further ones.
-    pub bursting: bool,
-}
-
-/// The replicas of one cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// How many.
-    pub replicas: u32,
-    /// Why this cluster.
-    pub cause: PlacementCause,
-    /// The locations that it stands in for.
-    pub stands_in_for: Vec<String>,
-    /// Those among them that only stay, since they find no place as the present spec asks for them.
-    pub kept: Option<Kept>,
-}
-
-impl Placed {
-    /// No replicas yet, for this reason.
-    #[must_use]
-    pub fn new(cause: PlacementCause) -> Self {
-        Self { replicas: 0, cause, stands_in_for: Vec::new(), kept: None }
-    }
-
-    /// How many of its replicas only stay.
-    #[must_use]
-    pub fn staying(&self) -> u32 {
-        self.kept.map_or(0, |kept| kept.replicas)
-    }
-}
-
-/// What was decided. Placed and pending replicas together are the replicas of the request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
-    /// The clusters that hold replicas.
-    pub placed: BTreeMap<String, Placed>,
-    /// How many replicas have no cluster.
-    pub pending: u32,
-    /// How many of the placed replicas only stay where they run, since they find no place as the present spec asks for them.
-    pub staying: u32,
-    /// For replicas that are pending or only stay: why each cluster took none, or no more.
-    pub refusals: BTreeMap<String, Refusal>,
-    /// Whether a further cluster in the cloud would help: replicas that may leave their locations fit nowhere.
-    pub to_cloud: bool,
-    /// What the policy lacks, if clusters were put in order by another one.
-    pub fallback: Option<&'static str>,
-}
-
-/// Why nothing could be decided.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Undecided {
-    /// The policy needs something that is not there.
-    #[error("placement policy {policy} is not available: {missing}")]
-    PolicyUnavailable {
-        /// The policy asked for.
-        policy: PlacementPolicy,
-        /// What is missing.
-        missing: &'static str,
-    },
-}
-
-impl PlacementRequest {
-    /// Whether the cluster selector, if there is one, matches the labels.
-    #[must_use]
-    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        let selector = self.placement.cluster_selector.as_ref();
-        selector.is_none_or(|selector| selector::matches(selector, labels))
-    }
-
-    /// Whether replicas may go to other clusters than the chosen ones.
-    pub(super) fn may_overflow(&self) -> bool {
-        self.bursting || self.placement.enable_substitution
-    }
-}
-
-/// All candidates in order of name, with their standing before one workload.
-pub(super) struct Field<'a>(Vec<(&'a Candidate, Standing)>);
-
-impl<'a> Field<'a> {
-    pub(super) fn of(request: &PlacementRequest, candidates: &'a [Candidate]) -> Self {
-        let mut all: Vec<_> =
-            candidates.iter().map(|each| (each, each.stands(request, candidates))).collect();
-        all.sort_by(|(one, _), (other, _)| one.name().cmp(other.name()));
-        Self(all)
-    }
-
-    /// All of them, in order of name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(&'a Candidate, Standing)> {
-        self.0.iter()
-    }
-
-    /// The candidate of this name.
-    pub(super) fn get(&self, name: &str) -> Option<&(&'a Candidate, Standing)> {
-        let found = self.0.binary_search_by(|(each, _)| each.name().cmp(name));
-        found.ok().and_then(|index| self.0.get(index))
-    }
-
-    /// How many replicas a cluster may hold: as many as fit, or what it keeps if nothing new may go there.
-    pub(super) fn cap(&self, name: &str) -> u32 {
-        match self.get(name) {
-            Some((_, Standing::Feasible { max_replicas, .. })) => *max_replicas,
-            Some((candidate, Standing::NoNewReplicas(_))) => candidate.keeps(),
-            Some((_, Standing::Evict(_))) | None => 0,
-        }
-    }
-
-    /// The round-trip time between two clusters, as far as it is known.
-    pub(super) fn rtt(&self, one: &str, other: &str) -> Option<Duration> {
-        let ((one, _), (other, _)) = (self.get(one)?, self.get(other)?);
-        one.round_trip(other)
-    }
-}
 
 /// Decides where the replicas go, over all candidates.
 ///

@@ -1,10 +1,12 @@
 use super::*;
 use crate::capacity::{Amounts, CPU, ClusterRoom, NodeFacts, PODS, PodShape, Room};
-use crate::placement::{KeptBecause, Site};
+use crate::placement::{KeptBecause, Refusal, Site, Standing};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use portolan_api::Reason;
+use portolan_api::placement::Placement;
 use portolan_api::placement::{ClusterSpread, ClusterTaint, TaintEffect, WhenUnsatisfiable};
 use proptest::prelude::*;
+use std::time::Duration;
 
 /// A cluster of one node with so much CPU, for replicas of one CPU each.
 fn cluster(name: &str, cpus: i64) -> Candidate {

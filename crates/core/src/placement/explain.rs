@@ -1,6 +1,6 @@
 //! What a decision saw, cluster by cluster, and what came of it: for people who ask why.
 
-use super::decide::Field;
+use super::field::Field;
 use super::prioritise::rank;
 use super::{Candidate, Decision, KeptBecause, Placed, PlacementRequest, Standing};
 use crate::capacity::Room;

@@ -7,19 +7,23 @@
 
 mod candidate;
 mod decide;
+mod decision;
 mod divide;
 mod explain;
+mod field;
 mod overflow;
 mod prioritise;
 mod refusals;
+mod request;
 mod retain;
 mod shares;
 mod transition;
 
 pub use candidate::{Candidate, Refusal, Site, Standing};
-pub use decide::{Decision, Placed, PlacementRequest, Undecided, decide};
+pub use decide::decide;
+pub use decision::{Decision, Kept, KeptBecause, Placed, Undecided};
 pub use divide::divide;
 pub use explain::{Account, Filter, explain};
-pub use retain::{Kept, KeptBecause};
+pub use request::PlacementRequest;
 pub use shares::is_shared_out;
 pub use transition::{CopySnapshot, Order, transition};

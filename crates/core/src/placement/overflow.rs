@@ -1,6 +1,6 @@
 //! Replicas that did not fit where they were wanted, and the clusters that stand in.
 
-use super::decide::Field;
+use super::field::Field;
 use super::{Placed, PlacementRequest, Standing};
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
 use std::cmp::Reverse;

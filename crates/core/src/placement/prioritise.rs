@@ -1,6 +1,6 @@
 //! Putting clusters in the order of a policy, and choosing the first of them.
 
-use super::decide::Field;
+use super::field::Field;
 use super::{Candidate, PlacementRequest, Standing};
 use crate::capacity::Room;
 use portolan_api::placement::{ClusterSpread, PlacementPolicy, WhenUnsatisfiable};

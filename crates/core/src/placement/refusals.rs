@@ -1,6 +1,6 @@
 //! What every cluster says to replicas that are pending.
 
-use super::decide::Field;
+use super::field::Field;
 use super::{Placed, PlacementRequest, Refusal, Standing};
 use crate::capacity::Shortage;
 use portolan_api::Reason;

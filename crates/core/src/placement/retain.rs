@@ -3,35 +3,10 @@
 //! An edit that cannot be satisfied, a cluster that is to be left or a node that is gone never cost a running replica:
 //! only a replacement that is ready elsewhere does, or the wish for fewer.
 
-use super::decide::Field;
-use super::{Candidate, Placed, PlacementRequest, Standing};
+use super::field::Field;
+use super::{Candidate, Kept, KeptBecause, Placed, PlacementRequest, Standing};
 use portolan_api::placement::{PlacementCause, PlacementPolicy, ReplicasMode};
 use std::collections::BTreeMap;
-
-/// Why replicas stay in a cluster that would not get them today.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptBecause {
-    /// The cluster is to be left, and no other one takes them.
-    Evicted,
-    /// The workload does not ask for the cluster any more, and those it asks for do not take them.
-    NotWanted,
-    /// The cluster has no room for them as the present spec asks for them, and no other one takes them.
-    NoRoom,
-    /// The cluster refuses the workload as the present spec asks for it.
-    Refused,
-}
-
-/// Replicas that only stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// How many of those placed in the cluster.
-    pub replicas: u32,
-    /// Why.
-    pub because: KeptBecause,
-    /// Whether the cluster has no room for all its replicas by the present template: then a copy of a former one is
-    /// left as it is, since updating it would end replicas that cannot be started again.
-    pub as_they_are: bool,
-}
 
 /// Leaves in place what found no other one. Answers how many replicas stay.
 pub(super) fn retain(

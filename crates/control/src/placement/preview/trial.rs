@@ -47,7 +47,7 @@ impl Previews {
             return Trial::Unknown("it does not answer".to_owned());
         };
         let wanted = self.0.desired(workload, replicas);
-        let copy = member.deployments.get(key).filter(|copy| copy.mark.is_of(workload.uid()));
+        let copy = member.index::<Deployment>().get(key).filter(|copy| copy.mark.is_of(workload.uid()));
         if copy.is_some_and(|copy| copy.mark.digest.as_deref() == Some(&wanted.digest)) {
             return Trial::Held;
         }

@@ -4,30 +4,10 @@ use super::nodes::Known;
 use super::resources::Free;
 use crate::capacity::shape::{HOSTNAME, SingleNodes};
 use crate::capacity::{LeftOut, NodeFacts, Shape};
-use k8s_openapi::api::core::v1::Taint;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stands for all names that no shape asks about.
 const ANY_OTHER: &str = "\u{0}";
-
-/// What decides which pods a node takes, apart from its name and its room. Nodes share it.
-#[derive(Debug, PartialEq)]
-pub(super) struct Traits {
-    pub(super) ready: bool,
-    pub(super) cordoned: bool,
-    pub(super) left_out: Option<LeftOut>,
-    pub(super) taints: Vec<Taint>,
-    /// The labels, without the one that is different on every node.
-    pub(super) labels: BTreeMap<String, String>,
-}
-
-impl Traits {
-    /// A text that is the same for equal traits.
-    pub(super) fn key(&self) -> String {
-        let left_out = self.left_out.map(LeftOut::why);
-        serde_json::json!([self.ready, self.cordoned, left_out, self.taints, self.labels]).to_string()
-    }
-}
 
 /// Nodes that no known shape can tell apart but by their room.
 #[derive(Clone, Debug)]

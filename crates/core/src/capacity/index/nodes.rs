@@ -1,11 +1,30 @@
 //! What is known of each node.
 
-use super::classes::Traits;
 use super::resources::{Free, Resources, clamp};
 use crate::capacity::shape::HOSTNAME;
-use crate::capacity::{Amounts, NodeFacts};
+use crate::capacity::{Amounts, LeftOut, NodeFacts};
+use k8s_openapi::api::core::v1::Taint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What decides which pods a node takes, apart from its name and its room. Nodes share it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Traits {
+    pub(super) ready: bool,
+    pub(super) cordoned: bool,
+    pub(super) left_out: Option<LeftOut>,
+    pub(super) taints: Vec<Taint>,
+    /// The labels, without the one that is different on every node.
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+impl Traits {
+    /// A text that is the same for equal traits.
+    pub(super) fn key(&self) -> String {
+        let left_out = self.left_out.map(LeftOut::why);
+        serde_json::json!([self.ready, self.cordoned, left_out, self.taints, self.labels]).to_string()
+    }
+}
 
 /// A node, or the name of one that pods are bound to and that is not known yet.
 #[derive(Clone, Debug, Default)]

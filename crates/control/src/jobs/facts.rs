@@ -1,10 +1,12 @@
 //! What is kept of Jobs in members.
 
-use super::Mark;
+use crate::copies::{Copied, copy_event, selector};
+use crate::fleet::{Mark, Needs, Touched, Watched, resource};
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use portolan_runtime::{bounded_text, foreign_text};
+use portolan_runtime::{Key, bounded_text, foreign_text};
 
 /// The greatest number that is read from an annotation: as many completions as the schema lets anybody ask for. A greater
 /// one was not written by a hub.
@@ -15,7 +17,7 @@ const REASON_AT_MOST: usize = 64;
 
 /// What is known of a Job in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobFacts {
+pub(crate) struct JobFacts {
     /// Whose it is.
     pub mark: Mark,
     /// Which Job for the same part of the work it is: 0 for the first one.
@@ -74,7 +76,7 @@ impl JobFacts {
 
     /// Whether it will bring nothing more: it has ended, or is held and no pod of it is left.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let still = self.active == 0 && self.terminating == 0;
         self.complete || self.failure.is_some() || (self.suspended && still)
     }
@@ -91,4 +93,32 @@ fn number(meta: &ObjectMeta, name: &str) -> u32 {
 
 fn count(number: Option<i32>) -> u32 {
     u32::try_from(number.unwrap_or(0)).unwrap_or(0).min(NUMBER_AT_MOST)
+}
+
+impl Watched for Job {
+    type Facts = JobFacts;
+
+    fn selector(hub: &str) -> Option<String> {
+        Some(selector(hub))
+    }
+
+    fn facts(self) -> JobFacts {
+        JobFacts::of(&self)
+    }
+
+    fn event(key: &Key, facts: &JobFacts) -> Option<Touched> {
+        Some(copy_event::<Self>(key, facts))
+    }
+}
+
+impl Copied for Job {
+    const NAME: &'static str = "Job";
+    const OWNER: &'static str = super::KIND;
+    const RUNS_PODS: bool = true;
+    const NEEDS: Needs =
+        Needs(&[resource::<Node>(), resource::<Pod>(), resource::<Namespace>(), resource::<Self>()]);
+
+    fn mark(facts: &JobFacts) -> &Mark {
+        &facts.mark
+    }
 }

@@ -1,7 +1,9 @@
 //! What is kept of Services in members and of what serves them.
 
-use super::Mark;
-use k8s_openapi::api::core::v1::Service;
+use crate::capacity::Owner;
+use crate::copies::{Copied, copy_event, selector};
+use crate::fleet::{Mark, Needs, Touched, Watched, resource};
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use portolan_runtime::{Key, bounded_text};
 use serde_json::Value;
@@ -18,7 +20,7 @@ const ADDRESS_AT_MOST: usize = 253;
 
 /// What is known of a Service in a member.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServiceFacts {
+pub(crate) struct ServiceFacts {
     /// Whose it is.
     pub mark: Mark,
     /// Its labels.
@@ -59,7 +61,7 @@ fn addresses(told: impl Iterator<Item = String>) -> Vec<String> {
 
 /// What is known of an EndpointSlice of one of our Services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SliceFacts {
+pub(crate) struct SliceFacts {
     /// The Service that it belongs to.
     pub service: Option<Key>,
     /// Its endpoints by identity, and whether each is ready. One pod stands in several slices when it has several
@@ -82,5 +84,50 @@ impl SliceFacts {
             service: service.map(|name| Key::new(meta.namespace.as_deref().unwrap_or_default(), name)),
             endpoints: endpoints.collect(),
         }
+    }
+}
+
+impl Watched for Service {
+    type Facts = ServiceFacts;
+
+    fn selector(hub: &str) -> Option<String> {
+        Some(selector(hub))
+    }
+
+    fn facts(self) -> ServiceFacts {
+        ServiceFacts::of(&self)
+    }
+
+    fn event(key: &Key, facts: &ServiceFacts) -> Option<Touched> {
+        Some(copy_event::<Self>(key, facts))
+    }
+}
+
+impl Copied for Service {
+    const NAME: &'static str = "Service";
+    const OWNER: &'static str = super::KIND;
+    const RUNS_PODS: bool = false;
+    const NEEDS: Needs = Needs(&[resource::<Namespace>(), resource::<Self>(), resource::<EndpointSlice>()]);
+
+    fn mark(facts: &ServiceFacts) -> &Mark {
+        &facts.mark
+    }
+}
+
+/// EndpointSlices carry the labels of their Service.
+impl Watched for EndpointSlice {
+    type Facts = SliceFacts;
+
+    fn selector(hub: &str) -> Option<String> {
+        Some(selector(hub))
+    }
+
+    fn facts(self) -> SliceFacts {
+        SliceFacts::of(&self)
+    }
+
+    fn event(_: &Key, facts: &SliceFacts) -> Option<Touched> {
+        let service = facts.service.clone()?;
+        Some(Touched::Copy(Owner { kind: Service::OWNER, key: service }))
     }
 }

@@ -1,10 +1,10 @@
-//! What placement keeps of the objects in members.
+//! What placement keeps of the Deployments in members.
 
-use super::Mark;
-use crate::names::{OPT_IN, OPT_IN_LABEL};
+use crate::copies::{Copied, copy_event, selector};
+use crate::fleet::{Mark, Needs, Touched, Watched, resource};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
-use portolan_runtime::foreign_text;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use portolan_runtime::{Key, foreign_text};
 use std::collections::BTreeSet;
 
 /// The most replicas that a member is believed to have of one copy: as many as the schema lets anybody ask for. Sums over
@@ -16,7 +16,7 @@ const IMAGES_AT_MOST: usize = 64;
 
 /// What placement needs to know of a Deployment in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeploymentFacts {
+pub(crate) struct DeploymentFacts {
     /// Whose it is.
     pub mark: Mark,
     /// Whether its numbers reflect its spec.
@@ -39,7 +39,7 @@ impl DeploymentFacts {
     /// Whether so many replicas of the present template are ready, as far as the numbers tell: Kubernetes counts ready
     /// ones of any template, so none of an older one may be left.
     #[must_use]
-    pub fn rolled_out(&self, replicas: i32) -> bool {
+    pub(crate) fn rolled_out(&self, replicas: i32) -> bool {
         self.settled && self.updated >= replicas && self.outdated <= 0 && self.ready >= replicas
     }
 
@@ -69,10 +69,32 @@ fn count(number: Option<i32>) -> i32 {
     number.unwrap_or(0).clamp(0, REPLICAS_AT_MOST)
 }
 
-/// Whether a namespace lets workloads be placed in it.
-pub(crate) fn is_open(namespace: &Namespace) -> bool {
-    let label = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(OPT_IN_LABEL));
-    label.is_some_and(|value| value == OPT_IN) && namespace.metadata.deletion_timestamp.is_none()
+impl Watched for Deployment {
+    type Facts = DeploymentFacts;
+
+    fn selector(hub: &str) -> Option<String> {
+        Some(selector(hub))
+    }
+
+    fn facts(self) -> DeploymentFacts {
+        DeploymentFacts::of(&self)
+    }
+
+    fn event(key: &Key, facts: &DeploymentFacts) -> Option<Touched> {
+        Some(copy_event::<Self>(key, facts))
+    }
+}
+
+impl Copied for Deployment {
+    const NAME: &'static str = "Deployment";
+    const OWNER: &'static str = super::KIND;
+    const RUNS_PODS: bool = true;
+    const NEEDS: Needs =
+        Needs(&[resource::<Node>(), resource::<Pod>(), resource::<Namespace>(), resource::<Self>()]);
+
+    fn mark(facts: &DeploymentFacts) -> &Mark {
+        &facts.mark
+    }
 }
 
 #[cfg(test)]

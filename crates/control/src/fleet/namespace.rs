@@ -1,0 +1,20 @@
+//! Which namespaces of a member let workloads in.
+
+use super::{Touched, Watched};
+use crate::names::{OPT_IN, OPT_IN_LABEL};
+use k8s_openapi::api::core::v1::Namespace;
+use portolan_runtime::Key;
+
+/// Whether a namespace lets workloads be placed in it.
+impl Watched for Namespace {
+    type Facts = bool;
+
+    fn facts(self) -> bool {
+        let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(OPT_IN_LABEL));
+        label.is_some_and(|value| value == OPT_IN) && self.metadata.deletion_timestamp.is_none()
+    }
+
+    fn event(key: &Key, _: &bool) -> Option<Touched> {
+        Some(Touched::Room(key.name.clone()))
+    }
+}

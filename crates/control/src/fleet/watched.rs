@@ -1,0 +1,165 @@
+//! The kinds that are watched in every member. Each capability registers its own.
+
+use super::readable::Watches;
+use super::{Mark, Member, Needs, Touched};
+use crate::capacity::ClusterFeed;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use portolan_runtime::{Change, Index, Key, Seed, WatchHealth, follow_with};
+use serde::de::DeserializeOwned;
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// A kind that is watched in every member.
+pub(crate) trait Watched:
+    k8s_openapi::Resource + kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static
+{
+    /// What is kept of an object.
+    type Facts: Send + Sync + 'static;
+
+    /// The labels of the objects that are watched, for the hub of this identity; nothing for all objects.
+    fn selector(_hub: &str) -> Option<String> {
+        None
+    }
+
+    /// What is kept of an object.
+    fn facts(self) -> Self::Facts;
+
+    /// What a change of an object means to controllers. It is asked of what the object was and of what it is now.
+    fn event(_key: &Key, _facts: &Self::Facts) -> Option<Touched> {
+        None
+    }
+}
+
+/// The name of a resource, as it stands in paths and in rules of RBAC.
+pub(crate) const fn resource<K: k8s_openapi::Resource>() -> &'static str {
+    K::URL_PATH_SEGMENT
+}
+
+/// One kind that is watched in every member, and what for.
+#[derive(Clone, Copy)]
+pub(crate) struct Registration {
+    /// Its API group; empty for the core group.
+    pub(crate) group: &'static str,
+    /// The name of the resource.
+    pub(crate) resource: &'static str,
+    /// What it is watched for.
+    pub(crate) why: &'static str,
+    /// What its objects are, if they are copies of objects of the hub.
+    pub(crate) copies: Option<CopyKind>,
+    start: fn(&mut Starting<'_>),
+}
+
+/// A kind whose objects in members are copies of objects of the hub.
+#[derive(Clone, Copy)]
+pub(crate) struct CopyKind {
+    /// The kind.
+    pub(crate) name: &'static str,
+    /// The kind in the hub.
+    pub(crate) owner: &'static str,
+    /// Whether pods belong to the copies.
+    pub(crate) runs_pods: bool,
+    /// What must be known of a member before anything is decided about its copies.
+    pub(crate) needs: Needs,
+    /// What a hub does with the copies in namespaces that are open to it.
+    pub(crate) why: &'static str,
+    /// The copies in a member, once they have been listed.
+    pub(crate) list: fn(&Member) -> Option<Vec<(Key, Mark)>>,
+}
+
+impl Registration {
+    /// A kind that is kept in an index.
+    pub(crate) const fn index<K: Watched>(why: &'static str) -> Self {
+        Self::new::<K>(why, |member| member.index::<K>())
+    }
+
+    /// A kind whose changes go to the ledger.
+    pub(crate) const fn room<K: Watched>(why: &'static str, start: fn(&mut Starting<'_>)) -> Self {
+        Self::new::<K>(why, start)
+    }
+
+    const fn new<K: Watched>(why: &'static str, start: fn(&mut Starting<'_>)) -> Self {
+        Self { group: K::GROUP, resource: K::URL_PATH_SEGMENT, why, copies: None, start }
+    }
+
+    /// The same, whose objects are copies.
+    pub(crate) const fn of_copies(self, copies: CopyKind) -> Self {
+        Self { copies: Some(copies), ..self }
+    }
+
+    pub(super) fn start(&self, starting: &mut Starting<'_>) {
+        (self.start)(starting);
+    }
+}
+
+/// What tells of changes in a member.
+pub(super) type Tell = Arc<dyn Fn(Touched) + Send + Sync>;
+
+/// A member whose watches are being started.
+pub(crate) struct Starting<'a> {
+    pub(super) client: &'a Client,
+    pub(super) hub: &'a str,
+    pub(super) seed: Seed,
+    pub(super) tell: Tell,
+    pub(super) room: Arc<ClusterFeed>,
+    pub(super) watches: &'a mut Watches,
+    pub(super) indexes: Indexes,
+    pub(super) tasks: JoinSet<()>,
+}
+
+impl Starting<'_> {
+    fn index<K: Watched>(&mut self) {
+        let index = Index::<K::Facts>::fed_by(self.watches.add(resource::<K>()));
+        self.indexes.0.insert(TypeId::of::<K>(), Box::new(index.clone()));
+        let tell = Arc::clone(&self.tell);
+        self.follow::<K>(index.health().clone(), move |change| {
+            for changed in index.replace(change) {
+                let event = |facts: &Option<Arc<K::Facts>>| {
+                    facts.as_ref().and_then(|facts| K::event(&changed.key, facts))
+                };
+                let (before, after) = (event(&changed.before), event(&changed.after));
+                before
+                    .filter(|before| after.as_ref() != Some(before))
+                    .into_iter()
+                    .chain(after)
+                    .for_each(&*tell);
+            }
+        });
+    }
+
+    /// Watches a kind that the ledger takes the changes of.
+    pub(crate) fn feed<K: Watched>(&mut self, take: fn(&ClusterFeed, Change<K::Facts>)) {
+        let health = self.watches.add(resource::<K>());
+        let (tell, room) = (Arc::clone(&self.tell), Arc::clone(&self.room));
+        self.follow::<K>(health, move |change| {
+            take(&room, change);
+            tell(Touched::Numbers);
+        });
+    }
+
+    fn follow<K: Watched>(
+        &mut self,
+        health: WatchHealth,
+        take: impl FnMut(Change<K::Facts>) + Send + 'static,
+    ) {
+        let config = watcher::Config { label_selector: K::selector(self.hub), ..watcher::Config::default() };
+        let api = Api::<K>::all(self.client.clone());
+        let seed = self.seed.child(resource::<K>());
+        self.tasks.spawn(follow_with(api, config, K::facts, take, seed, health));
+    }
+}
+
+/// What is kept of a member, by kind.
+#[derive(Default)]
+pub(super) struct Indexes(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl Indexes {
+    /// The index of a kind; one that is never listed if nobody registered the kind.
+    pub(super) fn get<K: Watched>(&self) -> Index<K::Facts> {
+        let index = self.0.get(&TypeId::of::<K>()).and_then(|index| index.downcast_ref::<Index<K::Facts>>());
+        index.cloned().unwrap_or_default()
+    }
+}
