@@ -1,7 +1,7 @@
 //! What is known of one kind in one cluster: an ordered index, fed by a watch.
 
 use crate::watch::follow_with;
-use crate::{Key, Seed, WatchHealth};
+use crate::{Change, Key, Seed, WatchHealth};
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -156,17 +156,6 @@ pub struct Changed<T> {
     pub before: Option<Arc<T>>,
     /// What is known of it now; nothing if it is gone.
     pub after: Option<Arc<T>>,
-}
-
-/// What a watch tells.
-#[derive(Debug)]
-pub enum Change<T> {
-    /// An object is new or has changed.
-    Set(Key, T),
-    /// An object is gone.
-    Gone(Key),
-    /// These are all objects that there are.
-    Listed(BTreeMap<Key, T>),
 }
 
 /// Keeps `index` as the API server has it, for ever, and calls `touched` after each change.

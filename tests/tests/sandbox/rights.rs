@@ -95,3 +95,22 @@ async fn without_create_of_deployments_what_exists_is_updated_and_the_new_worklo
     pass(120).await;
     assert_eq!(stage.ready("fresh").await.as_deref(), Some("2/2"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_was_taken_away_is_reported_before_anybody_needs_it() {
+    let stage = Stage::new(86_400).await;
+    apply(&stage.hub.client("user"), &workload("steady", 1, json!({"locations": ["paris", "rome"]}))).await;
+    pass(60).await;
+    let whole = take(&stage, &names(&stage).await.placement, "deployments", &["delete"]).await;
+    pass(360).await;
+    let ready = stage.condition("paris", ConditionType::Ready).await;
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "RightsMissing"));
+    let place = format!("delete deployments.apps in namespace {NAMESPACE}");
+    assert!(ready.message.contains(&place), "{}", ready.message);
+    assert_eq!(stage.condition("paris", ConditionType::Reachable).await.status, "True");
+    assert_eq!(stage.condition("rome", ConditionType::Ready).await.status, "True");
+    assert_eq!(stage.ready("steady").await.as_deref(), Some("2/2"), "nothing of it is touched");
+    give_back(&stage, whole).await;
+    pass(360).await;
+    assert_eq!(stage.condition("paris", ConditionType::Ready).await.status, "True");
+}

@@ -1,7 +1,7 @@
 //! The list of all reasons.
 
 use super::Place::{self, Event, Pending, Placement, Review};
-use crate::conditions::ConditionType::{
+use crate::condition_type::ConditionType::{
     self, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed, Progressing,
     Reachable, Ready, SilenceDoubted, Suspended, ToCloud, Unreachable,
 };
@@ -289,6 +289,9 @@ reasons! {
     RetryLimitReached, [on(Failed)],
         "The Job failed in as many clusters as `retryLimit` allows.",
         "The messages of the placements have the errors.";
+    RightsMissing, [on(Ready), Event],
+        "The hub holds copies in namespaces of the cluster and lost rights on them: the copies stay as they are.",
+        "Run `portolan peer` again, which grants the rights.";
     RollingOut, [on(Progressing)],
         "Replicas are being started, moved or replaced.",
         "";

@@ -1,8 +1,9 @@
 //! The book itself: clusters, reservations, and how the ones follow from the others.
 
+use super::cluster::Cluster;
 use super::reservations::{Assumed, Entry, Owner, Reservation, Supposed};
 use super::waiting::Waiting;
-use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Growth, Shape, Shortage, View};
+use portolan_core::capacity::{Amounts, ClusterSummary, Growth, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,28 +21,6 @@ pub struct Book {
     unreadable: BTreeMap<&'static str, BTreeSet<String>>,
     pub(super) waiting: Waiting,
     pub(super) epoch: u64,
-}
-
-/// A cluster, and which of its watches may write to it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cluster {
-    index: Arc<ClusterIndex>,
-    pub(super) epoch: u64,
-}
-
-impl Cluster {
-    pub(super) fn new(index: ClusterIndex, epoch: u64) -> Self {
-        Self { index: Arc::new(index), epoch }
-    }
-
-    pub(super) fn known(&self) -> &ClusterIndex {
-        &self.index
-    }
-
-    /// The index, to be changed or asked. A fork of the book keeps what it has.
-    pub(super) fn index(&mut self) -> &mut ClusterIndex {
-        Arc::make_mut(&mut self.index)
-    }
 }
 
 impl Book {

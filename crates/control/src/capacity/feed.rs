@@ -1,31 +1,13 @@
 //! What a member's watches tell the ledger.
 
 use super::Ledger;
-use super::book::{Book, Cluster};
-use crate::fleet::Watched;
-use crate::names::WORKLOAD_LABEL;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use super::book::Book;
+use super::cluster::Cluster;
 use portolan_core::capacity::{ClusterIndex, NodeFacts, PodFacts};
 use portolan_runtime::{Change, Key};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-impl Watched for Node {
-    type Facts = NodeFacts;
-
-    fn facts(self) -> NodeFacts {
-        NodeFacts::of(&self)
-    }
-}
-
-impl Watched for Pod {
-    type Facts = PodFacts;
-
-    fn facts(self) -> PodFacts {
-        PodFacts::of(&self, WORKLOAD_LABEL)
-    }
-}
 
 /// The right to tell the ledger what a cluster has. It ends when the cluster is opened anew or this is dropped; then the
 /// cluster has no room until it is told again.

@@ -18,17 +18,19 @@
 //! are estimated per shape of node (see [`portolan_core::capacity::ClusterIndex`]).
 
 mod book;
+mod cluster;
 mod feed;
 mod growth;
 mod reservations;
 mod waiting;
+mod woken;
 
 pub use book::Book;
 pub use feed::{ClusterFeed, Listed};
 pub(crate) use growth::growth;
 pub(crate) use reservations::Supposed;
 pub use reservations::{Owner, Reservation};
-pub use waiting::tell_of_room;
+pub use woken::tell_of_room;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;

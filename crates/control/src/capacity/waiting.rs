@@ -1,33 +1,21 @@
-//! Who waits for room, and who is told when some appears.
+//! Who waits for room.
 
-use super::book::Cluster;
-use super::{Book, Ledger, Owner};
+use super::Owner;
 use portolan_core::capacity::Shape;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
-use std::time::Duration;
-
-/// Changes of room come in bursts; one look after this long serves them all.
-const ROOM_SETTLES: Duration = Duration::from_millis(100);
-
-/// So many are woken at once; the others wait for the next round, in which those before them may have taken the room.
-const AT_ONCE: usize = 256;
-
-/// So many questions about room are asked before others may use the ledger again.
-const QUESTIONS_AT_ONCE: usize = 2048;
 
 /// Who waits, and what has changed.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    by_shape: BTreeMap<Shape, BTreeSet<Owner>>,
+    pub(super) by_shape: BTreeMap<Shape, BTreeSet<Owner>>,
     shapes: BTreeMap<Owner, Shape>,
     /// Clusters that have changed, and whether there may be more room.
-    changed: BTreeMap<String, bool>,
+    pub(super) changed: BTreeMap<String, bool>,
     /// The cluster that was asked in part in the last round, and the shape up to which.
-    asked: Option<(String, Shape)>,
+    pub(super) asked: Option<(String, Shape)>,
     /// Those that are to be woken, after the one that was woken last.
-    backlog: BTreeSet<Owner>,
-    last: Option<Owner>,
+    pub(super) backlog: BTreeSet<Owner>,
+    pub(super) last: Option<Owner>,
 }
 
 impl Waiting {
@@ -70,196 +58,5 @@ impl Waiting {
     /// Whether somebody may have to be woken.
     pub(super) fn is_stirred(&self) -> bool {
         !self.changed.is_empty() || !self.backlog.is_empty()
-    }
-}
-
-/// Those who are to look again.
-pub(super) struct Woken {
-    owners: Vec<Owner>,
-    /// Whether not all clusters that have changed were asked yet.
-    is_partial: bool,
-}
-
-impl Book {
-    /// Those who are to look again, at most so many at once: who has replicas without a node in a cluster that has
-    /// changed and may be too full for them, and who waits for room where some has appeared that their replicas fit in.
-    fn woken(&mut self) -> Woken {
-        let mut questions = QUESTIONS_AT_ONCE;
-        while questions > 0
-            && let Some((name, freed)) = self.waiting.changed.pop_first()
-        {
-            let after = self.waiting.asked.take().filter(|(cluster, _)| *cluster == name);
-            let Some(cluster) = self.clusters.get_mut(&name) else { continue };
-            if freed {
-                let from = after.as_ref().map_or(Bound::Unbounded, |(_, shape)| Bound::Excluded(shape));
-                for (shape, owners) in self.waiting.by_shape.range((from, Bound::Unbounded)) {
-                    if questions == 0 {
-                        break;
-                    }
-                    questions -= 1;
-                    self.waiting.asked = Some((name.clone(), shape.clone()));
-                    if has_room(cluster, shape) {
-                        self.waiting.backlog.extend(owners.iter().cloned());
-                    }
-                }
-                let last = self.waiting.by_shape.last_key_value().map(|(shape, _)| shape);
-                if questions == 0 && self.waiting.asked.as_ref().map(|(_, shape)| shape) < last {
-                    self.waiting.changed.insert(name, freed);
-                    break;
-                }
-                self.waiting.asked = None;
-            }
-            let unbound: Vec<(String, Shape)> =
-                cluster.known().with_unbound().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
-            let mut full: BTreeMap<Shape, bool> = BTreeMap::new();
-            for (_, shape) in &unbound {
-                full.entry(shape.clone()).or_insert_with(|| {
-                    questions = questions.saturating_sub(1);
-                    !has_room(cluster, shape)
-                });
-            }
-            let unbound = unbound.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
-            let owners: Vec<Owner> = unbound.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
-            self.waiting.backlog.extend(owners);
-        }
-        let waiting = &mut self.waiting;
-        let after = waiting.last.take();
-        let later = waiting.backlog.iter().filter(|owner| after.as_ref().is_none_or(|last| *owner > last));
-        let earlier =
-            waiting.backlog.iter().filter(|owner| after.as_ref().is_some_and(|last| *owner <= last));
-        let owners: Vec<Owner> = later.chain(earlier).take(AT_ONCE).cloned().collect();
-        for owner in &owners {
-            waiting.backlog.remove(owner);
-        }
-        waiting.last = owners.last().cloned();
-        Woken { owners, is_partial: !waiting.changed.is_empty() }
-    }
-}
-
-/// Whether a replica of this shape would find room, now or when the cluster has grown.
-fn has_room(cluster: &mut Cluster, shape: &Shape) -> bool {
-    cluster.index().view("", shape).max_replicas_if_grown > 0
-}
-
-/// Tells for ever who is to look again because room has changed.
-pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
-    loop {
-        ledger.stirred.notified().await;
-        tokio::time::sleep(ROOM_SETTLES).await;
-        loop {
-            let woken = ledger.transact(Book::woken);
-            woken.owners.iter().for_each(&wake);
-            if !woken.is_partial {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::capacity::{ClusterFeed, Reservation};
-    use portolan_core::capacity::{Amounts, CPU, NodeFacts, PODS, PodShape};
-    use portolan_runtime::{Change, Key};
-
-    fn shape(cpus: i64) -> Shape {
-        let mut requests = Amounts::of(CPU, cpus * 1000);
-        requests.set(PODS, 1000);
-        PodShape { requests, ..PodShape::default() }.into()
-    }
-
-    fn grow(feed: &ClusterFeed, cpus: i64) {
-        let mut allocatable = Amounts::of(CPU, cpus * 1000);
-        allocatable.set(PODS, 110_000);
-        let node = NodeFacts { name: "n".into(), allocatable, ready: true, ..NodeFacts::default() };
-        feed.nodes(Change::Set(Key::cluster("n"), node));
-    }
-
-    fn workload(ledger: &Ledger, name: &str, cpus: i64, reserved: &[(&str, u32)], waits: bool) {
-        let reserved =
-            reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
-        let (uid, shape) = (format!("uid-{name}"), Some(shape(cpus)));
-        let reservation = Reservation { uid, version: Some("1".into()), shape, reserved, waits };
-        ledger.transact(|book| {
-            book.take("Kind", &Change::Set(Key::new("d", name), reservation), Reservation::clone)
-        });
-    }
-
-    fn woken(ledger: &Ledger) -> Vec<String> {
-        ledger.transact(Book::woken).owners.into_iter().map(|owner| owner.key.name).collect()
-    }
-
-    #[test]
-    fn only_those_are_woken_who_could_use_the_room() {
-        let ledger = Ledger::default();
-        let feed = ledger.open("c");
-        grow(&feed, 1);
-        workload(&ledger, "small", 2, &[], true);
-        workload(&ledger, "large", 8, &[], true);
-        workload(&ledger, "content", 1, &[], false);
-        assert_eq!(woken(&ledger), [] as [&str; 0], "no replica that waits fits in one CPU");
-        grow(&feed, 4);
-        assert_eq!(woken(&ledger), ["small"]);
-        grow(&feed, 3);
-        assert_eq!(woken(&ledger), [] as [&str; 0], "there is less room, not more");
-        workload(&ledger, "small", 2, &[("c", 1)], false);
-        grow(&feed, 9);
-        assert_eq!(
-            woken(&ledger),
-            [] as [&str; 0],
-            "there is room for the one that has no node yet; 7 CPUs are left"
-        );
-        grow(&feed, 1);
-        assert_eq!(woken(&ledger), ["small"], "there is none any more");
-        grow(&feed, 9);
-        assert_eq!(woken(&ledger), [] as [&str; 0]);
-        workload(&ledger, "small", 2, &[], false);
-        assert_eq!(woken(&ledger), ["large"], "a reservation was given up");
-    }
-
-    #[test]
-    fn many_are_woken_in_turn_and_none_is_left_out() {
-        let ledger = Ledger::default();
-        let feed = ledger.open("c");
-        let names: Vec<String> = (0..600).map(|number| format!("w{number:03}")).collect();
-        for name in &names {
-            workload(&ledger, name, 1, &[], true);
-        }
-        grow(&feed, 1);
-        let first = woken(&ledger);
-        assert_eq!(first.len(), AT_ONCE);
-        grow(&feed, 2);
-        let rest = [woken(&ledger), woken(&ledger)].concat();
-        assert_eq!(
-            [&first[..], &rest[..600 - AT_ONCE]].concat(),
-            names,
-            "new room does not put the first before the last"
-        );
-    }
-
-    #[test]
-    fn many_shapes_in_many_clusters_are_asked_for_in_rounds() {
-        let ledger = Ledger::default();
-        let feeds: Vec<_> = (0..20).map(|number| ledger.open(&format!("c{number:02}"))).collect();
-        // Only the last cluster has room for anything, and only for the smallest.
-        for (number, cpus) in (1..=300).enumerate() {
-            workload(&ledger, &format!("w{number:03}"), cpus, &[], true);
-        }
-        feeds.iter().for_each(|feed| grow(feed, 0));
-        grow(&feeds[19], 1);
-        let (mut rounds, mut all) = (0, Vec::new());
-        loop {
-            let woken = ledger.transact(Book::woken);
-            (rounds, all) = (rounds + 1, [all, woken.owners].concat());
-            if !woken.is_partial {
-                break;
-            }
-        }
-        let asked = 20 * 300;
-        assert_eq!(rounds, usize::div_ceil(asked, QUESTIONS_AT_ONCE), "others have their turn in between");
-        assert_eq!(all.iter().map(|owner| owner.key.name.as_str()).collect::<Vec<_>>(), ["w000"]);
-        assert_eq!(woken(&ledger), [] as [&str; 0], "nothing is asked twice");
     }
 }

@@ -20,9 +20,12 @@ pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
 pub(crate) use removal::{AWAITING_DELETION, Remaining};
 
 use crate::capacity::Owner;
-use crate::fleet::{About, CopyKind, Fleet, Mark, Member, Needs, Registration, Subject, Touched, Watched};
+use crate::fleet::{
+    About, CopyKind, Fleet, Indexes, Mark, Member, Needs, Registration, Subject, Touched, Watched,
+};
 use crate::names::HUB_LABEL;
 use portolan_runtime::{CallError, Key, Queue, Term, chain, foreign_text};
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,15 +60,26 @@ pub(crate) const fn registration<K: Copied>(watched: &'static str, kept: &'stati
         needs: K::NEEDS,
         why: kept,
         list: list::<K>,
+        namespaces: namespaces::<K>,
     })
 }
 
 /// The copies in a member. Callers take other locks, so that the index is not held meanwhile.
-fn list<K: Copied>(member: &Member) -> Option<Vec<(Key, Mark)>> {
-    let index = member.index::<K>();
+fn list<K: Copied>(indexes: &Indexes) -> Option<Vec<(Key, Mark)>> {
+    let index = indexes.get::<K>();
     let mut all = Vec::new();
     index.for_each(|key, copy| all.push((key.clone(), K::mark(copy).clone())));
     index.synced().then_some(all)
+}
+
+fn namespaces<K: Copied>(indexes: &Indexes) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    indexes.get::<K>().for_each(|key, _| {
+        if !all.contains(&key.namespace) {
+            all.insert(key.namespace.clone());
+        }
+    });
+    all
 }
 
 /// The labels of the copies of a hub.

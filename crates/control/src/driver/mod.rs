@@ -35,6 +35,8 @@ mod context;
 mod fence;
 mod hub_object;
 mod identify;
+mod periods;
+mod preview;
 mod reconcile;
 mod run;
 mod unreadable;
@@ -44,7 +46,8 @@ pub(crate) use base::{Base, Write};
 pub(crate) use context::Context;
 pub(crate) use fence::EpochFence;
 pub(crate) use hub_object::replace_status;
-pub(crate) use reconcile::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, earlier};
+pub(crate) use periods::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, earlier};
+pub(crate) use preview::{Problem, Reserved, reserved};
 pub(crate) use run::{AnyController, Controllers, Driver};
 pub(crate) use watch::{Delay, watch};
 

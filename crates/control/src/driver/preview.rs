@@ -1,7 +1,6 @@
 //! What all decisions that are only looked at share: on the leader's own view of the fleet, and without one write.
 
 use crate::capacity::{Book, Owner};
-use crate::jobs;
 use portolan_api::Reason;
 use std::collections::BTreeMap;
 
@@ -29,7 +28,7 @@ pub(crate) fn reserved(book: &Book, own: &Owner) -> BTreeMap<String, Reserved> {
     for (cluster, owner, count) in book.holders().filter(|(_, owner, count)| *owner != own && *count > 0) {
         let each = reserved.entry(cluster.to_owned()).or_default();
         if owner.key.namespace == own.key.namespace {
-            let kind = if owner.kind == jobs::KIND { "mcj" } else { "mcd" };
+            let kind = if owner.kind == "MultiClusterJob" { "mcj" } else { "mcd" };
             each.here.insert(format!("{kind}/{}", owner.key.name), count);
         } else {
             each.elsewhere += u64::from(count);

@@ -4,22 +4,13 @@ use super::base::{Base, Write, held_up};
 use super::fence::Step;
 use super::hub_object::{add_finalizer, has_finalizer, remove_finalizer};
 use super::identify::identify;
+use super::periods::{SYNC_POLL_INTERVAL, earlier};
 use super::unreadable::is_unreadable;
 use super::{Controller, Declared};
 use crate::copies::{AWAITING_DELETION, Copied, Round};
 use kube::Resource;
 use portolan_runtime::{CallError, Key, Next};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How soon to look again while a cluster is still being listed.
-pub(crate) const SYNC_POLL_INTERVAL: Duration = Duration::from_millis(250);
-
-/// How soon to look again at an object that somebody else changed; usually the change itself brings us back earlier.
-pub(crate) const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
-
-/// How often an object is looked at without any news, in case some were missed.
-pub(crate) const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 
 /// Looks at one object: fenced, kept by a finalizer, and without copies of others under its name, it is decided about.
 pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> Result<Next, CallError> {
@@ -98,12 +89,4 @@ async fn delete<C: Controller>(
     controller.forget(key);
     remove_finalizer(&base.context.term, &base.context.hub.client, declared.object()).await?;
     Ok(Next::Done)
-}
-
-/// The earlier of two times to look again.
-pub(crate) fn earlier(one: Next, other: Next) -> Next {
-    match (one, other) {
-        (Next::After(one), Next::After(other)) => Next::After(one.min(other)),
-        (Next::Done, next) | (next, Next::Done) => next,
-    }
 }

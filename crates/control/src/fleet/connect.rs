@@ -2,6 +2,7 @@
 
 use super::bearer::Bearer;
 use super::bounded::bounded;
+use super::connect_error::ConnectError;
 use super::credential::Credential;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
@@ -10,40 +11,9 @@ use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterType, SecretKeyRef};
-use portolan_runtime::{CallError, call};
+use portolan_runtime::call;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Why a cluster cannot be connected to.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The spec says nowhere how.
-    #[error(
-        "spec.credentials is not set: name the Secret that holds its kubeconfig, or set spec.type to Local"
-    )]
-    NoCredentials,
-    /// The Secret could not be read.
-    #[error(transparent)]
-    Call(#[from] CallError),
-    /// The Secret has no such key.
-    #[error("Secret {secret} has no key {key}: put the cluster's kubeconfig there")]
-    NoKey {
-        /// Namespace and name.
-        secret: String,
-        /// The key that is missing.
-        key: String,
-    },
-    /// What the Secret holds is not a usable kubeconfig.
-    #[error("Secret {secret}, key {key}: not a usable kubeconfig: {problem}")]
-    Kubeconfig {
-        /// Namespace and name.
-        secret: String,
-        /// The key.
-        key: String,
-        /// What is wrong; never the content itself.
-        problem: String,
-    },
-}
 
 /// What a changed credential means for the connection that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! restart.
 
 use super::Fleet;
-use crate::names::CONFIRMED_LOST_ANNOTATION;
+use super::sites::is_confirmed_lost;
 use jiff::Timestamp;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::foreigncluster::ClusterType;
@@ -95,10 +95,4 @@ fn counts(cluster: &ForeignCluster) -> bool {
     // One that has never answered is still being built, or was never right.
     let was_seen = cluster.status.as_ref().is_some_and(|status| status.last_seen.is_some());
     was_seen && cluster.metadata.deletion_timestamp.is_none() && cluster.spec.type_ != ClusterType::Local
-}
-
-/// Whether a user has confirmed that a cluster which does not answer is lost.
-pub(crate) fn is_confirmed_lost(cluster: &ForeignCluster) -> bool {
-    let annotations = cluster.metadata.annotations.as_ref();
-    annotations.and_then(|all| all.get(CONFIRMED_LOST_ANNOTATION)).is_some_and(|value| value == "true")
 }

@@ -35,7 +35,16 @@ pub(super) fn connected(
                 message.clone(),
             );
             Some(match member.all_readable() {
-                Readable::Known => both(ConditionStatus::True, Reason::ClusterReachable, message),
+                Readable::Known => match member.missing_rights.text() {
+                    Some(missing) => {
+                        let ready = ConditionType::Ready;
+                        vec![
+                            Finding::new(ready, ConditionStatus::False, Reason::RightsMissing, missing),
+                            reachable,
+                        ]
+                    }
+                    None => both(ConditionStatus::True, Reason::ClusterReachable, message),
+                },
                 // What is on record stands until the member is known, or known not to be.
                 Readable::Joining => vec![reachable],
                 Readable::Not(problem) => {

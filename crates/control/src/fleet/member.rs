@@ -5,39 +5,22 @@ use super::gate::Gate;
 use super::prometheus::ask;
 use super::reach::probe;
 use super::readable::{Needs, Readable, Watches, supervise};
+use super::rights::{self, MissingRights, NeededRight};
 use super::traffic::Told;
-use super::watched::{CopyKind, Indexes, Registration, Starting, Tell, Watched};
-use super::{Reach, Traffic};
-use crate::capacity::{Book, ClusterFeed, Ledger, Owner};
-use crate::dependencies::{Carriage, Reference};
+use super::watched::{CopyKind, Indexes, KEEP, Registration, Starting, Tell, Watched};
+use super::{Mark, Reach, Touched, Traffic};
+use crate::capacity::{Book, ClusterFeed, Ledger};
+use crate::dependencies::Carriage;
 use crate::names::TRAFFIC_LABEL;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::foreigncluster::TrafficSource;
-use portolan_runtime::{Clock, Index, Seed, follow};
+use portolan_runtime::{Clock, Index, Key, Seed, follow};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-/// What has changed in a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Touched {
-    /// A copy of an object of the hub, or what belongs to the copy: the object in the hub.
-    Copy(Owner),
-    /// A namespace: it may be open now.
-    Room(String),
-    /// Its nodes or pods, and so its numbers. The ledger tells those who wait for room.
-    Numbers,
-    /// It fell silent, or answers again, or what its ForeignCluster asks for has changed.
-    Reach,
-    /// How far away it is.
-    Distance,
-    /// The traffic of services in this namespace.
-    Traffic(String),
-    /// A ConfigMap or Secret that was carried there: its namespace and which.
-    Dependency(String, Reference),
-}
 
 /// A cluster of the fleet, watched for as long as this is kept.
 pub struct Member {
@@ -53,6 +36,8 @@ pub struct Member {
     pub asked_traffic: Traffic,
     /// Whether it answers.
     pub reach: Reach,
+    /// The rights that the hub lacks where it holds copies.
+    pub(super) missing_rights: MissingRights,
     /// How much it is asked to do at the same time.
     pub(crate) gate: Arc<Gate>,
     /// What is to be done in it.
@@ -101,11 +86,12 @@ impl Watcher {
             tell: Arc::clone(&tell),
             room: Arc::clone(&room),
             watches: &mut watches,
-            indexes: Indexes::default(),
+            indexes: BTreeMap::new(),
             tasks: JoinSet::new(),
         };
         self.registrations.iter().for_each(|each| each.start(&mut starting));
         let Starting { indexes, mut tasks, .. } = starting;
+        let indexes = Indexes(Arc::new(indexes));
         let (heard, busy) = (traffic.clone(), Arc::clone(&tell));
         tasks.spawn(follow(
             Api::<Service>::all(client.clone()),
@@ -132,6 +118,17 @@ impl Watcher {
             changed.look_again();
             told(what);
         };
+        let needed = self.registrations.iter().filter(|each| each.copies.is_some());
+        let needed =
+            needed.map(|each| NeededRight { group: each.group, resource: each.resource, verbs: KEEP });
+        let (registrations, held) = (self.registrations, indexes.clone());
+        let held = move || {
+            let copies = registrations.iter().filter_map(|each| each.copies);
+            copies.flat_map(|copies| (copies.namespaces)(&held)).collect()
+        };
+        let missing_rights = MissingRights::default();
+        let told = Arc::clone(&tell);
+        tasks.spawn(rights::check(client.clone(), needed.collect(), held, missing_rights.clone(), told));
         tasks.spawn(probe(client.clone(), reach.clone(), heard, self.clock.clone()));
         let gate = Arc::<Gate>::default();
         let mut supervisor = JoinSet::new();
@@ -143,6 +140,7 @@ impl Watcher {
             carried,
             asked_traffic,
             reach,
+            missing_rights,
             actuator: Actuator::new(Arc::clone(&gate), self.spawner.clone()),
             gate,
             since: Instant::now(),
@@ -164,6 +162,11 @@ impl Member {
     /// The kinds of which it holds copies.
     pub(crate) fn copy_kinds(&self) -> impl Iterator<Item = CopyKind> + use<> {
         self.registrations.iter().filter_map(|each| each.copies)
+    }
+
+    /// The copies of a kind, once they have been listed.
+    pub(crate) fn copies(&self, kind: CopyKind) -> Option<Vec<(Key, Mark)>> {
+        (kind.list)(&self.indexes)
     }
 
     /// Whether all that is watched is known, and if not, why.

@@ -1,31 +1,29 @@
 //! From ForeignClusters to members, and back into their status.
 
-use super::actuator::Spawner;
 use super::connect::{Refreshed, reference};
 use super::doubt;
 use super::findings::{self, cannot_connect, not_heard_yet};
 use super::identity::Identity;
 use super::member::Watcher;
 use super::observed::Observed;
+use super::registry::{Connected, MadeOf};
 use super::secrets::Secrets;
-use super::sites::{hub_name, news, sites};
-use super::{Connect, ConnectError, Hub, KNOWN_WITHIN, Member, Needs, Registration, Touched};
-use crate::capacity::{Ledger, growth};
+use super::sites::{hub_name, news};
+use super::{Connect, ConnectError, Fleet, Hub, Member, Needs, Registration, Touched};
+use crate::capacity::growth;
 use crate::names::FIELD_MANAGER;
-use crate::recovery::{self, Founding, Identities};
+use crate::recovery::{self};
 use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType, Finding};
-use portolan_api::foreigncluster::{ClusterCredentials, ClusterType, TrafficSource};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
-use portolan_core::placement::Site;
 use portolan_runtime::{
-    CallError, Change, Clock, Index, Key, Next, Queue, Recorder, Seed, call, follow_with, supervise, work,
+    CallError, Change, Clock, Key, Next, Queue, Recorder, Seed, call, follow_with, supervise, work,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -62,155 +60,6 @@ impl Pace {
 
     fn note(&self, took: Duration) {
         self.0.store(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-}
-
-/// The fleet as it is known: ForeignClusters and the members they stand for.
-#[derive(Clone, Default)]
-pub struct Fleet {
-    /// All ForeignClusters of the hub.
-    pub clusters: Index<ForeignCluster>,
-    /// The room in its members, and what workloads hold there.
-    pub ledger: Ledger,
-    /// Who the workloads of the hub are.
-    pub(crate) identities: Identities,
-    /// What members held when they were first listed.
-    pub(crate) founding: Founding,
-    sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
-    members: Arc<RwLock<BTreeMap<String, Connected>>>,
-    unconnected: Arc<RwLock<BTreeSet<String>>>,
-    /// When it was first known which clusters there are.
-    started: Arc<OnceLock<Instant>>,
-    spawner: Spawner,
-}
-
-#[derive(Clone)]
-struct Connected {
-    member: Arc<Member>,
-    /// What the connection was made of: if that changes, another connection is needed.
-    made_of: MadeOf,
-    /// Who answers, if that can be told.
-    identity: Option<Arc<Identity>>,
-    /// The version of the Secret whose credential the member has accepted.
-    proven: Option<String>,
-}
-
-/// What a connection is made of. Taints, labels, latencies and the like are no part of it.
-#[derive(Clone, Debug, PartialEq)]
-struct MadeOf {
-    uid: Option<String>,
-    type_: ClusterType,
-    id: String,
-    credentials: Option<ClusterCredentials>,
-    traffic: Option<TrafficSource>,
-}
-
-impl MadeOf {
-    fn of(cluster: &ForeignCluster) -> Self {
-        Self {
-            uid: cluster.metadata.uid.clone(),
-            type_: cluster.spec.type_,
-            id: cluster.spec.cluster_identity.cluster_id.clone(),
-            credentials: cluster.spec.credentials.clone(),
-            traffic: cluster.spec.traffic.clone(),
-        }
-    }
-}
-
-impl Fleet {
-    /// The member of this name, once it is connected.
-    #[must_use]
-    pub fn member(&self, name: &str) -> Option<Arc<Member>> {
-        self.members
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .map(|each| Arc::clone(&each.member))
-    }
-
-    /// Parts with all members: nothing is done or watched in the name of this fleet any more.
-    pub(crate) fn dissolve(&self) {
-        let members = std::mem::take(&mut *self.members.write().unwrap_or_else(PoisonError::into_inner));
-        members.values().for_each(|each| each.member.actuator.clear());
-        drop(members);
-    }
-
-    /// Runs the actuators of all members, for ever.
-    pub(crate) fn actuators(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.spawner.clone().run()
-    }
-
-    /// What placement sees of a ForeignCluster.
-    #[must_use]
-    pub fn site(&self, cluster: &ForeignCluster) -> Arc<Site> {
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let seen = self.sites.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        // One that came this moment is looked at by itself.
-        seen.or_else(|| sites(std::iter::once(cluster)).remove(name)).unwrap_or_default()
-    }
-
-    /// Whether the process began so lately that all members may still become known: until then nobody decides without
-    /// those who are.
-    #[must_use]
-    pub fn is_starting(&self) -> bool {
-        self.started.get().is_none_or(|started| started.elapsed() < KNOWN_WITHIN)
-    }
-
-    fn look(&self) {
-        self.started.get_or_init(Instant::now);
-        let all = self.clusters.all();
-        let seen = sites(all.iter().map(|(_, cluster)| cluster.as_ref()));
-        *self.sites.write().unwrap_or_else(PoisonError::into_inner) = seen;
-    }
-
-    /// Whether a connection to this cluster was tried and could not be made.
-    #[must_use]
-    pub fn is_unconnected(&self, name: &str) -> bool {
-        self.unconnected.read().unwrap_or_else(PoisonError::into_inner).contains(name)
-    }
-
-    fn connected(&self, name: &str, made_of: &MadeOf) -> Option<Connected> {
-        let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
-        members.get(name).filter(|each| each.made_of == *made_of).cloned()
-    }
-
-    fn join(&self, connected: Connected) {
-        let name = connected.member.name.clone();
-        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
-        let before = self.members.write().unwrap_or_else(PoisonError::into_inner).insert(name, connected);
-        // A member that goes gives its room back to the ledger, whose lock comes before that of the members.
-        drop(before);
-    }
-
-    fn prove(&self, name: &str, version: Option<String>) {
-        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connected) = members.get_mut(name) {
-            connected.proven = version;
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn add_for_tests(&self, member: &Arc<Member>) {
-        let made_of = MadeOf {
-            uid: None,
-            type_: ClusterType::Local,
-            id: member.name.clone(),
-            credentials: None,
-            traffic: None,
-        };
-        self.join(Connected { member: Arc::clone(member), made_of, identity: None, proven: None });
-    }
-
-    fn cannot_join(&self, name: &str) {
-        let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        drop(before);
-        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-    }
-
-    fn leave(&self, name: &str) {
-        self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        drop(before);
     }
 }
 
@@ -521,33 +370,5 @@ mod tests {
             assert!(writes <= 17.0, "{clusters}: {writes}");
         }
         assert_eq!(seen_within(1), Duration::from_secs(60));
-    }
-
-    #[test]
-    fn an_edit_of_taints_labels_or_latencies_is_no_other_connection() {
-        let cluster = |spec: serde_json::Value| -> ForeignCluster {
-            let identity = serde_json::json!({"clusterID": "a", "clusterName": "a"});
-            let mut object = serde_json::json!({
-                "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster",
-                "metadata": {"name": "a", "uid": "1", "generation": 1}, "spec": {"clusterIdentity": identity},
-            });
-            for (field, value) in spec.as_object().unwrap() {
-                object["spec"][field] = value.clone();
-            }
-            serde_json::from_value(object).unwrap()
-        };
-        let before = MadeOf::of(&cluster(serde_json::json!({})));
-        let mut edited = cluster(serde_json::json!({
-            "taints": [{"key": "a", "effect": "NoSchedule"}], "unschedulable": true, "cloud": true,
-            "latencies": [{"to": "b", "rtt": "5ms"}],
-        }));
-        edited.metadata.generation = Some(2);
-        edited.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
-        assert_eq!(MadeOf::of(&edited), before);
-        let secret = serde_json::json!({"secretRef": {"namespace": "n", "name": "other"}});
-        assert_ne!(MadeOf::of(&cluster(serde_json::json!({ "credentials": secret }))), before);
-        let mut anew = cluster(serde_json::json!({}));
-        anew.metadata.uid = Some("2".to_owned());
-        assert_ne!(MadeOf::of(&anew), before, "deleted and made again by the same name");
     }
 }

@@ -1,7 +1,7 @@
 //! What placement sees of each ForeignCluster, made once for all decisions.
 
 use super::Touched;
-use super::doubt::is_confirmed_lost;
+use crate::names::CONFIRMED_LOST_ANNOTATION;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_core::placement::Site;
@@ -81,6 +81,12 @@ pub(super) fn hub_name<'a>(mut clusters: impl Iterator<Item = &'a ForeignCluster
     let local =
         clusters.find(|cluster| cluster.spec.type_ == portolan_api::foreigncluster::ClusterType::Local);
     local.and_then(|cluster| cluster.metadata.name.clone()).unwrap_or_else(|| HUB.to_owned())
+}
+
+/// Whether a user has confirmed that a cluster which does not answer is lost.
+pub(crate) fn is_confirmed_lost(cluster: &ForeignCluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(CONFIRMED_LOST_ANNOTATION)).is_some_and(|value| value == "true")
 }
 
 #[cfg(test)]

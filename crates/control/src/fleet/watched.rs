@@ -1,14 +1,14 @@
 //! The kinds that are watched in every member. Each capability registers its own.
 
 use super::readable::Watches;
-use super::{Mark, Member, Needs, Touched};
+use super::{Mark, Needs, Touched};
 use crate::capacity::ClusterFeed;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_runtime::{Change, Index, Key, Seed, WatchHealth, follow_with};
 use serde::de::DeserializeOwned;
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -67,8 +67,14 @@ pub(crate) struct CopyKind {
     /// What a hub does with the copies in namespaces that are open to it.
     pub(crate) why: &'static str,
     /// The copies in a member, once they have been listed.
-    pub(crate) list: fn(&Member) -> Option<Vec<(Key, Mark)>>,
+    pub(crate) list: fn(&Indexes) -> Option<Vec<(Key, Mark)>>,
+    /// The namespaces of a member that hold copies.
+    pub(crate) namespaces: fn(&Indexes) -> BTreeSet<String>,
 }
+
+/// What a hub does with an object that it keeps: it is applied on the server's side, which creates it if it does not exist, and
+/// deleted.
+pub(crate) const KEEP: &[&str] = &["get", "create", "patch", "delete"];
 
 impl Registration {
     /// A kind that is kept in an index.
@@ -106,14 +112,14 @@ pub(crate) struct Starting<'a> {
     pub(super) tell: Tell,
     pub(super) room: Arc<ClusterFeed>,
     pub(super) watches: &'a mut Watches,
-    pub(super) indexes: Indexes,
+    pub(super) indexes: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
     pub(super) tasks: JoinSet<()>,
 }
 
 impl Starting<'_> {
     fn index<K: Watched>(&mut self) {
         let index = Index::<K::Facts>::fed_by(self.watches.add(resource::<K>()));
-        self.indexes.0.insert(TypeId::of::<K>(), Box::new(index.clone()));
+        self.indexes.insert(TypeId::of::<K>(), Box::new(index.clone()));
         let tell = Arc::clone(&self.tell);
         self.follow::<K>(index.health().clone(), move |change| {
             for changed in index.replace(change) {
@@ -153,12 +159,12 @@ impl Starting<'_> {
 }
 
 /// What is kept of a member, by kind.
-#[derive(Default)]
-pub(super) struct Indexes(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
+#[derive(Clone)]
+pub(crate) struct Indexes(pub(super) Arc<BTreeMap<TypeId, Box<dyn Any + Send + Sync>>>);
 
 impl Indexes {
     /// The index of a kind; one that is never listed if nobody registered the kind.
-    pub(super) fn get<K: Watched>(&self) -> Index<K::Facts> {
+    pub(crate) fn get<K: Watched>(&self) -> Index<K::Facts> {
         let index = self.0.get(&TypeId::of::<K>()).and_then(|index| index.downcast_ref::<Index<K::Facts>>());
         index.cloned().unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use super::record::{record, write};
 use super::{DeclaredJob, Jobs, KIND};
 use crate::capacity::{Book, Owner, Supposed};
 use crate::driver::Declared;
-use crate::review::{Problem, Reserved, reserved};
+use crate::driver::{Problem, Reserved, reserved};
 use portolan_api::MultiClusterJob;
 use portolan_api::multiclusterjob::JobPlacementStatus;
 use portolan_core::jobs::{Plan, Record, explain};

@@ -1,6 +1,6 @@
 //! Whether the user may do what peering takes, asked before anything is made.
 
-use super::objects::NAMESPACE;
+use super::peer::NAMESPACE;
 use super::role::{Scope, rights};
 use super::{Peer, PeerError};
 use futures::future::try_join_all;

@@ -3,9 +3,10 @@
 //! Without that, `kubectl delete foreigncluster` would leave copies running that nobody knows of. What moves them away, or
 //! leaves them behind on purpose, is `portolan unpeer`.
 
+use super::finalizer::{is_kept, set_finalizers, without_ours};
 use super::leave::{Holding, forget_credential, holdings};
 use crate::names::{FIELD_MANAGER, MEMBERSHIP_FINALIZER, ON_DELETE_ANNOTATION, ORPHAN};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::Reason;
@@ -14,7 +15,6 @@ use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_runtime::{
     CallError, Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, feed, supervise, work,
 };
-use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -134,46 +134,4 @@ fn waits_in_turn(cluster: &ForeignCluster, holding: &Holding) -> bool {
     let is = |type_| conditions::is_true(conditions, type_);
     let (reachable, ready) = (is(ConditionType::Reachable), is(ConditionType::Ready));
     holding.deleting && (!reachable || (!ready && holding.awaiting))
-}
-
-fn is_kept(cluster: &ForeignCluster) -> bool {
-    cluster.metadata.finalizers.iter().flatten().any(|each| each == MEMBERSHIP_FINALIZER)
-}
-
-fn without_ours(cluster: &ForeignCluster) -> Vec<String> {
-    let all = cluster.metadata.finalizers.iter().flatten();
-    all.filter(|each| *each != MEMBERSHIP_FINALIZER).cloned().collect()
-}
-
-/// Lets a ForeignCluster that was deleted go at once, whatever is in its member.
-pub(super) async fn release(hub: &Client, name: &str) -> Result<(), CallError> {
-    let api: Api<ForeignCluster> = Api::all(hub.clone());
-    loop {
-        let found = call(format!("read ForeignCluster {name}"), api.get_opt(name)).await?;
-        let Some(cluster) = found.filter(is_kept) else { return Ok(()) };
-        if cluster.metadata.deletion_timestamp.is_none() {
-            return Ok(());
-        }
-        match set_finalizers(hub, &cluster, &without_ours(&cluster)).await {
-            Err(error) if error.is_conflict() => {}
-            other => return other,
-        }
-    }
-}
-
-async fn set_finalizers(
-    hub: &Client,
-    cluster: &ForeignCluster,
-    finalizers: &[String],
-) -> Result<(), CallError> {
-    let name = cluster.metadata.name.clone().unwrap_or_default();
-    let api: Api<ForeignCluster> = Api::all(hub.clone());
-    let version = &cluster.metadata.resource_version;
-    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let what = format!("set finalizers of ForeignCluster {name}");
-    match call(what, api.patch(&name, &params, &Patch::Merge(patch))).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => other.map(|_| ()),
-    }
 }

@@ -4,9 +4,8 @@ use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply, called};
 use super::identity::identity;
 use super::namespaces::make;
-use super::objects::{
-    NAMESPACE, Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace,
-};
+use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
+use super::peer::{NAMESPACE, Peer};
 use super::{Address, Need, token};
 use crate::names::FIELD_MANAGER;
 use futures::future::try_join_all;
@@ -16,39 +15,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
-use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
 use portolan_runtime::call;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How soon to look again whether a definition is served.
 const SOON: Duration = Duration::from_millis(100);
-
-/// The new member, as the user describes it.
-#[derive(Clone, Debug, Default)]
-pub struct Peer {
-    /// The name of its ForeignCluster.
-    pub name: String,
-    /// Whether it is the hub itself.
-    pub local: bool,
-    /// Labels of the ForeignCluster, which cluster selectors match.
-    pub labels: BTreeMap<String, String>,
-    /// Whether it costs money while it exists, and is chosen last.
-    pub cloud: bool,
-    /// Round-trip times that are given instead of measured.
-    pub latencies: Vec<StaticLatency>,
-    /// Namespaces of the member that are opened to placement.
-    pub namespaces: Vec<String>,
-    /// Whether the hub may place in every namespace that has the label.
-    pub everywhere: bool,
-    /// The Prometheus of the member that is asked for traffic.
-    pub prometheus: Option<PrometheusQuery>,
-    /// For how many seconds a token is asked for.
-    pub token_lifetime: i64,
-    /// What pods may ask of their nodes in namespaces that are made: a Pod Security Standard.
-    pub pod_security: Option<String>,
-}
 
 /// The two clusters.
 #[derive(Clone)]

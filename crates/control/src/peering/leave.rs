@@ -1,9 +1,10 @@
 //! Letting a member go.
 
 use super::apply::PeerError;
-use super::depart::release;
+use super::finalizer::release;
 use super::namespaces::{Departure, give_back, opened, opened_locally};
-use super::objects::{NAMESPACE, Names};
+use super::objects::Names;
+use super::peer::NAMESPACE;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Request};

@@ -1,7 +1,8 @@
 //! The namespaces of a member that peering made or opened, and how they are given back.
 
 use super::apply::{PeerError, apply};
-use super::objects::{NAMESPACE, Names, POD_SECURITY_LABEL};
+use super::objects::{Names, POD_SECURITY_LABEL};
+use super::peer::NAMESPACE;
 use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;

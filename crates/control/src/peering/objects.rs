@@ -1,5 +1,6 @@
 //! What peering makes in the member and in the hub: pure.
 
+use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use super::{Address, Peer, TokenFacts};
 use crate::names::{ALLOW_INSECURE_ANNOTATION, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
@@ -7,9 +8,6 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use portolan_api::foreigncluster::PrometheusQuery;
 use serde_json::{Value, json};
-
-/// Portolan's own namespace, in hubs and in members.
-pub(super) const NAMESPACE: &str = "portolan";
 
 /// The key of the kubeconfig in the Secret.
 pub(super) const SECRET_KEY: &str = "kubeconfig";

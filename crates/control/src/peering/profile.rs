@@ -1,6 +1,6 @@
 //! Every member, told to other programs as a ClusterProfile.
 
-use super::objects::NAMESPACE;
+use super::peer::NAMESPACE;
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DynamicObject, Patch, PatchParams};

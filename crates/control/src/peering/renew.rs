@@ -1,6 +1,7 @@
 //! New tokens before the old ones end.
 
-use super::objects::{CLUSTER_LABEL, NAMESPACE, SECRET_KEY};
+use super::objects::{CLUSTER_LABEL, SECRET_KEY};
+use super::peer::NAMESPACE;
 use super::token::{self, TokenFacts};
 use super::{PeerError, apply::PeerError::Encode};
 use crate::fleet::Credentials;

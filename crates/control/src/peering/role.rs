@@ -3,6 +3,7 @@
 //! Rights follow from what is registered to be watched and kept in members, with a few rows beside; they are given nowhere
 //! else. The test on the lab compares them with the API server's audit log and fails if one is missing or unused.
 
+use crate::fleet::KEEP;
 use crate::registrations::REGISTRATIONS;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -49,9 +50,6 @@ use Scope::{Cluster, OpenNamespaces, OwnAccount, Traffic};
 
 /// An object that is watched.
 const LOOK: &[&str] = &["list", "watch"];
-
-/// An object that is applied on the server's side, which creates it if it is not there, and deleted.
-const KEEP: &[&str] = &["get", "create", "patch", "delete"];
 
 /// An object that is carried there from the hub.
 const CARRY: &[&str] = &["list", "watch", "get", "create", "patch", "delete"];
@@ -131,8 +129,8 @@ pub fn page() -> String {
         }
     }
     text.push_str(
-        "\nThe version of the member's Kubernetes and whether its API server is ready are asked for too, which everybody may. \
-         There is no right on `nodes/proxy`, no `*`, no impersonation, and none to write what was not opened. The lists and watches above cover all namespaces: the \
+        "\nThe version of the member's Kubernetes and whether its API server is ready and which rights the hub has are asked for too, which \
+         everybody may.          There is no right on `nodes/proxy`, no `*`, no impersonation, and none to write what was not opened. The lists and watches above cover all namespaces: the \
          specs of pods, with the values of their environment variables, are readable also where nothing was opened.\n",
     );
     text

@@ -1,7 +1,7 @@
 //! The token of the hub's service account in a member.
 
 use super::PeerError;
-use super::objects::NAMESPACE;
+use super::peer::NAMESPACE;
 use crate::fleet::check_token;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};

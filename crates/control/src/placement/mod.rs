@@ -10,6 +10,7 @@ mod desired;
 mod drift;
 mod facts;
 mod news;
+mod notes;
 mod observe;
 mod orders;
 mod preview;

@@ -7,7 +7,7 @@ use super::reconcile::Evaluated;
 use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner, Supposed};
 use crate::driver::Declared;
-use crate::review::{Problem, Reserved, reserved};
+use crate::driver::{Problem, Reserved, reserved};
 use portolan_api::MultiClusterDeployment;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Account, Decision, explain};

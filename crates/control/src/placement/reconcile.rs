@@ -1,12 +1,12 @@
 //! One look at one workload.
 
+use super::notes::Notes;
 use super::observe::{Seen, wanted};
 use super::status::{status, undecided};
 use super::trial::{REFUSED_FOR, Verdict};
 use super::{Placement, Workload};
 use crate::capacity::Book;
-use crate::copies::{Failure, Round};
-use crate::dependencies::References;
+use crate::copies::Round;
 use crate::driver::{CHANGED_MEANWHILE, Declared, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write, earlier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::MultiClusterDeployment;
@@ -44,23 +44,6 @@ pub(super) enum Evaluated {
     },
     /// Nothing can be decided: the reason, in a word and in a sentence.
     Impossible(Reason, String),
-}
-
-/// What there is to say beside numbers, by cluster.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// What was refused.
-    pub(super) failures: BTreeMap<String, Failure>,
-    /// What somebody changed there.
-    pub(super) drifts: BTreeMap<String, Vec<String>>,
-    /// What is done there on the way to the decision.
-    pub(super) orders: BTreeMap<String, Order>,
-    /// The clusters that are to keep a copy of a former template.
-    pub(super) outdated: BTreeSet<String>,
-    /// What the template refers to and the hub does not have; nothing if that is not known yet.
-    pub(super) missing: Option<References>,
-    /// Why nothing of silent clusters is replaced although the workload asks for it.
-    pub(super) doubt: Option<String>,
 }
 
 impl Placement {

@@ -2,8 +2,8 @@
 
 use super::Workload;
 use super::availability;
+use super::notes::Notes;
 use super::observe::Seen;
-use super::reconcile::Notes;
 use super::replace::is_replaced;
 use crate::copies::Failure;
 use crate::dependencies::{finding, needs_recorded};

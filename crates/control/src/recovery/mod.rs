@@ -62,7 +62,7 @@ impl Founding {
         let kinds = all.entry(cluster.to_owned()).or_default();
         for kind in member.copy_kinds() {
             if !kinds.contains_key(kind.name)
-                && let Some(copies) = (kind.list)(&member)
+                && let Some(copies) = member.copies(kind)
             {
                 kinds.insert(kind.name, copies.into_iter().map(|(_, mark)| mark.uid).collect());
             }
@@ -195,7 +195,7 @@ impl Fleet {
 
 /// Whether a namespace of a member has a copy of such an identity that runs pods: what was carried there for it is needed.
 pub(crate) fn has_copy(member: &Member, namespace: &str, is_its: impl Fn(&str) -> bool) -> bool {
-    let copies = member.copy_kinds().filter(|kind| kind.runs_pods).flat_map(|kind| (kind.list)(member));
+    let copies = member.copy_kinds().filter(|kind| kind.runs_pods).flat_map(|kind| member.copies(kind));
     let here = copies.flatten().filter(|(key, _)| key.namespace == namespace);
     here.filter_map(|(_, mark)| mark.workload).any(|identity| is_its(&identity))
 }
@@ -209,7 +209,7 @@ pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) 
     if !fleet.identities.has_listed(&owners) || !is_known {
         return None;
     }
-    let copies = member.copy_kinds().flat_map(|kind| (kind.list)(member).map(|copies| (kind.name, copies)));
+    let copies = member.copy_kinds().flat_map(|kind| member.copies(kind).map(|copies| (kind.name, copies)));
     let copies: Vec<(&str, Vec<(Key, Mark)>)> = copies.collect();
     let is_there = |identity: &str| fleet.identities.owner(identity).is_some();
     let unreadable: BTreeSet<String> = fleet.ledger.transact(|book| {

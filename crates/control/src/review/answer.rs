@@ -7,7 +7,6 @@ use crate::driver::Declared;
 use crate::fleet::Fleet;
 use crate::placement::{Outlook, Trial, Workload};
 use crate::recovery::Identity;
-use crate::review::Problem;
 use kube::api::ObjectMeta;
 use portolan_api::Reason;
 use portolan_api::placementreview::{
@@ -279,13 +278,5 @@ fn refused(kind: ReviewedKind, key: &Key, errors: Vec<ReviewError>) -> ObjectRev
         result: ReviewResult::Invalid,
         errors,
         ..ObjectReview::default()
-    }
-}
-
-/// What is told when nothing could be decided.
-pub(super) fn undecided(problem: &Problem) -> Result<ReviewError, Unanswered> {
-    match problem {
-        Problem::NotKnown => Err(Unanswered::NotYet),
-        Problem::Undecided(reason, message) => Ok(error(*reason, message.clone())),
     }
 }

@@ -1,6 +1,6 @@
 //! One cluster's part in an answer.
 
-use crate::review::Reserved;
+use crate::driver::Reserved;
 use portolan_api::Duration;
 use portolan_api::placementreview::{
     ClusterReview, FreeRoom, ReservedRoom, ReviewDistance, ReviewFilter, ReviewRefusal,

@@ -1,9 +1,8 @@
 //! The answer for a MultiClusterDeployment.
 
 use super::Unanswered;
-use super::answer::undecided;
 use super::cluster::{bounded, brief, full, refusals, signed};
-use super::manifest::error;
+use super::manifest::{error, undecided};
 use super::rollout::differences;
 use crate::placement::{Outlook, Trial};
 use portolan_api::MultiClusterDeployment;

@@ -1,8 +1,8 @@
 //! The answer for a MultiClusterJob.
 
 use super::Unanswered;
-use super::answer::undecided;
 use super::cluster::{bounded, brief, full, refusals, signed};
+use super::manifest::undecided;
 use crate::jobs::JobOutlook;
 use portolan_api::Reason;
 use portolan_api::placementreview::{ClusterReview, JobCounts, ObjectReview, ReviewError, ReviewResult};

@@ -1,6 +1,8 @@
 //! Manifests as the hub would keep them: merged with what is there, with defaults, and checked by a dry run.
 
+use super::Unanswered;
 use super::merge::{Way, way};
+use crate::driver::Problem;
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -144,4 +146,12 @@ fn as_value(object: &DynamicObject) -> Value {
 
 pub(super) fn error(reason: Reason, message: String) -> ReviewError {
     ReviewError { cluster: None, reason: reason.into(), message }
+}
+
+/// What is told when nothing could be decided.
+pub(super) fn undecided(problem: &Problem) -> Result<ReviewError, Unanswered> {
+    match problem {
+        Problem::NotKnown => Err(Unanswered::NotYet),
+        Problem::Undecided(reason, message) => Ok(error(*reason, message.clone())),
+    }
 }

@@ -10,7 +10,6 @@ mod deployment;
 mod job;
 mod manifest;
 mod merge;
-mod problem;
 mod rollout;
 mod service;
 
@@ -27,7 +26,6 @@ use portolan_api::placementreview::PlacementReviewStatus;
 use portolan_runtime::{
     CallError, Clock, Index, Key, Next, Queue, Seed, Term, chain, foreign_text, supervise, work,
 };
-pub(crate) use problem::{Problem, Reserved, reserved};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
