@@ -1,7 +1,7 @@
 //! All controllers of a hub on one fleet.
 
 use crate::capacity::tell_of_room;
-use crate::dependencies::Leftovers;
+use crate::dependencies::DependencyGc;
 use crate::driver::{AnyController, Context, Controllers, Driver};
 use crate::fleet::{Connect, Hub, keep};
 use crate::jobs::{self, Jobs};
@@ -35,10 +35,10 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         jobs::Previews(jobs),
         services::Previews(services),
     );
-    let leftovers = Leftovers::new(
+    let dependency_gc = DependencyGc::new(
         &context.fleet,
         &context.clock,
-        seed.child("leftovers"),
+        seed.child("dependency_gc"),
         &context.term,
         {
             let controllers = controllers.clone();
@@ -63,16 +63,17 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
     });
     let (hub, fleet, clock) = (context.hub.clone(), context.fleet.clone(), context.clock.clone());
     tasks.spawn(keep(hub, fleet, REGISTRATIONS, connect, clock, seed.child("fleet"), {
-        let (controllers, leftovers, fleet) = (controllers.clone(), leftovers.clone(), context.fleet.clone());
+        let (controllers, dependency_gc, fleet) =
+            (controllers.clone(), dependency_gc.clone(), context.fleet.clone());
         move |cluster, event| {
-            fleet.founding.notice(&fleet, cluster);
+            fleet.initial_copies.notice(&fleet, cluster);
             controllers.iter().for_each(|each| each.member_changed(cluster, &event));
-            leftovers.member_changed(cluster, &event);
+            dependency_gc.member_changed(cluster, &event);
         }
     }));
     tasks.spawn(context.fleet.actuators());
     tasks.spawn(reviews.run());
-    tasks.spawn(leftovers.run());
+    tasks.spawn(dependency_gc.run());
     for controller in controllers {
         tasks.spawn(AnyController::run(controller));
     }

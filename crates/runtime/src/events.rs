@@ -22,7 +22,7 @@ pub struct Recorder {
 
 /// Whether an event is good to know or calls for attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub enum EventType {
     /// Good to know.
     Normal,
     /// Calls for attention.
@@ -40,39 +40,39 @@ impl Recorder {
     ///
     /// The event's name is made of what it says, so that the same news of the same generation is told once, whoever
     /// tells it and however often it is retried. An event that cannot be written is logged: nothing depends on it.
-    pub async fn record<K>(&self, object: &K, weight: Weight, reason: impl AsRef<str>, note: &str)
+    pub async fn record<K>(&self, object: &K, type_: EventType, reason: impl AsRef<str>, note: &str)
     where
         K: Resource<DynamicType = ()>,
     {
         let reason = reason.as_ref();
-        let event = self.event(object, weight, reason, note);
+        let event = self.event(object, type_, reason, note);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         match call(format!("record event {reason}"), api.create(&PostParams::default(), &event)).await {
             Err(error) if !error.is_conflict() => tracing::warn!(%error, note, "event is lost"),
             // It was recorded before.
             Err(_) => {}
-            Ok(_) => self.log(object, weight, reason, note),
+            Ok(_) => self.log(object, type_, reason, note),
         }
     }
 
     /// One line in the log for what happened: the log of a controller says what its events say.
-    fn log<K: Resource<DynamicType = ()>>(&self, object: &K, weight: Weight, reason: &str, note: &str) {
+    fn log<K: Resource<DynamicType = ()>>(&self, object: &K, type_: EventType, reason: &str, note: &str) {
         let meta = object.meta();
         let namespace = meta.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
         let name = meta.name.as_deref().unwrap_or_default();
         let object = foreign_text(&format!("{} {namespace}{name}", K::kind(&())));
         let note = foreign_text(note);
-        match weight {
-            Weight::Normal => tracing::info!("{object}: {reason}: {note}"),
-            Weight::Warning => tracing::warn!("{object}: {reason}: {note}"),
+        match type_ {
+            EventType::Normal => tracing::info!("{object}: {reason}: {note}"),
+            EventType::Warning => tracing::warn!("{object}: {reason}: {note}"),
         }
     }
 
     fn event<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
-        weight: Weight,
+        type_: EventType,
         reason: &str,
         note: &str,
     ) -> Event {
@@ -107,9 +107,9 @@ impl Recorder {
             action: Some(reason.to_owned()),
             reason: Some(reason.to_owned()),
             note: Some(note),
-            type_: Some(match weight {
-                Weight::Normal => "Normal".to_owned(),
-                Weight::Warning => "Warning".to_owned(),
+            type_: Some(match type_ {
+                EventType::Normal => "Normal".to_owned(),
+                EventType::Warning => "Warning".to_owned(),
             }),
             regarding: Some(ObjectReference {
                 api_version: Some(K::api_version(&()).into_owned()),

@@ -222,13 +222,13 @@ impl<K: Ord + Clone> State<K> {
     }
 }
 
-/// What a look at a key came to.
+/// What is to follow a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Action {
     /// Nothing to do until something changes.
-    Done,
-    /// Look again after this long.
-    After(Duration),
+    AwaitChange,
+    /// Reconcile again after this long.
+    RequeueAfter(Duration),
 }
 
 /// Takes keys from the queue for ever, `workers` at a time, and deals with each by `reconcile`.
@@ -238,7 +238,7 @@ pub async fn work<K, F, Fut, E>(queue: &Queue<K>, workers: usize, clock: &Clock,
 where
     K: Ord + Clone + Debug,
     F: Fn(K) -> Fut,
-    Fut: Future<Output = Result<Next, E>>,
+    Fut: Future<Output = Result<Action, E>>,
     E: std::error::Error + 'static,
 {
     futures::future::join_all((0..workers).map(|_| worker(queue, clock, &reconcile))).await;
@@ -249,7 +249,7 @@ pub async fn work_in_tasks<K, F, Fut, E>(queue: &Queue<K>, workers: usize, clock
 where
     K: Ord + Clone + Debug + Send + Sync + 'static,
     F: Fn(K) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Next, E>> + Send,
+    Fut: Future<Output = Result<Action, E>> + Send,
     E: std::error::Error + Send + 'static,
 {
     let mut tasks = JoinSet::new();
@@ -271,14 +271,14 @@ async fn worker<K, F, Fut, E>(queue: &Queue<K>, clock: &Clock, reconcile: &F)
 where
     K: Ord + Clone + Debug,
     F: Fn(K) -> Fut,
-    Fut: Future<Output = Result<Next, E>>,
+    Fut: Future<Output = Result<Action, E>>,
     E: std::error::Error + 'static,
 {
     loop {
         let key = queue.next().await;
         match reconcile(key.clone()).await {
-            Ok(Next::Done) => queue.done(&key),
-            Ok(Next::After(wait)) => {
+            Ok(Action::AwaitChange) => queue.done(&key),
+            Ok(Action::RequeueAfter(wait)) => {
                 queue.done(&key);
                 queue.add_after(key, wait);
             }
@@ -438,7 +438,7 @@ mod tests {
                 async move {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     told.lock().unwrap().push(key);
-                    Ok::<_, std::fmt::Error>(Next::Done)
+                    Ok::<_, std::fmt::Error>(Action::AwaitChange)
                 }
             };
             work_in_tasks(&keys, 2, &clock, reconcile).await;

@@ -3,7 +3,7 @@
 use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
 use super::object::{ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged};
 use super::{Copied, Copies, Outcome, memory};
-use crate::fleet::{Mark, Member};
+use crate::fleet::{CopyMeta, Member};
 use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Term, chain};
 use serde_json::Value;
@@ -26,20 +26,20 @@ impl<K: Copied> Copies<K> {
         &self,
         member: &Member,
         key: &Key,
-        seen: Option<&Mark>,
+        seen: Option<&CopyMeta>,
         desired: &Desired,
     ) -> Result<(Outcome, Option<Box<K>>), CallError> {
         let cluster = member.name.as_str();
         if self.is_refused(member, key, &desired.template) {
             return Ok((Outcome::AsDecided, None));
         }
-        let is_stray = |copy: &K::Facts| self.fleet.may_sweep(member, K::NAME, K::mark(copy));
+        let is_stray = |copy: &K::Facts| self.fleet.may_sweep(member, K::NAME, K::copy_meta(copy));
         if seen.is_none() && member.index::<K>().get(key).is_some_and(|copy| is_stray(&copy)) {
             // What a former object of the name left is being deleted.
             return Ok((Outcome::NotSeenYet, None));
         }
         let is_on_its_way = |applied: &Applied| {
-            let shown = |seen: &Mark| applied.generation > 0 && seen.generation >= applied.generation;
+            let shown = |seen: &CopyMeta| applied.generation > 0 && seen.generation >= applied.generation;
             applied.digest == desired.digest
                 && applied.at.is_some_and(|at| at.elapsed() < CACHE_LAG_GRACE)
                 && !seen.is_some_and(shown)
@@ -50,7 +50,7 @@ impl<K: Copied> Copies<K> {
             return Ok((Outcome::NotSeenYet, None));
         }
         let result =
-            apply_if_unchanged::<K>(&self.term, member, &desired.object, seen.map(Mark::object_version))
+            apply_if_unchanged::<K>(&self.term, member, &desired.object, seen.map(CopyMeta::object_version))
                 .await;
         let not_answered = result.as_ref().is_err_and(|error| error.code().is_none() && !error.is_busy());
         if seen.is_none() && (not_answered || matches!(result, Ok(ApplyResult::Conflict))) {
@@ -84,7 +84,12 @@ impl<K: Copied> Copies<K> {
     }
 
     /// Leaves a copy as it is, in this leader's name.
-    pub(crate) async fn keep(&self, member: &Member, key: &Key, seen: &Mark) -> Result<Outcome, CallError> {
+    pub(crate) async fn keep(
+        &self,
+        member: &Member,
+        key: &Key,
+        seen: &CopyMeta,
+    ) -> Result<Outcome, CallError> {
         if self.term.epoch().is_none_or(|epoch| seen.epoch == Some(epoch)) {
             return Ok(Outcome::AsDecided);
         }
@@ -100,7 +105,7 @@ impl<K: Copied> Copies<K> {
         &self,
         member: &Member,
         key: &Key,
-        seen: &Mark,
+        seen: &CopyMeta,
     ) -> Result<Outcome, CallError> {
         let outcome = self.keep(member, key, seen).await?;
         self.memory.forgive_in(key, &member.name);
@@ -108,7 +113,12 @@ impl<K: Copied> Copies<K> {
     }
 
     /// Deletes a copy that still is as it was seen.
-    pub(crate) async fn delete(&self, member: &Member, key: &Key, seen: &Mark) -> Result<Outcome, CallError> {
+    pub(crate) async fn delete(
+        &self,
+        member: &Member,
+        key: &Key,
+        seen: &CopyMeta,
+    ) -> Result<Outcome, CallError> {
         let is_known = self.memory.is_being_deleted(key, &member.name, &seen.uid);
         if !is_known && !is_superseded(&self.term, member, key, Some(seen)).await {
             match delete_if_unchanged::<K>(&self.term, member, key, seen.object_version()).await {
@@ -135,7 +145,7 @@ impl<K: Copied> Copies<K> {
 /// A greater epoch on a copy is a reason to ask the hub's Lease, no more: whoever may change the copy can write it. If the
 /// Lease still names this leader, the copy is applied or deleted as if its epoch were not there; the version that was
 /// seen goes along as always.
-pub(crate) async fn is_superseded(term: &Term, member: &Member, key: &Key, seen: Option<&Mark>) -> bool {
+pub(crate) async fn is_superseded(term: &Term, member: &Member, key: &Key, seen: Option<&CopyMeta>) -> bool {
     let (Some(theirs), Some(ours)) = (seen.and_then(|seen| seen.epoch), term.epoch()) else { return false };
     if theirs <= ours {
         return false;

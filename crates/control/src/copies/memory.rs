@@ -1,6 +1,6 @@
 //! What this process remembers of what it did in members; all of it can be found out again.
 
-use crate::fleet::{Mark, Member};
+use crate::fleet::{CopyMeta, Member};
 use portolan_api::Reason;
 use portolan_runtime::{Key, foreign_text};
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Memory {
     }
 
     /// Whether what an index shows of a copy is older than what was done: a later state of it was made, or it was deleted.
-    pub(crate) fn is_outdated(&self, key: &Key, cluster: &str, seen: &Mark) -> bool {
+    pub(crate) fn is_outdated(&self, key: &Key, cluster: &str, seen: &CopyMeta) -> bool {
         self.is_being_deleted(key, cluster, &seen.uid)
             || self.applied(key, cluster).is_some_and(|applied| applied.generation > seen.generation)
     }
@@ -435,7 +435,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_index_that_is_behind_is_known_to_be() {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
-        let seen = |generation| Mark { uid: "u".to_owned(), generation, ..Mark::default() };
+        let seen = |generation| CopyMeta { uid: "u".to_owned(), generation, ..CopyMeta::default() };
         assert!(!memory.is_outdated(&key, "m1", &seen(1)), "nothing was done");
         memory.set_applied(&key, "m1", Applied { generation: 2, ..Applied::default() });
         assert!(memory.is_outdated(&key, "m1", &seen(1)) && !memory.is_outdated(&key, "m1", &seen(2)));

@@ -21,7 +21,7 @@ pub(crate) use removal::{AWAITING_DELETION, Remaining};
 
 use crate::capacity::Owner;
 use crate::fleet::{
-    About, CopyKind, Fleet, Indexes, Mark, Member, Needs, Registration, Subject, Touched, Watched,
+    About, CopyKind, CopyMeta, Fleet, Indexes, Member, MemberEvent, Needs, Registration, Subject, Watched,
 };
 use crate::names::HUB_LABEL;
 use portolan_runtime::{CallError, Key, Queue, Term, chain, foreign_text};
@@ -48,7 +48,7 @@ pub(crate) trait Copied: Kind + Watched + Sync {
     const NEEDS: Needs;
 
     /// Whose a copy is.
-    fn mark(facts: &Self::Facts) -> &Mark;
+    fn copy_meta(facts: &Self::Facts) -> &CopyMeta;
 }
 
 /// The registration of a kind of copies: what they are watched for, and what a hub does with them.
@@ -65,10 +65,10 @@ pub(crate) const fn registration<K: Copied>(watched: &'static str, kept: &'stati
 }
 
 /// The copies in a member. Callers take other locks, so that the index is not held meanwhile.
-fn list<K: Copied>(indexes: &Indexes) -> Option<Vec<(Key, Mark)>> {
+fn list<K: Copied>(indexes: &Indexes) -> Option<Vec<(Key, CopyMeta)>> {
     let index = indexes.get::<K>();
     let mut all = Vec::new();
-    index.for_each(|key, copy| all.push((key.clone(), K::mark(copy).clone())));
+    index.for_each(|key, copy| all.push((key.clone(), K::copy_meta(copy).clone())));
     index.synced().then_some(all)
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn selector(hub: &str) -> String {
 }
 
 /// A change of a copy concerns the object that it belongs to. A copy has the name of its owner, unless it says otherwise.
-pub(crate) fn copy_event<K: Copied>(key: &Key, facts: &K::Facts) -> Touched {
-    let owner = K::mark(facts).owner.clone().unwrap_or_else(|| key.clone());
-    Touched::Copy(Owner { kind: K::OWNER, key: owner })
+pub(crate) fn copy_event<K: Copied>(key: &Key, facts: &K::Facts) -> MemberEvent {
+    let owner = K::copy_meta(facts).owner.clone().unwrap_or_else(|| key.clone());
+    MemberEvent::Copy(Owner { kind: K::OWNER, key: owner })
 }
 
 /// What came of work in one member.

@@ -1,8 +1,8 @@
 //! Deleting copies: those of an object that is being deleted, and those of no object.
 
 use super::{Copied, Copies, Failure, Round};
-use crate::fleet::{About, Mark, Member};
-use portolan_runtime::{Key, Next};
+use crate::fleet::{About, CopyMeta, Member};
+use portolan_runtime::{Action, Key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,11 +33,11 @@ impl Remaining {
     }
 
     /// When to look again; nothing if no copy is left anywhere.
-    pub(crate) fn next(&self) -> Option<Next> {
+    pub(crate) fn next(&self) -> Option<Action> {
         match (self.left, self.away.is_empty()) {
             (0, true) => None,
-            (0, false) => Some(Next::After(AWAITING_RETURN)),
-            _ => Some(Next::After(AWAITING_DELETION)),
+            (0, false) => Some(Action::RequeueAfter(AWAITING_RETURN)),
+            _ => Some(Action::RequeueAfter(AWAITING_DELETION)),
         }
     }
 
@@ -63,13 +63,13 @@ impl<K: Copied> Copies<K> {
     ) -> Remaining {
         let mut remaining = Remaining::default();
         for (name, _) in self.fleet.clusters.all() {
-            let reached = self.fleet.reached(&name.name, None, K::NEEDS);
+            let reached = self.fleet.reachability(&name.name, None, K::NEEDS);
             let copy = reached.member.as_ref().and_then(|member| member.index::<K>().get(key));
-            let copy = copy.filter(|copy| K::mark(copy).is_of(uid));
-            match (reached.member.filter(|_| reached.answers), copy) {
+            let copy = copy.filter(|copy| K::copy_meta(copy).is_of(uid));
+            match (reached.member.filter(|_| reached.is_known), copy) {
                 (Some(member), Some(copy)) => {
                     self.memory.is_awaited(&member, key, true);
-                    self.submit_delete(About::Copy, round, &member, key, K::mark(&copy).clone());
+                    self.submit_delete(About::Copy, round, &member, key, K::copy_meta(&copy).clone());
                     remaining.count(&member, self.memory.failure(key, &member.name));
                 }
                 // What is under way may still create one.
@@ -91,17 +91,17 @@ impl<K: Copied> Copies<K> {
     /// Has copies of this name deleted that belong to no object of the hub any more, such as those of a namesake that was
     /// deleted and created again while a late request was still on its way; answers when to look again. A member that
     /// does not delete one holds up nothing else.
-    pub(crate) fn sweep(self: &Arc<Self>, round: Round, key: &Key, uid: Option<&str>) -> Next {
-        let mut next = Next::Done;
+    pub(crate) fn sweep(self: &Arc<Self>, round: Round, key: &Key, uid: Option<&str>) -> Action {
+        let mut next = Action::AwaitChange;
         for (name, _) in self.fleet.clusters.all() {
-            let member = self.fleet.member(&name.name).filter(|member| member.reach.answers());
+            let member = self.fleet.member(&name.name).filter(|member| member.health.is_reachable());
             let Some(member) = member else { continue };
             let stray = member.index::<K>().get(key);
             // A copy whose object the hub has lost stays.
-            let may_go = |mark: &Mark| mark.is_stray(uid) && self.fleet.may_sweep(&member, K::NAME, mark);
-            if let Some(stray) = stray.filter(|copy| may_go(K::mark(copy))) {
-                self.submit_delete(About::Stray, round, &member, key, K::mark(&stray).clone());
-                next = Next::After(AWAITING_DELETION);
+            let may_go = |meta: &CopyMeta| meta.is_stray(uid) && self.fleet.may_sweep(&member, K::NAME, meta);
+            if let Some(stray) = stray.filter(|copy| may_go(K::copy_meta(copy))) {
+                self.submit_delete(About::Stray, round, &member, key, K::copy_meta(&stray).clone());
+                next = Action::RequeueAfter(AWAITING_DELETION);
             }
         }
         next
@@ -113,7 +113,7 @@ impl<K: Copied> Copies<K> {
         round: Round,
         member: &Arc<Member>,
         key: &Key,
-        seen: Mark,
+        seen: CopyMeta,
     ) {
         let (copies, there, name) = (Arc::clone(self), Arc::clone(member), key.clone());
         let work = move || async move { copies.delete(&there, &name, &seen).await };

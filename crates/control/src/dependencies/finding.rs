@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 
-/// Whether ConfigMaps or Secrets were carried for a workload, or are to be: as long as its condition says so, some may be
+/// Whether ConfigMaps or Secrets were propagated for a workload, or are to be: as long as its condition says so, some may be
 /// left.
 #[must_use]
 pub fn has_dependencies(references: &References, conditions: Option<&[Condition]>) -> bool {

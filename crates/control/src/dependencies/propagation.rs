@@ -1,6 +1,6 @@
 //! The ConfigMaps and Secrets of one workload in one member.
 
-use super::{References, Sources, carry, release_recorded, release_seen};
+use super::{References, Sources, propagate, release_recorded, release_seen};
 use crate::copies::{Copied, Copies, FailureKind, Outcome};
 use crate::fleet::{Hub, Member};
 use portolan_api::Reason;
@@ -29,21 +29,21 @@ impl Propagation {
         template: &str,
     ) -> Result<Option<Outcome>, CallError> {
         let Self { term, hub, sources, member, key, uid, references, .. } = self;
-        let carried = carry(term, hub, sources, member, &key.namespace, uid, references).await?;
-        if let Some((reason, problem)) = carried.problems.into_iter().next() {
+        let propagated = propagate(term, hub, sources, member, &key.namespace, uid, references).await?;
+        if let Some((reason, problem)) = propagated.problems.into_iter().next() {
             // What the hub itself may not give is refused everywhere.
             let of_the_hub = reason == Reason::NotPropagated;
             let kind = if of_the_hub { FailureKind::InvalidInHub } else { FailureKind::RefusedByMember };
             copies.memory.refuse(key, &member.name, template, kind, (reason, problem));
             return Ok(Some(Outcome::Refused));
         }
-        Ok(carried.outdated.then_some(Outcome::NotSeenYet))
+        Ok(propagated.outdated.then_some(Outcome::NotSeenYet))
     }
 
     /// Keeps current what was brought; answers whether that is to be looked at again.
     pub(crate) async fn keep_current(&self) -> Result<bool, CallError> {
         let Self { term, hub, sources, member, key, uid, references, .. } = self;
-        Ok(carry(term, hub, sources, member, &key.namespace, uid, references).await?.outdated)
+        Ok(propagate(term, hub, sources, member, &key.namespace, uid, references).await?.outdated)
     }
 
     /// Releases what the workload does not refer to any more, after its copy came to this outcome.

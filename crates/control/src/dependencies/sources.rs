@@ -8,7 +8,7 @@ use kube::{Api, Client, Resource};
 use portolan_runtime::{Index, Key, Seed, feed};
 use tokio::task::JoinSet;
 
-/// What there is in the hub to be carried.
+/// What there is in the hub to be propagated.
 #[derive(Clone, Default)]
 pub struct Sources {
     config_maps: Index<String>,
@@ -22,11 +22,11 @@ impl Sources {
         hub: &Client,
         seed: Seed,
         tasks: &mut JoinSet<()>,
-        touched: impl Fn(&str, &Reference) + Clone + Send + Sync + 'static,
+        on_event: impl Fn(&str, &Reference) + Clone + Send + Sync + 'static,
     ) {
         let tell = |kind| {
-            let touched = touched.clone();
-            move |key: &Key| touched(&key.namespace, &Reference { kind, name: key.name.clone() })
+            let on_event = on_event.clone();
+            move |key: &Key| on_event(&key.namespace, &Reference { kind, name: key.name.clone() })
         };
         tasks.spawn(feed(
             Api::<PartialObjectMeta<ConfigMap>>::all(hub.clone()),

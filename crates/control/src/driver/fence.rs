@@ -6,7 +6,7 @@
 use crate::fleet::is_epoch;
 use portolan_api::Reason;
 use portolan_api::placement::Reservation;
-use portolan_runtime::{CallError, Change, Clock, Key, Next, Recorder, Term, Weight, chain};
+use portolan_runtime::{Action, CallError, Change, Clock, EventType, Key, Recorder, Term, chain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) enum Step {
     /// Nothing: all are claimed.
     Decide,
     /// It is to be looked at again.
-    Wait(Next),
+    Wait(Action),
     /// It is to be claimed: its status is to be written with this leader's [`reservation`], whatever else it says.
     Claim,
 }
@@ -87,7 +87,7 @@ impl EpochFence {
         let later = recorded.as_ref().is_some_and(|recorded| recorded.epoch > ours.epoch);
         if (later && !self.was_listed(kind, key)) || self.is_doubtful(kind) {
             if !self.term.confirm().await {
-                return Step::Wait(Next::After(CLAIMING));
+                return Step::Wait(Action::RequeueAfter(CLAIMING));
             }
             self.settle(kind);
         }
@@ -105,7 +105,7 @@ impl EpochFence {
         let done = |open: &Open| open.unclaimed.len() == open.refused.len();
         match kinds.values().all(|open| open.as_ref().is_some_and(done)) {
             true => Step::Decide,
-            false => Step::Wait(Next::After(CLAIMING)),
+            false => Step::Wait(Action::RequeueAfter(CLAIMING)),
         }
     }
 
@@ -140,12 +140,12 @@ impl EpochFence {
         object: &K,
         recorder: &Recorder,
         written: Result<(), CallError>,
-    ) -> Result<Next, CallError>
+    ) -> Result<Action, CallError>
     where
         K: kube::Resource<DynamicType = ()>,
     {
         let error = match written {
-            Ok(()) => return Ok(Next::After(CLAIMING)),
+            Ok(()) => return Ok(Action::RequeueAfter(CLAIMING)),
             Err(error) => error,
         };
         // A hub that does not answer at all, or knows of another version, says nothing about the object.
@@ -163,7 +163,7 @@ impl EpochFence {
                 tracing::error!(kind, object = %key, why, "the hub does not take its status: nothing is decided about it until it is mended");
                 let note =
                     format!("nothing is decided about it, since the hub does not take its status: {why}");
-                recorder.record(object, Weight::Warning, Reason::StatusRefused, &note).await;
+                recorder.record(object, EventType::Warning, Reason::StatusRefused, &note).await;
             }
         }
         Err(error)

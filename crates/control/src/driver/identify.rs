@@ -6,7 +6,7 @@ use crate::fleet::{Fleet, Member};
 use crate::names::WORKLOAD_ID_ANNOTATION;
 use crate::recovery::{AWAITING_MEMBERS, Recovery, annotate};
 use portolan_api::Reason;
-use portolan_runtime::{CallError, Key, Next, Weight};
+use portolan_runtime::{Action, CallError, EventType, Key};
 use serde_json::json;
 
 /// Settles the identity of an object; answers when to look again if nothing may be decided yet.
@@ -14,7 +14,7 @@ pub(super) async fn identify<D: Declared, K: Copied>(
     base: &Base<D, K>,
     key: &Key,
     declared: &D,
-) -> Result<Option<Next>, CallError> {
+) -> Result<Option<Action>, CallError> {
     let Some(identity) = declared.identity() else { return Ok(None) };
     let (term, hub, object) = (&base.context.term, &base.context.hub.client, declared.object());
     if let Some(claimed) = identity.unchecked()
@@ -28,14 +28,14 @@ pub(super) async fn identify<D: Declared, K: Copied>(
             "annotation {WORKLOAD_ID_ANNOTATION} {denied:?} was removed: another object of the hub has this identity, or \
              it is none"
         );
-        base.recorder.record(object, Weight::Warning, Reason::IdentityTaken, &note).await;
-        return Ok(Some(Next::Done));
+        base.recorder.record(object, EventType::Warning, Reason::IdentityTaken, &note).await;
+        return Ok(Some(Action::AwaitChange));
     }
-    let mark = |member: &Member| member.index::<K>().get(key).map(|copy| K::mark(&copy).clone());
+    let meta = |member: &Member| member.index::<K>().get(key).map(|copy| K::copy_meta(&copy).clone());
     let on_record = |cluster: &str| declared.is_in(cluster);
-    match base.context.fleet.recovery(K::NAME, K::NEEDS, key, declared.uid(), on_record, mark) {
+    match base.context.fleet.recovery(K::NAME, K::NEEDS, key, declared.uid(), on_record, meta) {
         Recovery::Nothing => Ok(None),
-        Recovery::NotYet => Ok(Some(Next::After(SYNC_POLL_INTERVAL))),
+        Recovery::NotYet => Ok(Some(Action::RequeueAfter(SYNC_POLL_INTERVAL))),
         Recovery::TakeOver { identity, clusters } => {
             annotate(term, hub, object, json!({ WORKLOAD_ID_ANNOTATION: identity })).await?;
             let note = format!(
@@ -43,8 +43,8 @@ pub(super) async fn identify<D: Declared, K: Copied>(
                  pods, and what Jobs have finished counts",
                 clusters.join(", ")
             );
-            base.recorder.record(object, Weight::Normal, Reason::Adopted, &note).await;
-            Ok(Some(Next::Done))
+            base.recorder.record(object, EventType::Normal, Reason::Adopted, &note).await;
+            Ok(Some(Action::AwaitChange))
         }
         Recovery::Ambiguous(identities) => {
             let each =
@@ -56,7 +56,7 @@ pub(super) async fn identify<D: Declared, K: Copied>(
                 each.collect::<Vec<_>>().join("; ")
             );
             base.report_undecided(declared, Reason::NotAdopted, &message).await?;
-            Ok(Some(Next::After(AWAITING_MEMBERS)))
+            Ok(Some(Action::RequeueAfter(AWAITING_MEMBERS)))
         }
         Recovery::Awaiting(away) => {
             let message = format!(
@@ -66,7 +66,7 @@ pub(super) async fn identify<D: Declared, K: Copied>(
                 away.join(", ")
             );
             base.report_undecided(declared, Reason::AwaitingMembers, &message).await?;
-            Ok(Some(Next::After(AWAITING_MEMBERS)))
+            Ok(Some(Action::RequeueAfter(AWAITING_MEMBERS)))
         }
     }
 }
@@ -77,8 +77,8 @@ fn belongs_to_another<K: Copied>(fleet: &Fleet, key: &Key, identity: &str) -> bo
     fleet.clusters.all().iter().filter_map(|(name, _)| fleet.member(&name.name)).any(|member| {
         let mut found = false;
         member.index::<K>().for_each(|_, copy| {
-            let mark = K::mark(copy);
-            let owner = mark.owner.as_ref().filter(|_| mark.workload.as_deref() == Some(identity));
+            let meta = K::copy_meta(copy);
+            let owner = meta.owner.as_ref().filter(|_| meta.workload.as_deref() == Some(identity));
             found |= owner.is_some_and(|owner| owner != key);
         });
         found

@@ -54,14 +54,14 @@ pub(crate) use watch::{Delay, watch};
 use crate::capacity;
 use crate::copies::{Copied, Kind, Round};
 use crate::dependencies::References;
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::recovery::Identity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use portolan_api::placement::Reservation;
 #[cfg(doc)]
 use portolan_runtime::Term;
-use portolan_runtime::{CallError, Key, Next};
+use portolan_runtime::{Action, CallError, Key};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ pub(crate) trait Controller: Send + Sync + Sized + 'static {
         key: &Key,
         declared: &Arc<Self::Declared>,
         round: Round,
-    ) -> impl Future<Output = Result<Next, CallError>> + Send;
+    ) -> impl Future<Output = Result<Action, CallError>> + Send;
 
     /// Asks for an object to be looked at whose copy in a cluster has changed.
     fn copy_changed(&self, _cluster: &str, key: &Key) {
@@ -163,7 +163,7 @@ pub(crate) trait Controller: Send + Sync + Sized + 'static {
     }
 
     /// Asks for the objects to be looked at that any other change in a member concerns.
-    fn member_changed(&self, cluster: &str, event: &Touched);
+    fn member_changed(&self, cluster: &str, event: &MemberEvent);
 
     /// How long a change of an object may wait, given what the object was before.
     fn delay(&self, _before: &Self::Declared, _now: &Self::Declared) -> Delay {
@@ -176,7 +176,7 @@ pub(crate) trait Controller: Send + Sync + Sized + 'static {
         self: &Arc<Self>,
         _key: &Key,
         _declared: &Arc<Self::Declared>,
-    ) -> impl Future<Output = Result<Option<Next>, CallError>> + Send {
+    ) -> impl Future<Output = Result<Option<Action>, CallError>> + Send {
         async { Ok(None) }
     }
 

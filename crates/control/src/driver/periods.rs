@@ -1,6 +1,6 @@
 //! When to look again.
 
-use portolan_runtime::Next;
+use portolan_runtime::Action;
 use std::time::Duration;
 
 /// How soon to look again while a cluster is still being listed.
@@ -13,9 +13,9 @@ pub(crate) const CHANGED_MEANWHILE: Duration = Duration::from_secs(1);
 pub(crate) const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 
 /// The earlier of two times to look again.
-pub(crate) fn earlier(one: Next, other: Next) -> Next {
+pub(crate) fn earlier(one: Action, other: Action) -> Action {
     match (one, other) {
-        (Next::After(one), Next::After(other)) => Next::After(one.min(other)),
-        (Next::Done, next) | (next, Next::Done) => next,
+        (Action::RequeueAfter(one), Action::RequeueAfter(other)) => Action::RequeueAfter(one.min(other)),
+        (Action::AwaitChange, next) | (next, Action::AwaitChange) => next,
     }
 }

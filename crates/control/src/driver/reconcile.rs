@@ -9,15 +9,15 @@ use super::unreadable::is_unreadable;
 use super::{Controller, Declared};
 use crate::copies::{AWAITING_DELETION, Copied, Round};
 use kube::Resource;
-use portolan_runtime::{CallError, Key, Next};
+use portolan_runtime::{Action, CallError, Key};
 use std::sync::Arc;
 
 /// Looks at one object: fenced, kept by a finalizer, and without copies of others under its name, it is decided about.
-pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> Result<Next, CallError> {
+pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> Result<Action, CallError> {
     let base = controller.base();
     let context = &base.context;
     if !base.objects.synced() {
-        return Ok(Next::After(SYNC_POLL_INTERVAL));
+        return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL));
     }
     let declared = base.objects.get(&key);
     let recorded = declared.as_deref().map(Base::<C::Declared, C::Copy>::claimant);
@@ -28,12 +28,12 @@ pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> R
     }
     let Some(declared) = declared else {
         if is_unreadable::<<C::Declared as Declared>::Object, _>(&base.objects, &key, &base.recorder).await {
-            return Ok(Next::Done);
+            return Ok(Action::AwaitChange);
         }
         controller.forget(&key);
         let round = base.copies.memory.begin(&key);
         let next = base.copies.sweep(round, &key, None);
-        if next == Next::Done {
+        if next == Action::AwaitChange {
             base.copies.memory.forget(&key);
         }
         return Ok(next);
@@ -44,7 +44,7 @@ pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> R
     }
     if !has_finalizer(declared.object()) {
         add_finalizer(&context.term, &context.hub.client, declared.object()).await?;
-        return Ok(Next::Done);
+        return Ok(Action::AwaitChange);
     }
     if let Some(next) = controller.prepare(&key, &declared).await? {
         return Ok(next);
@@ -58,7 +58,7 @@ pub(super) async fn reconcile<C: Controller>(controller: &Arc<C>, key: Key) -> R
 }
 
 /// Makes an object this leader's own, and leaves all else as it is.
-async fn claim<D: Declared, K: Copied>(base: &Base<D, K>, declared: &D) -> Result<Next, CallError> {
+async fn claim<D: Declared, K: Copied>(base: &Base<D, K>, declared: &D) -> Result<Action, CallError> {
     let status = declared.status().cloned().unwrap_or_else(|| declared.first_status());
     let written = base.write_status(declared, status, Write::IfChanged).await.map(|_| ());
     base.context.fence.written(D::KIND, declared.object(), &base.recorder, written).await
@@ -70,13 +70,13 @@ async fn delete<C: Controller>(
     key: &Key,
     declared: &Arc<C::Declared>,
     round: Round,
-) -> Result<Next, CallError> {
+) -> Result<Action, CallError> {
     let base = controller.base();
     if !has_finalizer(declared.object()) {
-        return Ok(Next::Done);
+        return Ok(Action::AwaitChange);
     }
     if !base.context.fleet.clusters.synced() {
-        return Ok(Next::After(AWAITING_DELETION));
+        return Ok(Action::RequeueAfter(AWAITING_DELETION));
     }
     let remaining = base.delete_everywhere(round, key, declared);
     if remaining.is_held_up() {
@@ -88,5 +88,5 @@ async fn delete<C: Controller>(
     base.copies.memory.forget(key);
     controller.forget(key);
     remove_finalizer(&base.context.term, &base.context.hub.client, declared.object()).await?;
-    Ok(Next::Done)
+    Ok(Action::AwaitChange)
 }

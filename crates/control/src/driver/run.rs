@@ -4,7 +4,7 @@ use super::reconcile::reconcile;
 use super::{Controller, Declared, Delay, watch};
 use crate::capacity::Owner;
 use crate::dependencies::Reference;
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::recovery::Bearer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -31,7 +31,7 @@ pub(crate) trait AnyController: Send + Sync {
     fn health(&self) -> &WatchHealth;
 
     /// Something has changed in a member.
-    fn member_changed(&self, cluster: &str, event: &Touched);
+    fn member_changed(&self, cluster: &str, event: &MemberEvent);
 
     /// Something has changed for an object that none of its own events tells: room, or what was propagated for it.
     fn owner_changed(&self, owner: &Owner);
@@ -98,11 +98,11 @@ impl<C: Controller> AnyController for Driver<C> {
         self.0.base().objects.health()
     }
 
-    fn member_changed(&self, cluster: &str, event: &Touched) {
+    fn member_changed(&self, cluster: &str, event: &MemberEvent) {
         match event {
-            Touched::Copy(owner) if owner.kind == self.kind() => self.0.copy_changed(cluster, &owner.key),
-            Touched::Copy(_) => {}
-            Touched::Dependency(namespace, reference) => self.source_changed(namespace, reference),
+            MemberEvent::Copy(owner) if owner.kind == self.kind() => self.0.copy_changed(cluster, &owner.key),
+            MemberEvent::Copy(_) => {}
+            MemberEvent::Dependency(namespace, reference) => self.source_changed(namespace, reference),
             other => self.0.member_changed(cluster, other),
         }
     }

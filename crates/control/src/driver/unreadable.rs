@@ -4,7 +4,7 @@ use crate::copies::Kind;
 use kube::api::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use portolan_api::Reason;
-use portolan_runtime::{Index, Key, Recorder, Weight};
+use portolan_runtime::{EventType, Index, Key, Recorder};
 use std::marker::PhantomData;
 
 /// Whether an object that was not found exists all the same. If it cannot be read, its user is told; either way its copies
@@ -23,6 +23,6 @@ pub(super) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recor
     let object = PartialObjectMeta::<K> { types: None, metadata, _phantom: PhantomData };
     let note =
         format!("it cannot be read, and nothing is done about it until it is mended: {}", unreadable.problem);
-    recorder.record(&object, Weight::Warning, Reason::Invalid, &note).await;
+    recorder.record(&object, EventType::Warning, Reason::Invalid, &note).await;
     true
 }

@@ -32,7 +32,7 @@ impl Fleet {
         self.clusters.for_each(|key, cluster| {
             if counts(cluster) && !self.is_unconnected(&key.name) {
                 // One that is being connected has not answered either.
-                let answers = self.member(&key.name).is_some_and(|member| member.reach.answers());
+                let answers = self.member(&key.name).is_some_and(|member| member.health.is_reachable());
                 let (name, confirmed_lost) = (key.name.clone(), is_confirmed_lost(cluster));
                 members.push(MemberSnapshot { name, silent: !answers, confirmed_lost });
             }

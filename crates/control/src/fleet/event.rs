@@ -5,17 +5,17 @@ use crate::dependencies::Reference;
 
 /// What has changed in a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Touched {
+pub enum MemberEvent {
     /// A copy of an object of the hub, or what belongs to the copy: the object in the hub.
     Copy(Owner),
     /// A namespace: it may be open now.
-    Room(String),
+    Namespace(String),
     /// Its nodes or pods, and so its numbers. The ledger tells those who wait for room.
-    Numbers,
+    Capacity,
     /// It fell silent, or answers again, or what its ForeignCluster asks for has changed.
-    Reach,
+    Health,
     /// How far away it is.
-    Distance,
+    Latency,
     /// The traffic of services in this namespace.
     Traffic(String),
     /// A ConfigMap or Secret that was carried there: its namespace and which.

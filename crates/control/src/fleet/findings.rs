@@ -5,7 +5,7 @@ use super::{Member, Readable};
 use portolan_api::ForeignClusterStatus;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
-use portolan_runtime::Weight;
+use portolan_runtime::EventType;
 
 /// What a member that is connected shows; nothing while it has neither answered nor been silent for long.
 pub(super) fn connected(
@@ -21,7 +21,7 @@ pub(super) fn connected(
         );
         return Some(both(ConditionStatus::False, Reason::ClusterIdentityMismatch, message));
     }
-    match (member.reach.silence(), member.reach.version()) {
+    match (member.health.unreachable_reason(), member.health.version()) {
         (Some(problem), _) => {
             let message = format!("its API server does not answer: {problem}");
             Some(both(ConditionStatus::Unknown, Reason::Unreachable, message))
@@ -91,7 +91,7 @@ fn both(status: ConditionStatus, reason: Reason, message: String) -> Vec<Finding
 /// An event that a change of status is worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct News {
-    pub(super) weight: Weight,
+    pub(super) weight: EventType,
     pub(super) reason: Reason,
     pub(super) note: String,
 }
@@ -115,7 +115,7 @@ fn alarm(
         return None;
     }
     let note = format!("{} (since {})", is.message, is.last_transition_time.0);
-    Some(News { weight: Weight::Warning, reason, note })
+    Some(News { weight: EventType::Warning, reason, note })
 }
 
 fn ready_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Option<News> {
@@ -125,10 +125,10 @@ fn ready_news(before: &ForeignClusterStatus, after: &ForeignClusterStatus) -> Op
         return None;
     }
     let (weight, reason) = match (is.status.as_str(), Reason::parse(&is.reason)?) {
-        ("True", _) if before.last_seen.is_none() => (Weight::Normal, Reason::Joined),
-        ("True", _) => (Weight::Normal, Reason::Reachable),
+        ("True", _) if before.last_seen.is_none() => (EventType::Normal, Reason::Joined),
+        ("True", _) => (EventType::Normal, Reason::Reachable),
         (_, Reason::ProbePending) => return None,
-        (_, other) => (Weight::Warning, other),
+        (_, other) => (EventType::Warning, other),
     };
     let note = format!("{} (since {})", is.message, is.last_transition_time.0);
     Some(News { weight, reason, note })
@@ -160,7 +160,7 @@ mod tests {
         let silent =
             after(&joined, both(ConditionStatus::Unknown, Reason::Unreachable, "no answer".into()), 3);
         let told = news(&joined, &silent).remove(0);
-        assert_eq!((told.weight, told.reason), (Weight::Warning, Reason::Unreachable));
+        assert_eq!((told.weight, told.reason), (EventType::Warning, Reason::Unreachable));
         let back = after(&silent, both(ConditionStatus::True, Reason::ClusterReachable, "v1".into()), 4);
         assert_eq!(news(&silent, &back)[0].reason, Reason::Reachable);
         assert_eq!(news(&back, &back), []);

@@ -2,15 +2,15 @@
 
 use super::actuator::{Actuator, Spawner};
 use super::gate::Gate;
+use super::health::probe;
 use super::prometheus::ask;
-use super::reach::probe;
 use super::readable::{Needs, Readable, Watches, supervise};
 use super::rights::{self, MissingRights, NeededRight};
-use super::traffic::Told;
-use super::watched::{CopyKind, Indexes, KEEP, Registration, Starting, Tell, Watched};
-use super::{Mark, Reach, Touched, Traffic};
+use super::traffic::TrafficReport;
+use super::watched::{CopyKind, EventSink, Indexes, KEEP, Registration, Starting, Watched};
+use super::{CopyMeta, Health, MemberEvent, Traffic};
 use crate::capacity::{Book, ClusterFeed, Ledger};
-use crate::dependencies::Carriage;
+use crate::dependencies::Propagated;
 use crate::names::TRAFFIC_LABEL;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::watcher;
@@ -30,12 +30,12 @@ pub struct Member {
     pub client: Client,
     /// The traffic that its services tell.
     pub traffic: Traffic,
-    /// The ConfigMaps and Secrets that this hub has carried there.
-    pub carried: Carriage,
+    /// The ConfigMaps and Secrets that this hub has propagated there.
+    pub propagated: Propagated,
     /// The traffic that its Prometheus tells, if one is asked; it goes before the other.
     pub asked_traffic: Traffic,
     /// Whether it answers.
-    pub reach: Reach,
+    pub health: Health,
     /// The rights that the hub lacks where it holds copies.
     pub(super) missing_rights: MissingRights,
     /// How much it is asked to do at the same time.
@@ -73,17 +73,17 @@ impl Watcher {
         name: &str,
         client: Client,
         source: Option<&TrafficSource>,
-        touched: impl Fn(Touched) + Send + Sync + 'static,
+        on_event: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) -> Member {
-        let tell: Tell = Arc::new(touched);
-        let (reach, traffic, asked_traffic) = (Reach::default(), Traffic::default(), Traffic::default());
+        let sink: EventSink = Arc::new(on_event);
+        let (health, traffic, asked_traffic) = (Health::default(), Traffic::default(), Traffic::default());
         let (room, seed) = (self.ledger.open(name), self.seed.child(name));
-        let mut watches = Watches::new(&reach);
+        let mut watches = Watches::new(&health);
         let mut starting = Starting {
             client: &client,
             hub: &self.hub,
             seed,
-            tell: Arc::clone(&tell),
+            sink: Arc::clone(&sink),
             room: Arc::clone(&room),
             watches: &mut watches,
             indexes: BTreeMap::new(),
@@ -92,31 +92,32 @@ impl Watcher {
         self.registrations.iter().for_each(|each| each.start(&mut starting));
         let Starting { indexes, mut tasks, .. } = starting;
         let indexes = Indexes(Arc::new(indexes));
-        let (heard, busy) = (traffic.clone(), Arc::clone(&tell));
+        let (heard, busy) = (traffic.clone(), Arc::clone(&sink));
         tasks.spawn(follow(
             Api::<Service>::all(client.clone()),
             watcher::Config::default().labels(TRAFFIC_LABEL),
-            |service| Told::of(&service),
+            |service| TrafficReport::of(&service),
             move |change| {
-                heard.take(change).into_iter().for_each(|namespace| busy(Touched::Traffic(namespace)))
+                heard.take(change).into_iter().for_each(|namespace| busy(MemberEvent::Traffic(namespace)))
             },
             seed.child("traffic"),
         ));
-        let carried = Carriage::new(client.clone(), &self.hub, seed.child("dependencies"), Arc::clone(&tell));
+        let propagated =
+            Propagated::new(client.clone(), &self.hub, seed.child("dependencies"), Arc::clone(&sink));
         if let Some(source) = source {
-            let (query, told) = (source.prometheus.clone(), Arc::clone(&tell));
+            let (query, sink) = (source.prometheus.clone(), Arc::clone(&sink));
             tasks.spawn(ask(
                 client.clone(),
                 query,
                 asked_traffic.clone(),
-                move |what| told(what),
+                move |what| sink(what),
                 self.clock.clone(),
             ));
         }
-        let (told, changed) = (Arc::clone(&tell), watches.clone());
-        let heard = move |what: Touched| {
+        let (after, changed) = (Arc::clone(&sink), watches.clone());
+        let heard = move |what: MemberEvent| {
             changed.look_again();
-            told(what);
+            after(what);
         };
         let needed = self.registrations.iter().filter(|each| each.copies.is_some());
         let needed =
@@ -127,19 +128,19 @@ impl Watcher {
             copies.flat_map(|copies| (copies.namespaces)(&held)).collect()
         };
         let missing_rights = MissingRights::default();
-        let told = Arc::clone(&tell);
-        tasks.spawn(rights::check(client.clone(), needed.collect(), held, missing_rights.clone(), told));
-        tasks.spawn(probe(client.clone(), reach.clone(), heard, self.clock.clone()));
+        let alarm = Arc::clone(&sink);
+        tasks.spawn(rights::check(client.clone(), needed.collect(), held, missing_rights.clone(), alarm));
+        tasks.spawn(probe(client.clone(), health.clone(), heard, self.clock.clone()));
         let gate = Arc::<Gate>::default();
         let mut supervisor = JoinSet::new();
-        supervisor.spawn(supervise(name.to_owned(), tasks, watches.clone(), move |what| tell(what)));
+        supervisor.spawn(supervise(name.to_owned(), tasks, watches.clone(), move |what| sink(what)));
         Member {
             name: name.to_owned(),
             client,
             traffic,
-            carried,
+            propagated,
             asked_traffic,
-            reach,
+            health,
             missing_rights,
             actuator: Actuator::new(Arc::clone(&gate), self.spawner.clone()),
             gate,
@@ -165,7 +166,7 @@ impl Member {
     }
 
     /// The copies of a kind, once they have been listed.
-    pub(crate) fn copies(&self, kind: CopyKind) -> Option<Vec<(Key, Mark)>> {
+    pub(crate) fn copies(&self, kind: CopyKind) -> Option<Vec<(Key, CopyMeta)>> {
         (kind.list)(&self.indexes)
     }
 
@@ -183,7 +184,7 @@ impl Member {
 
     /// Whether it answers, and what a decision needs is known.
     pub(crate) fn is_known(&self, needs: Needs) -> bool {
-        self.reach.answers() && self.readable(needs) == Readable::Known
+        self.health.is_reachable() && self.readable(needs) == Readable::Known
     }
 
     /// Whether the room of its cluster in the ledger is what its watches tell: another connection may have taken over.

@@ -9,7 +9,7 @@ use super::observed::Observed;
 use super::registry::{Connected, MadeOf};
 use super::secrets::Secrets;
 use super::sites::{hub_name, news};
-use super::{Connect, ConnectError, Fleet, Hub, Member, Needs, Registration, Touched};
+use super::{Connect, ConnectError, Fleet, Hub, Member, MemberEvent, Needs, Registration};
 use crate::capacity::growth;
 use crate::names::FIELD_MANAGER;
 use crate::recovery::{self};
@@ -19,7 +19,7 @@ use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_runtime::{
-    CallError, Change, Clock, Key, Next, Queue, Recorder, Seed, call, follow_with, supervise, work,
+    Action, CallError, Change, Clock, Key, Queue, Recorder, Seed, call, follow_with, supervise, work,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,14 +29,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// How often the numbers of a cluster are looked at without any news of it, such as round-trip times.
-const NUMBERS_EVERY: Duration = Duration::from_secs(10);
+const STATUS_PERIOD: Duration = Duration::from_secs(10);
 
 /// When to look again at a ForeignCluster that somebody else has changed meanwhile: by then it has come to us.
 const CHANGED_MEANWHILE: Duration = Duration::from_millis(200);
 
 /// How old `lastSeen` of a member that answers may grow in a fleet of this many clusters: a minute, and longer in a fleet of
 /// more than a thousand, so that the hub is asked for no more than seventeen such writes a second.
-fn seen_within(clusters: usize) -> Duration {
+fn last_seen_lag(clusters: usize) -> Duration {
     let shared = Duration::from_millis(60).saturating_mul(u32::try_from(clusters).unwrap_or(u32::MAX));
     shared.max(Duration::from_secs(60))
 }
@@ -44,16 +44,16 @@ fn seen_within(clusters: usize) -> Duration {
 /// How long changes of a cluster's numbers are gathered, so that one write serves them all: a second, and longer in a fleet
 /// of more than fifty clusters, so that the hub is never asked for more than fifty such writes a second; and a hub that is
 /// slow to answer has better things to do than to be told numbers for more than a twentieth of the time.
-fn told_within(clusters: usize, took: Duration) -> Duration {
+fn status_lag(clusters: usize, took: Duration) -> Duration {
     let shared = Duration::from_millis(20).saturating_mul(u32::try_from(clusters).unwrap_or(u32::MAX));
-    shared.max(took.saturating_mul(20)).clamp(Duration::from_secs(1), NUMBERS_EVERY)
+    shared.max(took.saturating_mul(20)).clamp(Duration::from_secs(1), STATUS_PERIOD)
 }
 
 /// How long the last write of numbers took.
 #[derive(Clone, Debug, Default)]
-struct Pace(Arc<AtomicU64>);
+struct WriteLatency(Arc<AtomicU64>);
 
-impl Pace {
+impl WriteLatency {
     fn took(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
@@ -71,11 +71,11 @@ pub(crate) async fn keep(
     connect: Arc<dyn Connect>,
     clock: Clock,
     seed: Seed,
-    touched: impl Fn(&str, Touched) + Clone + Send + Sync + 'static,
+    on_event: impl Fn(&str, MemberEvent) + Clone + Send + Sync + 'static,
 ) {
-    let (queue, pace) = (Queue::<String>::new(seed.child("clusters")), Pace::default());
+    let (queue, pace) = (Queue::<String>::new(seed.child("clusters")), WriteLatency::default());
     let mut tasks = JoinSet::new();
-    let (changed, told, known, paced) = (queue.clone(), touched.clone(), fleet.clone(), pace.clone());
+    let (changed, told, known, paced) = (queue.clone(), on_event.clone(), fleet.clone(), pace.clone());
     tasks.spawn(follow_with(
         Api::<ForeignCluster>::all(hub.client.clone()),
         watcher::Config::default(),
@@ -84,7 +84,7 @@ pub(crate) async fn keep(
             // Numbers in the status of a ForeignCluster change all the time; they are no news to workloads.
             let news = match &change {
                 Change::Set(key, cluster) => news(known.clusters.get(key).as_deref(), cluster),
-                Change::Gone(_) | Change::Listed(_) => Some(Touched::Reach),
+                Change::Gone(_) | Change::Listed(_) => Some(MemberEvent::Health),
             };
             let keys = known.clusters.take(change);
             if news.is_some() {
@@ -96,8 +96,8 @@ pub(crate) async fn keep(
             }
             // What is only told by its status is mostly what we wrote there ourselves.
             let wait = match news {
-                Some(Touched::Reach) => Duration::ZERO,
-                _ => told_within(known.clusters.len(), paced.took()),
+                Some(MemberEvent::Health) => Duration::ZERO,
+                _ => status_lag(known.clusters.len(), paced.took()),
             };
             for key in keys {
                 changed.add_after(key.name.clone(), wait);
@@ -139,7 +139,7 @@ pub(crate) async fn keep(
         clock: clock.clone(),
         watcher,
         queue: queue.clone(),
-        touched,
+        on_event,
         pace,
     };
     supervise(tasks, work(&queue, 4, &clock, |name| context.reconcile(name))).await;
@@ -166,21 +166,21 @@ struct Context<F> {
     clock: Clock,
     watcher: Watcher,
     queue: Queue<String>,
-    touched: F,
-    pace: Pace,
+    on_event: F,
+    pace: WriteLatency,
     secrets: Secrets,
     stale: Stale,
     recorder: Recorder,
 }
 
-impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
-    async fn reconcile(&self, name: String) -> Result<Next, CallError> {
+impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
+    async fn reconcile(&self, name: String) -> Result<Action, CallError> {
         let Some(cluster) = self.fleet.clusters.get(&Key::cluster(&name)) else {
             self.fleet.leave(&name);
             let all = self.fleet.clusters.all();
             self.secrets.keep_only(all.iter().filter_map(|(_, each)| reference(each).ok().flatten()));
-            (self.touched)(&name, Touched::Reach);
-            return Ok(Next::Done);
+            (self.on_event)(&name, MemberEvent::Health);
+            return Ok(Action::AwaitChange);
         };
         let secret = reference(&cluster).ok().flatten();
         // Who only looks is gone before a credential changes.
@@ -219,19 +219,19 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
     }
 
     /// There is no connection, and why.
-    async fn refuse(&self, cluster: &ForeignCluster, error: &ConnectError) -> Result<Next, CallError> {
+    async fn refuse(&self, cluster: &ForeignCluster, error: &ConnectError) -> Result<Action, CallError> {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         self.fleet.cannot_join(name);
-        (self.touched)(name, Touched::Reach);
+        (self.on_event)(name, MemberEvent::Health);
         let message = portolan_runtime::chain(error);
         self.report(cluster, &cannot_connect(message), &Observed::default()).await
     }
 
     /// Tells what a connection shows.
-    async fn tell(&self, cluster: &ForeignCluster, open: &Connected) -> Result<Next, CallError> {
+    async fn tell(&self, cluster: &ForeignCluster, open: &Connected) -> Result<Action, CallError> {
         let Connected { member, identity, made_of, .. } = open;
         if let Some(identity) = identity
-            && member.reach.silence().is_some()
+            && member.health.unreachable_reason().is_some()
         {
             identity.forget();
         }
@@ -241,10 +241,10 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         let found = match (found, told) {
             (Some(found), _) => found,
             // A connection that is new says nothing about the member before its first probe has ended.
-            (None, Some(_)) => return Ok(Next::After(NUMBERS_EVERY)),
+            (None, Some(_)) => return Ok(Action::RequeueAfter(STATUS_PERIOD)),
             (None, None) => not_heard_yet(),
         };
-        let silent = member.reach.silence().is_some();
+        let silent = member.health.unreachable_reason().is_some();
         let found: Vec<Finding> =
             found.into_iter().chain(doubt::finding(&self.fleet, cluster, silent)).collect();
         let found: Vec<Finding> =
@@ -257,7 +257,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
     /// The version of the Secret whose credential the member has accepted: a new one is tried once.
     async fn prove(&self, open: &Connected) -> Option<String> {
         let (member, version) = (&open.member, self.connect.credential_version(&open.member.name));
-        if version == open.proven || version.is_none() || !member.reach.answers() {
+        if version == open.proven || version.is_none() || !member.health.is_reachable() {
             return open.proven.clone();
         }
         let what = format!("use the credential of {}", member.name);
@@ -274,18 +274,18 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
     }
 
     fn open(&self, name: &str, client: kube::Client, foreign: &ForeignCluster, made_of: MadeOf) -> Connected {
-        let (queue, touched, cluster) = (self.queue.clone(), self.touched.clone(), name.to_owned());
+        let (queue, on_event, cluster) = (self.queue.clone(), self.on_event.clone(), name.to_owned());
         let (known, pace) = (self.fleet.clusters.clone(), self.pace.clone());
-        let tell = move |what: Touched| {
+        let tell = move |what: MemberEvent| {
             match what {
                 // It matters to the status of the ForeignCluster only.
-                Touched::Numbers => {
-                    return queue.add_after(cluster.clone(), told_within(known.len(), pace.took()));
+                MemberEvent::Capacity => {
+                    return queue.add_after(cluster.clone(), status_lag(known.len(), pace.took()));
                 }
-                Touched::Reach => queue.add(cluster.clone()),
+                MemberEvent::Health => queue.add(cluster.clone()),
                 _ => {}
             }
-            touched(&cluster, what);
+            on_event(&cluster, what);
         };
         let (queue, cluster) = (self.queue.clone(), name.to_owned());
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
@@ -297,8 +297,8 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         let hub = hub_name(self.fleet.clusters.all().iter().map(|(_, cluster)| cluster.as_ref()));
         let known = member.is_known(Needs::ROOM);
         let summary = self.fleet.ledger.transact(|book| book.summary(&member.name)).filter(|_| known);
-        let round_trip = (member.name != hub).then(|| (hub, member.reach.round_trip()));
-        Observed { version: member.reach.version(), summary, round_trip, credential: None }
+        let round_trip = (member.name != hub).then(|| (hub, member.health.round_trip()));
+        Observed { version: member.health.version(), summary, round_trip, credential: None }
     }
 
     /// Tells what was found, if it is new; says when to look again.
@@ -307,7 +307,7 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         cluster: &ForeignCluster,
         findings: &[Finding],
         observed: &Observed,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         let before = cluster.status.clone().unwrap_or_default();
         let mut status =
             ForeignClusterStatus { observed_generation: cluster.metadata.generation, ..before.clone() };
@@ -316,14 +316,14 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         for finding in findings {
             conditions::set(&mut status.conditions, finding.clone(), cluster.metadata.generation, now);
         }
-        let limit = seen_within(self.fleet.clusters.len());
+        let limit = last_seen_lag(self.fleet.clusters.len());
         let is_old = before
             .last_seen
             .as_ref()
             .is_none_or(|seen| Duration::try_from(now.duration_since(seen.0)).is_ok_and(|age| age >= limit));
         let reachable = conditions::is_true(&status.conditions, ConditionType::Reachable);
         if status == before && !(reachable && is_old) {
-            return Ok(Next::After(NUMBERS_EVERY));
+            return Ok(Action::RequeueAfter(STATUS_PERIOD));
         }
         if reachable {
             status.last_seen = Some(self.clock.time());
@@ -339,14 +339,14 @@ impl<F: Fn(&str, Touched) + Clone + Send + Sync + 'static> Context<F> {
         self.pace.note(started.elapsed());
         match written {
             Err(error) if error.is_conflict() || error.is_not_found() => {
-                return Ok(Next::After(CHANGED_MEANWHILE));
+                return Ok(Action::RequeueAfter(CHANGED_MEANWHILE));
             }
             other => other?,
         };
         for news in news {
             self.recorder.record(cluster, news.weight, news.reason, &news.note).await;
         }
-        Ok(Next::After(NUMBERS_EVERY))
+        Ok(Action::RequeueAfter(STATUS_PERIOD))
     }
 }
 
@@ -357,18 +357,18 @@ mod tests {
     #[test]
     fn numbers_are_told_at_a_pace_that_the_hub_keeps_up_with() {
         let (fast, slow) = (Duration::from_millis(5), Duration::from_millis(200));
-        assert_eq!(told_within(5, fast), Duration::from_secs(1));
-        assert_eq!(told_within(200, fast), Duration::from_secs(4), "fifty a second for all");
-        assert_eq!(told_within(5, slow), Duration::from_secs(4), "a twentieth of the time");
-        assert_eq!(told_within(5, Duration::MAX), NUMBERS_EVERY);
+        assert_eq!(status_lag(5, fast), Duration::from_secs(1));
+        assert_eq!(status_lag(200, fast), Duration::from_secs(4), "fifty a second for all");
+        assert_eq!(status_lag(5, slow), Duration::from_secs(4), "a twentieth of the time");
+        assert_eq!(status_lag(5, Duration::MAX), STATUS_PERIOD);
     }
 
     #[test]
     fn last_seen_is_written_at_most_seventeen_times_a_second() {
         for clusters in [1, 100, 1000, 10_000] {
-            let writes = clusters as f64 / seen_within(clusters).as_secs_f64();
+            let writes = clusters as f64 / last_seen_lag(clusters).as_secs_f64();
             assert!(writes <= 17.0, "{clusters}: {writes}");
         }
-        assert_eq!(seen_within(1), Duration::from_secs(60));
+        assert_eq!(last_seen_lag(1), Duration::from_secs(60));
     }
 }

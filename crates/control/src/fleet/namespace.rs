@@ -1,6 +1,6 @@
 //! Which namespaces of a member let workloads in.
 
-use super::{Touched, Watched};
+use super::{MemberEvent, Watched};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use portolan_runtime::Key;
@@ -14,7 +14,7 @@ impl Watched for Namespace {
         label.is_some_and(|value| value == OPT_IN) && self.metadata.deletion_timestamp.is_none()
     }
 
-    fn event(key: &Key, _: &bool) -> Option<Touched> {
-        Some(Touched::Room(key.name.clone()))
+    fn event(key: &Key, _: &bool) -> Option<MemberEvent> {
+        Some(MemberEvent::Namespace(key.name.clone()))
     }
 }

@@ -3,8 +3,8 @@
 //! It is asked through the member's API server, by the proxy of its Service: the hub needs the right to that one proxy, and
 //! never `nodes/proxy`. The query answers one series for each application, with the labels `namespace` and `workload`.
 
-use super::Touched;
-use super::traffic::{Told, Traffic};
+use super::MemberEvent;
+use super::traffic::{Traffic, TrafficReport};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use portolan_api::foreigncluster::PrometheusQuery;
@@ -22,14 +22,14 @@ pub(super) async fn ask(
     client: Client,
     query: PrometheusQuery,
     traffic: Traffic,
-    touched: impl Fn(Touched),
+    on_event: impl Fn(MemberEvent),
     clock: Clock,
 ) {
     loop {
         match ask_once(&client, &query, clock.now()).await {
             Ok(told) => {
                 let news = traffic.take(Change::Listed(told));
-                news.into_iter().for_each(|namespace| touched(Touched::Traffic(namespace)));
+                news.into_iter().for_each(|namespace| on_event(MemberEvent::Traffic(namespace)));
             }
             Err(error) => {
                 let error = told(&error);
@@ -85,7 +85,7 @@ async fn ask_once(
     client: &Client,
     query: &PrometheusQuery,
     now: Timestamp,
-) -> Result<BTreeMap<Key, Told>, AskError> {
+) -> Result<BTreeMap<Key, TrafficReport>, AskError> {
     let request = http::Request::get(address(query)).body(Vec::new()).map_err(AskError::Address)?;
     let what = format!("ask Prometheus {}/{}", query.namespace, query.service);
     let answer: Answer = call(what, client.request(request)).await?;
@@ -100,10 +100,10 @@ async fn ask_once(
 }
 
 /// A series without the two labels, or without a number, says nothing about an application.
-fn read(series: &Series, now: Timestamp) -> Option<(Key, Told)> {
+fn read(series: &Series, now: Timestamp) -> Option<(Key, TrafficReport)> {
     let key = Key::new(series.metric.get("namespace")?, series.metric.get("workload")?);
     let requests = decimal(&series.value.as_ref()?.1)?;
-    Some((key.clone(), Told::by_query(key.name, requests, now)))
+    Some((key.clone(), TrafficReport::by_query(key.name, requests, now)))
 }
 
 /// Prometheus writes numbers as Go does, with as many digits as they have; thousandths are enough.

@@ -1,6 +1,6 @@
 //! Whether what a member holds is known: listed, and not outdated.
 
-use super::{Reach, Touched};
+use super::{Health, MemberEvent};
 use portolan_runtime::WatchHealth;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub enum Readable {
 #[derive(Clone)]
 pub(super) struct Watches {
     since: Instant,
-    reach: Reach,
+    health: Health,
     changed: Arc<Notify>,
     /// What made a task of the member end, if one did.
     ended: Arc<Mutex<Option<String>>>,
@@ -50,10 +50,10 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    pub(super) fn new(reach: &Reach) -> Self {
+    pub(super) fn new(health: &Health) -> Self {
         Self {
             since: Instant::now(),
-            reach: reach.clone(),
+            health: health.clone(),
             changed: Arc::default(),
             ended: Arc::default(),
             all: Vec::new(),
@@ -91,7 +91,7 @@ impl Watches {
             return Readable::Not(ended);
         }
         // What was known before it fell silent has to be listed anew when it answers again.
-        let since = self.reach.back().map_or(self.since, |back| back.max(self.since));
+        let since = self.health.back().map_or(self.since, |back| back.max(self.since));
         let mut readable = Readable::Known;
         for (name, health) in needed {
             let is_current = health.is_listed_since(since);
@@ -122,10 +122,10 @@ pub(super) async fn supervise(
     name: String,
     mut tasks: JoinSet<()>,
     watches: Watches,
-    touched: impl Fn(Touched),
+    on_event: impl Fn(MemberEvent),
 ) {
     let mut told = watches.all_readable();
-    let mut back = watches.reach.back();
+    let mut back = watches.health.back();
     loop {
         tokio::select! {
             biased;
@@ -140,7 +140,7 @@ pub(super) async fn supervise(
             }
             _ = tokio::time::timeout(LOOK_EVERY, watches.changed.notified()) => {}
         }
-        let now_back = watches.reach.back();
+        let now_back = watches.health.back();
         if now_back != back {
             back = now_back;
             watches.all.iter().for_each(|(_, health)| health.refresh());
@@ -152,7 +152,7 @@ pub(super) async fn supervise(
                 Readable::Known | Readable::Joining => {}
             }
             told = readable;
-            touched(Touched::Reach);
+            on_event(MemberEvent::Health);
         }
     }
 }
@@ -172,13 +172,13 @@ mod tests {
     async fn a_list_that_hangs_is_news_once_and_not_every_few_seconds() {
         let service = tower::service_fn(|_: Request<Body>| pending::<Result<Response<Body>, Infallible>>());
         let nodes = kube::Api::<Node>::all(Client::new(service, "default"));
-        let mut watches = Watches::new(&Reach::default());
+        let mut watches = Watches::new(&Health::default());
         let mut tasks = JoinSet::new();
         let health = watches.add("nodes");
         tasks.spawn(follow_with(nodes, Config::default(), |_| (), |_| (), Seed::new(1), health));
         let touched = Arc::new(Mutex::new(0));
         let count = Arc::clone(&touched);
-        let tell = move |_: Touched| *count.lock().unwrap() += 1;
+        let tell = move |_: MemberEvent| *count.lock().unwrap() += 1;
         let _task = tokio::spawn(supervise("a".to_owned(), tasks, watches.clone(), tell));
         tokio::time::sleep(Duration::from_secs(20)).await;
         let unlisted = Readable::Not("its nodes could not be listed within 15 s".to_owned());

@@ -5,7 +5,7 @@ use super::identity::Identity;
 use super::sites::sites;
 use super::{KNOWN_WITHIN, Member};
 use crate::capacity::Ledger;
-use crate::recovery::{Founding, Identities};
+use crate::recovery::{Identities, InitialCopies};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterCredentials, ClusterType, TrafficSource};
 use portolan_core::placement::Site;
@@ -24,7 +24,7 @@ pub struct Fleet {
     /// Who the workloads of the hub are.
     pub(crate) identities: Identities,
     /// What members held when they were first listed.
-    pub(crate) founding: Founding,
+    pub(crate) initial_copies: InitialCopies,
     sites: Arc<RwLock<BTreeMap<String, Arc<Site>>>>,
     members: Arc<RwLock<BTreeMap<String, Connected>>>,
     unconnected: Arc<RwLock<BTreeSet<String>>>,

@@ -1,8 +1,8 @@
 //! Whether the hub still has its rights where it holds copies. A right that was taken away would show otherwise only when
 //! a copy is to be changed.
 
-use super::Touched;
-use super::watched::Tell;
+use super::MemberEvent;
+use super::watched::EventSink;
 use k8s_openapi::api::authorization::v1::{
     ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectRulesReviewStatus,
 };
@@ -89,7 +89,7 @@ pub(super) async fn check(
     needed: Vec<NeededRight>,
     namespaces: impl Fn() -> BTreeSet<String>,
     missing: MissingRights,
-    tell: Tell,
+    sink: EventSink,
 ) {
     let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
     loop {
@@ -107,7 +107,7 @@ pub(super) async fn check(
             }
         }
         if news {
-            tell(Touched::Reach);
+            sink(MemberEvent::Health);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What placement sees of each ForeignCluster, made once for all decisions.
 
-use super::Touched;
+use super::MemberEvent;
 use crate::names::CONFIRMED_LOST_ANNOTATION;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
@@ -13,12 +13,12 @@ use std::time::Duration;
 pub const HUB: &str = "hub";
 
 /// What has changed that a decision could depend on.
-pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> Option<Touched> {
+pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> Option<MemberEvent> {
     let latencies = |cluster: &ForeignCluster| {
         let measured = cluster.status.iter().flat_map(|status| &status.latencies);
         measured.map(|each| (each.to.clone(), each.rtt)).collect::<Vec<_>>()
     };
-    let Some(before) = before else { return Some(Touched::Reach) };
+    let Some(before) = before else { return Some(MemberEvent::Health) };
     let differs = before.spec != after.spec
         || before.metadata.labels != after.metadata.labels
         || before.metadata.uid != after.metadata.uid
@@ -26,8 +26,8 @@ pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> O
         || is_confirmed_lost(before) != is_confirmed_lost(after)
         || reach(before) != reach(after);
     match differs {
-        true => Some(Touched::Reach),
-        false => (latencies(before) != latencies(after)).then_some(Touched::Distance),
+        true => Some(MemberEvent::Health),
+        false => (latencies(before) != latencies(after)).then_some(MemberEvent::Latency),
     }
 }
 
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn a_recorded_silence_is_news_to_those_whose_patience_counts_from_it() {
         let answers = cluster("True", "1ms");
-        assert_eq!(news(Some(&answers), &cluster("Unknown", "1ms")), Some(Touched::Reach));
-        assert_eq!(news(Some(&answers), &cluster("True", "9ms")), Some(Touched::Distance));
+        assert_eq!(news(Some(&answers), &cluster("Unknown", "1ms")), Some(MemberEvent::Health));
+        assert_eq!(news(Some(&answers), &cluster("True", "9ms")), Some(MemberEvent::Latency));
         assert_eq!(news(Some(&answers), &answers), None);
     }
 }

@@ -43,14 +43,14 @@ impl Receiver {
 
 /// What is told of traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct TrafficReport {
     receiver: Receiver,
     /// Thousandths of a request per second; nothing if what is told cannot be read.
     requests: Option<u64>,
     at: Option<Timestamp>,
 }
 
-impl Told {
+impl TrafficReport {
     pub(super) fn of(service: &Service) -> Self {
         let annotation = |name: &str| service.metadata.annotations.as_ref().and_then(|all| all.get(name));
         let requests = annotation(TRAFFIC_ANNOTATION).and_then(|text| milli(text).ok());
@@ -98,7 +98,7 @@ impl Traffic {
     }
 
     /// Takes what services tell; answers the namespaces in which that is news.
-    pub(super) fn take(&self, change: Change<Told>) -> BTreeSet<String> {
+    pub(super) fn take(&self, change: Change<TrafficReport>) -> BTreeSet<String> {
         let mut services = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut news = BTreeSet::new();
         let changed = match change {
@@ -125,7 +125,7 @@ impl Traffic {
 }
 
 /// The further back the last number, the more the new one counts.
-fn smooth(before: Option<&Smoothed>, told: Told) -> Option<Smoothed> {
+fn smooth(before: Option<&Smoothed>, told: TrafficReport) -> Option<Smoothed> {
     let (requests, at) = (told.requests?, told.at?);
     // A number from a time that has not come yet does not weigh against later ones.
     let before = before.filter(|before| before.at.as_second() - at.as_second() <= AHEAD_AT_MOST_SECONDS);
@@ -146,7 +146,7 @@ fn smooth(before: Option<&Smoothed>, told: Told) -> Option<Smoothed> {
 mod tests {
     use super::*;
 
-    fn told(requests: &str, at: i64) -> Told {
+    fn told(requests: &str, at: i64) -> TrafficReport {
         let service = serde_json::json!({
             "metadata": {"name": "web", "annotations": {
                 TRAFFIC_ANNOTATION: requests,
@@ -154,7 +154,7 @@ mod tests {
             }},
             "spec": {"selector": {"app": "web"}},
         });
-        Told::of(&serde_json::from_value(service).unwrap())
+        TrafficReport::of(&serde_json::from_value(service).unwrap())
     }
 
     fn second(second: i64) -> Timestamp {

@@ -1,7 +1,7 @@
 //! The kinds that are watched in every member. Each capability registers its own.
 
 use super::readable::Watches;
-use super::{Mark, Needs, Touched};
+use super::{CopyMeta, MemberEvent, Needs};
 use crate::capacity::ClusterFeed;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -29,7 +29,7 @@ pub(crate) trait Watched:
     fn facts(self) -> Self::Facts;
 
     /// What a change of an object means to controllers. It is asked of what the object was and of what it is now.
-    fn event(_key: &Key, _facts: &Self::Facts) -> Option<Touched> {
+    fn event(_key: &Key, _facts: &Self::Facts) -> Option<MemberEvent> {
         None
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct CopyKind {
     /// What a hub does with the copies in namespaces that are open to it.
     pub(crate) why: &'static str,
     /// The copies in a member, once they have been listed.
-    pub(crate) list: fn(&Indexes) -> Option<Vec<(Key, Mark)>>,
+    pub(crate) list: fn(&Indexes) -> Option<Vec<(Key, CopyMeta)>>,
     /// The namespaces of a member that hold copies.
     pub(crate) namespaces: fn(&Indexes) -> BTreeSet<String>,
 }
@@ -102,14 +102,14 @@ impl Registration {
 }
 
 /// What tells of changes in a member.
-pub(super) type Tell = Arc<dyn Fn(Touched) + Send + Sync>;
+pub(super) type EventSink = Arc<dyn Fn(MemberEvent) + Send + Sync>;
 
 /// A member whose watches are being started.
 pub(crate) struct Starting<'a> {
     pub(super) client: &'a Client,
     pub(super) hub: &'a str,
     pub(super) seed: Seed,
-    pub(super) tell: Tell,
+    pub(super) sink: EventSink,
     pub(super) room: Arc<ClusterFeed>,
     pub(super) watches: &'a mut Watches,
     pub(super) indexes: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
@@ -120,7 +120,7 @@ impl Starting<'_> {
     fn index<K: Watched>(&mut self) {
         let index = Index::<K::Facts>::fed_by(self.watches.add(resource::<K>()));
         self.indexes.insert(TypeId::of::<K>(), Box::new(index.clone()));
-        let tell = Arc::clone(&self.tell);
+        let sink = Arc::clone(&self.sink);
         self.follow::<K>(index.health().clone(), move |change| {
             for changed in index.replace(change) {
                 let event = |facts: &Option<Arc<K::Facts>>| {
@@ -131,7 +131,7 @@ impl Starting<'_> {
                     .filter(|before| after.as_ref() != Some(before))
                     .into_iter()
                     .chain(after)
-                    .for_each(&*tell);
+                    .for_each(&*sink);
             }
         });
     }
@@ -139,10 +139,10 @@ impl Starting<'_> {
     /// Watches a kind that the ledger takes the changes of.
     pub(crate) fn feed<K: Watched>(&mut self, take: fn(&ClusterFeed, Change<K::Facts>)) {
         let health = self.watches.add(resource::<K>());
-        let (tell, room) = (Arc::clone(&self.tell), Arc::clone(&self.room));
+        let (sink, room) = (Arc::clone(&self.sink), Arc::clone(&self.room));
         self.follow::<K>(health, move |change| {
             take(&room, change);
-            tell(Touched::Numbers);
+            sink(MemberEvent::Capacity);
         });
     }
 

@@ -1,7 +1,7 @@
 //! What is kept of Jobs in members.
 
 use crate::copies::{Copied, copy_event, selector};
-use crate::fleet::{Mark, Needs, Touched, Watched, resource};
+use crate::fleet::{CopyMeta, MemberEvent, Needs, Watched, resource};
 use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNOTATION};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -19,7 +19,7 @@ const REASON_AT_MOST: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JobFacts {
     /// Whose it is.
-    pub mark: Mark,
+    pub meta: CopyMeta,
     /// Which Job for the same part of the work it is: 0 for the first one.
     pub attempt: u32,
     /// How many completions of the part were finished before it was made.
@@ -54,7 +54,7 @@ impl JobFacts {
         let conditions = status.conditions.unwrap_or_default();
         let holds = |type_: &str| conditions.iter().find(|each| each.type_ == type_ && each.status == "True");
         Self {
-            mark: Mark::of(&job.metadata),
+            meta: CopyMeta::of(&job.metadata),
             attempt: number(&job.metadata, ATTEMPT_ANNOTATION),
             finished_before: number(&job.metadata, FINISHED_BEFORE_ANNOTATION),
             template: annotation(&job.metadata, TEMPLATE_ANNOTATION).map(|text| foreign_text(text)),
@@ -106,7 +106,7 @@ impl Watched for Job {
         JobFacts::of(&self)
     }
 
-    fn event(key: &Key, facts: &JobFacts) -> Option<Touched> {
+    fn event(key: &Key, facts: &JobFacts) -> Option<MemberEvent> {
         Some(copy_event::<Self>(key, facts))
     }
 }
@@ -118,7 +118,7 @@ impl Copied for Job {
     const NEEDS: Needs =
         Needs(&[resource::<Node>(), resource::<Pod>(), resource::<Namespace>(), resource::<Self>()]);
 
-    fn mark(facts: &JobFacts) -> &Mark {
-        &facts.mark
+    fn copy_meta(facts: &JobFacts) -> &CopyMeta {
+        &facts.meta
     }
 }

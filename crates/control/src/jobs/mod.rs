@@ -19,7 +19,7 @@ use crate::capacity;
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared};
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::recovery::Identity;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -27,7 +27,7 @@ use portolan_api::MultiClusterJob;
 use portolan_api::multiclusterjob::{JobPlacementStatus, MultiClusterJobStatus};
 use portolan_api::placement::{ReplicasMode, Reservation};
 use portolan_core::capacity::{PodShape, Shape};
-use portolan_runtime::{CallError, Key, Next};
+use portolan_runtime::{Action, CallError, Key};
 use record::{count, signed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,19 +180,19 @@ impl Controller for Jobs {
         key: &Key,
         job: &Arc<DeclaredJob>,
         round: Round,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         self.look(key, job, round).await
     }
 
-    fn member_changed(&self, cluster: &str, event: &Touched) {
+    fn member_changed(&self, cluster: &str, event: &MemberEvent) {
         let (jobs, queue) = (&self.base.objects, &self.base.queue);
         match event {
-            Touched::Reach | Touched::Distance => jobs.for_each(|key, job| {
+            MemberEvent::Health | MemberEvent::Latency => jobs.for_each(|key, job| {
                 if job.is_unsettled() || job.is_in(cluster) {
                     queue.add(key.clone());
                 }
             }),
-            Touched::Room(namespace) => jobs.for_each_in(namespace, |key, job| {
+            MemberEvent::Namespace(namespace) => jobs.for_each_in(namespace, |key, job| {
                 if job.is_unsettled() {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }

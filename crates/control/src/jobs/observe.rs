@@ -6,7 +6,7 @@ use super::{DeclaredJob, Jobs};
 use crate::capacity::Book;
 use crate::copies::Copied;
 use crate::driver::Declared;
-use crate::fleet::{Member, Reached, Silence};
+use crate::fleet::{Member, Reachability, Silence};
 use crate::placement::candidate;
 use k8s_openapi::api::batch::v1::Job;
 use portolan_api::ForeignCluster;
@@ -20,14 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A cluster, as one job sees it.
-pub(super) struct Seen {
+pub(super) struct ClusterSnapshot {
     pub(super) candidate: Candidate,
     /// The member, once it is connected.
     pub(super) member: Option<Arc<Member>>,
     /// The Job there that is ours, as last seen.
     pub(super) job: Option<Arc<JobFacts>>,
     /// Whether the member answers now.
-    pub(super) answers: bool,
+    pub(super) is_known: bool,
     /// Whether a Job was made there that the watch does not show yet.
     pub(super) awaited: bool,
     /// What that means for the plan.
@@ -43,7 +43,7 @@ impl Jobs {
         book: &mut Book,
         key: &Key,
         job: &DeclaredJob,
-    ) -> Option<BTreeMap<String, Seen>> {
+    ) -> Option<BTreeMap<String, ClusterSnapshot>> {
         if !self.base.context.fleet.clusters.synced() || !book.is_complete() {
             return None;
         }
@@ -61,29 +61,29 @@ impl Jobs {
         job: &DeclaredJob,
         name: &str,
         cluster: &ForeignCluster,
-    ) -> Option<Seen> {
-        let reached = self.base.context.fleet.reached(name, Some(book), Job::NEEDS);
+    ) -> Option<ClusterSnapshot> {
+        let reached = self.base.context.fleet.reachability(name, Some(book), Job::NEEDS);
         let recorded = job.object.status.iter().flat_map(|status| &status.placements);
         let is_there = || recorded.into_iter().any(|placed| placed.cluster == name);
         if reached.joining && (self.base.context.fleet.is_starting() || is_there()) {
             return None;
         }
-        let Reached { member, unknown, answers, .. } = reached;
+        let Reachability { member, unknown, is_known, .. } = reached;
         // Asked before the index: what ends in between is seen there.
         let copies = &self.base.copies;
         let changing = member.as_ref().is_some_and(|member| copies.is_changing(member, key));
         let facts = member.as_ref().and_then(|member| member.index::<Job>().get(key));
-        let facts = facts.filter(|facts| facts.mark.is_of(job.uid()));
+        let facts = facts.filter(|facts| facts.meta.is_of(job.uid()));
         let view = match &job.shape {
             Ok(shape) => book.view(name, job.uid(), shape),
             Err(_) => View::default(),
         };
-        let outdated = facts.as_ref().is_some_and(|facts| copies.memory.is_outdated(key, name, &facts.mark));
+        let outdated = facts.as_ref().is_some_and(|facts| copies.memory.is_outdated(key, name, &facts.meta));
         let awaited = changing
             || outdated
             || member.as_ref().is_some_and(|member| copies.memory.is_awaited(member, key, facts.is_some()));
-        let patience = if answers { None } else { self.patience(job, cluster) };
-        let state = match (&facts, answers) {
+        let patience = if is_known { None } else { self.patience(job, cluster) };
+        let state = match (&facts, is_known) {
             (_, false) => MemberJobState::Unreachable { too_long: patience == Some(Duration::ZERO) },
             // It may be at work: what it is to bring stays there until it is known what it does.
             (_, true) if awaited => MemberJobState::Unreachable { too_long: false },
@@ -92,7 +92,7 @@ impl Jobs {
         };
         let candidate =
             candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
-        Some(Seen { candidate, member, job: facts, answers, awaited, state, patience })
+        Some(ClusterSnapshot { candidate, member, job: facts, is_known, awaited, state, patience })
     }
 
     /// How long the job still waits for a silent cluster; nothing if for ever.
@@ -111,9 +111,13 @@ impl Jobs {
     }
 
     /// Why nothing of the silent clusters is given to others although the job asks for it, if so.
-    pub(super) fn doubts(&self, job: &DeclaredJob, seen: &BTreeMap<String, Seen>) -> Option<String> {
+    pub(super) fn doubts(
+        &self,
+        job: &DeclaredJob,
+        seen: &BTreeMap<String, ClusterSnapshot>,
+    ) -> Option<String> {
         let asked = job.object.spec.placement.on_unreachable == OnUnreachable::ReplaceAfter;
-        let silent = |(name, seen): (&String, &Seen)| !seen.answers && job.is_in(name);
+        let silent = |(name, seen): (&String, &ClusterSnapshot)| !seen.is_known && job.is_in(name);
         if !asked || !seen.iter().any(silent) {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use super::desired::{Numbers, desired, template_digest};
 use super::facts::JobFacts;
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{DeclaredJob, Jobs};
 use crate::copies::{Copies, Desired, Outcome, Ownership, Round, is_superseded};
 use crate::dependencies::Propagation;
@@ -41,10 +41,10 @@ impl Jobs {
         key: &Key,
         job: &Arc<DeclaredJob>,
         plan: &Plan,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
         round: Round,
     ) {
-        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
+        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.is_known) {
             let Some(member) = &seen.member else { continue };
             let order = plan.orders.get(cluster).filter(|order| is_to_be_done(order, seen));
             let task = order
@@ -69,7 +69,7 @@ impl Jobs {
         job: &Arc<DeclaredJob>,
         (order, part): (&Order, &Part),
         member: &Arc<Member>,
-        seen: &Seen,
+        seen: &ClusterSnapshot,
     ) -> Task {
         let there = seen.job.clone();
         let numbers = match (order, &there) {
@@ -91,7 +91,7 @@ impl Jobs {
         let as_planned = |there: &JobFacts, numbers: Numbers| {
             there.parallelism == numbers.parallelism
                 && (there.attempt, there.finished_before) == (numbers.attempt, numbers.finished_before)
-                && there.mark.digest.is_some()
+                && there.meta.digest.is_some()
                 && !there.suspended
                 && there.deadline == deadline
         };
@@ -123,7 +123,7 @@ impl Jobs {
 }
 
 /// Whether an order asks anything of a member as it was seen.
-fn is_to_be_done(order: &Order, seen: &Seen) -> bool {
+fn is_to_be_done(order: &Order, seen: &ClusterSnapshot) -> bool {
     match order {
         // A namespace that was closed since takes no new Job.
         Order::Create { .. } => seen.job.is_none() && seen.candidate.closed.is_none(),
@@ -156,15 +156,15 @@ impl Task {
                     return Ok(Outcome::NotSeenYet);
                 }
                 if self.as_planned {
-                    return copies.confirm(member, key, &there.mark).await;
+                    return copies.confirm(member, key, &there.meta).await;
                 }
-                if copies.memory.made(key, &member.name, &desired.digest, &there.mark.version) {
+                if copies.memory.made(key, &member.name, &desired.digest, &there.meta.version) {
                     return Ok(Outcome::AsDecided);
                 }
-                Ok(copies.apply(member, key, Some(&there.mark), desired).await?.0)
+                Ok(copies.apply(member, key, Some(&there.meta), desired).await?.0)
             }
             (Order::Suspend, Some(there), _) => self.suspend(there).await,
-            (Order::Delete, Some(there), _) => copies.delete(member, key, &there.mark).await,
+            (Order::Delete, Some(there), _) => copies.delete(member, key, &there.meta).await,
             _ => Ok(Outcome::AsDecided),
         }
     }
@@ -172,11 +172,11 @@ impl Task {
     /// Suspends a Job: its pods are stopped, what it has finished stays counted.
     async fn suspend(&self, there: &JobFacts) -> Result<Outcome, CallError> {
         let Self { member, key, term, .. } = self;
-        if there.suspended || is_superseded(term, member, key, Some(&there.mark)).await {
+        if there.suspended || is_superseded(term, member, key, Some(&there.meta)).await {
             return Ok(Outcome::AsDecided);
         }
         let api: Api<Job> = Api::namespaced(member.client.clone(), &key.namespace);
-        let seen = there.mark.object_version();
+        let seen = there.meta.object_version();
         let patch = json!({
             "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
             "spec": {"suspend": true},

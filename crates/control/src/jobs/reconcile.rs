@@ -1,7 +1,7 @@
 //! One look at one job.
 
 use super::desired::template_digest;
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::record::{record, work};
 use super::status::{Situation, status, undecided};
 use super::{DeclaredJob, Jobs};
@@ -20,7 +20,7 @@ use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJob
 use portolan_core::capacity::PODS;
 use portolan_core::jobs::{End, Order, Plan, Work, plan};
 use portolan_core::placement::{Candidate, Refusal};
-use portolan_runtime::{CallError, Key, Next, Weight};
+use portolan_runtime::{Action, CallError, EventType, Key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ enum Planned {
     /// The job has changed since it was read.
     StaleObject,
     /// What was seen, the plan on it, and how many completions are asked for.
-    Made(BTreeMap<String, Seen>, Box<Plan>, u32),
+    Made(BTreeMap<String, ClusterSnapshot>, Box<Plan>, u32),
     /// Nothing can be planned: the reason, in a word and in a sentence.
     Impossible(Reason, String),
 }
@@ -42,7 +42,7 @@ pub(super) enum Evaluated {
     /// A cluster is not listed yet.
     CacheNotSynced,
     /// What was seen, what is asked for, and the plan on it.
-    Made { seen: BTreeMap<String, Seen>, work: Box<Work>, plan: Box<Plan> },
+    Made { seen: BTreeMap<String, ClusterSnapshot>, work: Box<Work>, plan: Box<Plan> },
     /// Nothing can be planned: the reason, in a word and in a sentence.
     Impossible(Reason, String),
 }
@@ -53,7 +53,7 @@ impl Jobs {
         key: &Key,
         job: &Arc<DeclaredJob>,
         round: Round,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         let (base, memory) = (&self.base, &self.base.copies.memory);
         let observed = job.object.status.as_ref().and_then(|status| status.observed_generation);
         if observed != job.object.metadata.generation {
@@ -62,14 +62,18 @@ impl Jobs {
         }
         let now = || base.context.clock.time();
         let (seen, plan, total) = match self.plan(key, job) {
-            Planned::CacheNotSynced => return Ok(Next::After(SYNC_POLL_INTERVAL)),
+            Planned::CacheNotSynced => return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL)),
             // The change brings us back.
-            Planned::StaleObject => return Ok(Next::Done),
+            Planned::StaleObject => return Ok(Action::AwaitChange),
             Planned::Made(seen, plan, total) => (seen, plan, total),
             Planned::Impossible(reason, message) => {
                 let new = undecided(&job.object, reason, &message, &now());
                 let written = base.write_status(job, new, Write::IfChanged).await?;
-                return Ok(if written.is_some() { Next::Done } else { Next::After(CHANGED_MEANWHILE) });
+                return Ok(if written.is_some() {
+                    Action::AwaitChange
+                } else {
+                    Action::RequeueAfter(CHANGED_MEANWHILE)
+                });
             }
         };
         let errors = memory.failures(key).into_iter();
@@ -91,12 +95,12 @@ impl Jobs {
         let creates = plan.orders.values().any(|order| matches!(order, Order::Create { .. }));
         let write = if creates { Write::Always } else { Write::IfChanged };
         let Some(written) = base.write_status(job, new, write).await? else {
-            return Ok(Next::After(CHANGED_MEANWHILE));
+            return Ok(Action::RequeueAfter(CHANGED_MEANWHILE));
         };
         self.tell(&job.object, &written).await;
         self.submit(key, job, &plan, &seen, round);
         let awaited = seen.values().any(|seen| seen.awaited);
-        let next = Next::After(if awaited { crate::copies::CACHE_LAG_GRACE } else { RESYNC_PERIOD });
+        let next = Action::RequeueAfter(if awaited { crate::copies::CACHE_LAG_GRACE } else { RESYNC_PERIOD });
         self.in_time(&written, &seen, next, refused).await
     }
 
@@ -125,7 +129,7 @@ impl Jobs {
             Ok(shape) => shape,
             Err(problem) => return Evaluated::Impossible(Reason::InvalidTemplate, problem.clone()),
         };
-        let leaves = |(name, seen): (&String, &Seen)| {
+        let leaves = |(name, seen): (&String, &ClusterSnapshot)| {
             let leaving = seen.candidate.site.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
             leaving.then(|| name.clone())
         };
@@ -148,7 +152,7 @@ impl Jobs {
     }
 
     /// A cluster that refused the Job a moment ago takes none of it for a while: it goes elsewhere, if it may.
-    fn close_where_refused(&self, key: &Key, seen: &mut BTreeMap<String, Seen>) {
+    fn close_where_refused(&self, key: &Key, seen: &mut BTreeMap<String, ClusterSnapshot>) {
         let memory = &self.base.copies.memory;
         for (cluster, failure) in memory.failures(key) {
             let Some(seen) = seen.get_mut(&cluster) else { continue };
@@ -162,7 +166,7 @@ impl Jobs {
     }
 
     /// When the first of the clusters that refused the Job is tried again.
-    fn tried_again(&self, key: &Key, seen: &BTreeMap<String, Seen>) -> Option<Duration> {
+    fn tried_again(&self, key: &Key, seen: &BTreeMap<String, ClusterSnapshot>) -> Option<Duration> {
         let failures = self.base.copies.memory.failures(key).into_iter();
         let holds = failures.filter(|(cluster, failure)| {
             let member = seen.get(cluster).and_then(|seen| seen.member.as_ref());
@@ -184,10 +188,10 @@ impl Jobs {
     async fn in_time(
         &self,
         job: &MultiClusterJob,
-        seen: &BTreeMap<String, Seen>,
-        next: Next,
+        seen: &BTreeMap<String, ClusterSnapshot>,
+        next: Action,
         refused: Option<Duration>,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         let mut waits: Vec<Duration> = seen.values().filter_map(|seen| seen.patience).collect();
         waits.retain(|wait| !wait.is_zero());
         waits.extend(refused);
@@ -205,21 +209,21 @@ impl Jobs {
             }
         }
         waits.extend(match next {
-            Next::After(wait) => Some(wait),
-            Next::Done => None,
+            Action::RequeueAfter(wait) => Some(wait),
+            Action::AwaitChange => None,
         });
-        Ok(waits.into_iter().min().map_or(Next::Done, Next::After))
+        Ok(waits.into_iter().min().map_or(Action::AwaitChange, Action::RequeueAfter))
     }
 
-    async fn expire(&self, job: &MultiClusterJob) -> Result<Next, CallError> {
+    async fn expire(&self, job: &MultiClusterJob) -> Result<Action, CallError> {
         let key = Key::of(job);
         let api: Api<MultiClusterJob> = Api::namespaced(self.base.context.hub.client.clone(), &key.namespace);
         let preconditions = Preconditions { uid: job.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let what = format!("delete MultiClusterJob {key}, whose time to live is over");
         match self.base.context.term.call(what, api.delete(&key.name, &params)).await {
-            Err(error) if error.is_not_found() => Ok(Next::Done),
-            other => other.map(|_| Next::Done),
+            Err(error) if error.is_not_found() => Ok(Action::AwaitChange),
+            other => other.map(|_| Action::AwaitChange),
         }
     }
 
@@ -229,7 +233,7 @@ impl Jobs {
         key: &Key,
         job: &DeclaredJob,
         plan: &Plan,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
     ) -> BTreeMap<String, (Reason, String)> {
         let (refusals, template) = (self.base.copies.memory.failures(key), template_digest(&job.object));
         let failure = |cluster: &String, order: &Order| {
@@ -248,8 +252,17 @@ impl Jobs {
     }
 
     /// Whether what the template refers to follows the job; nothing once it refers to nothing and nothing is left.
-    fn dependencies(&self, key: &Key, job: &DeclaredJob, seen: &BTreeMap<String, Seen>) -> Option<Finding> {
-        let left = |(cluster, seen): (&String, &Seen)| match seen.member.as_ref().filter(|_| seen.answers) {
+    fn dependencies(
+        &self,
+        key: &Key,
+        job: &DeclaredJob,
+        seen: &BTreeMap<String, ClusterSnapshot>,
+    ) -> Option<Finding> {
+        let left = |(cluster, seen): (&String, &ClusterSnapshot)| match seen
+            .member
+            .as_ref()
+            .filter(|_| seen.is_known)
+        {
             Some(member) => job.is_in(cluster) && needs_recorded(member, &key.namespace, job.uid()),
             None => job.is_in(cluster),
         };
@@ -277,7 +290,7 @@ impl Jobs {
         let (old, new) = (status(before), status(now));
         if old.locations_summary != new.locations_summary {
             let note = format!("placed {}", new.locations_summary.as_deref().unwrap_or("nothing"));
-            self.base.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
+            self.base.recorder.record(now, EventType::Normal, Reason::Placed, &note).await;
         }
         let message = |type_| {
             let found = conditions::find(&new.conditions, type_);
@@ -286,7 +299,7 @@ impl Jobs {
         if new.pending_completions > 0 && old.pending_completions != new.pending_completions {
             self.base
                 .recorder
-                .record(now, Weight::Warning, Reason::Pending, &message(ConditionType::Placed))
+                .record(now, EventType::Warning, Reason::Pending, &message(ConditionType::Placed))
                 .await;
         }
         if new.retries > old.retries {
@@ -296,7 +309,7 @@ impl Jobs {
                 .filter(|placed| placed.reason.as_deref().and_then(Reason::parse) == Some(Reason::JobFailed));
             let failed = failed.map(|placed| placed.cluster.as_str()).collect::<Vec<_>>().join(", ");
             let note = format!("what failed in {failed} goes to another cluster: retry {}", new.retries);
-            self.base.recorder.record(now, Weight::Warning, Reason::Retried, &note).await;
+            self.base.recorder.record(now, EventType::Warning, Reason::Retried, &note).await;
         }
         for placed in &new.placements {
             let before = old.placements.iter().find(|each| each.cluster == placed.cluster);
@@ -306,16 +319,19 @@ impl Jobs {
                 let note = format!("{}: {why}", placed.cluster);
                 // What is tried in vain again and again is told once.
                 if self.base.copies.memory.is_news(&Key::of(now), &placed.cluster, &note) {
-                    self.base.recorder.record(now, Weight::Warning, Reason::Rescheduled, &note).await;
+                    self.base.recorder.record(now, EventType::Warning, Reason::Rescheduled, &note).await;
                 }
             }
         }
         if let Some(doubted) = doubted(&new).filter(|_| doubted(&old).is_none()) {
-            self.base.recorder.record(now, Weight::Warning, Reason::SilenceDoubted, &doubted.message).await;
+            self.base
+                .recorder
+                .record(now, EventType::Warning, Reason::SilenceDoubted, &doubted.message)
+                .await;
         }
         for (type_, weight, reason) in [
-            (ConditionType::Complete, Weight::Normal, Reason::Complete),
-            (ConditionType::Failed, Weight::Warning, Reason::Failed),
+            (ConditionType::Complete, EventType::Normal, Reason::Complete),
+            (ConditionType::Failed, EventType::Warning, Reason::Failed),
         ] {
             if conditions::is_true(&new.conditions, type_) && !conditions::is_true(&old.conditions, type_) {
                 self.base.recorder.record(now, weight, reason, &message(type_)).await;

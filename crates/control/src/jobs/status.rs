@@ -1,6 +1,6 @@
 //! What the status of a job says: pure, from the plan and what was seen.
 
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::record::{signed, write};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterJob;
@@ -20,7 +20,7 @@ const TOLD_AT_MOST: usize = 8;
 pub(super) struct Situation<'a> {
     pub(super) job: &'a MultiClusterJob,
     pub(super) plan: &'a Plan,
-    pub(super) seen: &'a BTreeMap<String, Seen>,
+    pub(super) seen: &'a BTreeMap<String, ClusterSnapshot>,
     pub(super) total: u32,
     /// By cluster: reason and message of a refusal.
     pub(super) failures: BTreeMap<String, (Reason, String)>,
@@ -138,7 +138,7 @@ fn placement(
         (placed.reason, placed.message) = (Some(reason.into()), Some(message));
     };
     let seen = situation.seen.get(cluster);
-    let Some(seen) = seen.filter(|seen| seen.answers) else {
+    let Some(seen) = seen.filter(|seen| seen.is_known) else {
         let (reason, message) = match placed.released {
             Some(JobRelease::Silent) => (
                 Reason::Replaced,

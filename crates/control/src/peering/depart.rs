@@ -13,7 +13,7 @@ use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, ForeignClusterStatus};
 use portolan_runtime::{
-    CallError, Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, feed, supervise, work,
+    Action, CallError, Clock, EventType, Index, Key, Queue, Recorder, Seed, call, feed, supervise, work,
 };
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -51,21 +51,21 @@ struct Departures {
 }
 
 impl Departures {
-    async fn reconcile(&self, name: String) -> Result<Next, super::PeerError> {
-        let Some(cluster) = self.clusters.get(&Key::cluster(&name)) else { return Ok(Next::Done) };
+    async fn reconcile(&self, name: String) -> Result<Action, super::PeerError> {
+        let Some(cluster) = self.clusters.get(&Key::cluster(&name)) else { return Ok(Action::AwaitChange) };
         match (cluster.metadata.deletion_timestamp.is_some(), is_kept(&cluster)) {
-            (false, true) | (true, false) => Ok(Next::Done),
+            (false, true) | (true, false) => Ok(Action::AwaitChange),
             (false, false) => {
                 let mut finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();
                 finalizers.push(MEMBERSHIP_FINALIZER.to_owned());
                 set_finalizers(&self.hub, &cluster, &finalizers).await?;
-                Ok(Next::Done)
+                Ok(Action::AwaitChange)
             }
             (true, true) => self.leave(&name, &cluster).await,
         }
     }
 
-    async fn leave(&self, name: &str, cluster: &ForeignCluster) -> Result<Next, super::PeerError> {
+    async fn leave(&self, name: &str, cluster: &ForeignCluster) -> Result<Action, super::PeerError> {
         let held: Vec<Holding> = match leaves_copies(cluster) {
             true => Vec::new(),
             false => {
@@ -77,12 +77,12 @@ impl Departures {
             forget_credential(&self.hub, name).await?;
             let kept = without_ours(cluster);
             set_finalizers(&self.hub, cluster, &kept).await?;
-            return Ok(Next::Done);
+            return Ok(Action::AwaitChange);
         }
         let message = waits(name, &held);
         self.tell(cluster, &message).await?;
-        self.recorder.record(cluster, Weight::Warning, Reason::WorkloadsRemain, &message).await;
-        Ok(Next::After(AGAIN))
+        self.recorder.record(cluster, EventType::Warning, Reason::WorkloadsRemain, &message).await;
+        Ok(Action::RequeueAfter(AGAIN))
     }
 
     async fn tell(&self, cluster: &ForeignCluster, message: &str) -> Result<(), CallError> {

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::clusterprofile::{API_VERSION, CLUSTER_ID, CONTROL_PLANE_HEALTHY, MANAGER_LABEL};
 use portolan_api::conditions::{self, ConditionType};
-use portolan_runtime::{CallError, Clock, Index, Key, Next, Queue, Seed, call, feed, supervise, work};
+use portolan_runtime::{Action, CallError, Clock, Index, Key, Queue, Seed, call, feed, supervise, work};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -53,27 +53,27 @@ struct Publisher {
 }
 
 impl Publisher {
-    async fn reconcile(&self, name: String) -> Result<Next, CallError> {
+    async fn reconcile(&self, name: String) -> Result<Action, CallError> {
         let Some(cluster) = self.clusters.get(&Key::cluster(&name)) else {
             self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
-            return Ok(Next::Done);
+            return Ok(Action::AwaitChange);
         };
         let wanted = profile(&cluster);
         if self.written.lock().unwrap_or_else(PoisonError::into_inner).get(&name).is_some_and(|written| {
             // That a member was seen again is no news by itself.
             without_times(written) == without_times(&wanted)
         }) {
-            return Ok(Next::Done);
+            return Ok(Action::AwaitChange);
         }
         match self.write(&name, &wanted).await {
             Err(error) if error.is_not_found() => {
                 tracing::debug!("the hub knows no ClusterProfiles, or has no namespace {NAMESPACE}");
-                return Ok(Next::After(UNKNOWN_KIND));
+                return Ok(Action::RequeueAfter(UNKNOWN_KIND));
             }
             other => other?,
         }
         self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(name, wanted);
-        Ok(Next::Done)
+        Ok(Action::AwaitChange)
     }
 
     async fn write(&self, name: &str, profile: &Value) -> Result<(), CallError> {

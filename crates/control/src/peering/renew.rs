@@ -15,7 +15,8 @@ use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::Reason;
 use portolan_runtime::{
-    Clock, Index, Key, Next, Queue, Recorder, Seed, Weight, call, chain, feed, foreign_text, supervise, work,
+    Action, Clock, EventType, Index, Key, Queue, Recorder, Seed, call, chain, feed, foreign_text, supervise,
+    work,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -62,27 +63,29 @@ struct Renewal {
 }
 
 impl Renewal {
-    async fn reconcile(&self, key: Key) -> Result<Next, portolan_runtime::CallError> {
+    async fn reconcile(&self, key: Key) -> Result<Action, portolan_runtime::CallError> {
         let Some(facts) = self.secrets.get(&key) else {
             self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-            return Ok(Next::Done);
+            return Ok(Action::AwaitChange);
         };
-        let Some(facts) = facts.as_ref() else { return Ok(Next::Done) };
+        let Some(facts) = facts.as_ref() else { return Ok(Action::AwaitChange) };
         let left = facts.renew.duration_since(self.clock.now());
         if let Ok(left) = Duration::try_from(left)
             && !left.is_zero()
         {
-            return Ok(Next::After(left.min(AT_LEAST)));
+            return Ok(Action::RequeueAfter(left.min(AT_LEAST)));
         }
         if let Some(wait) = self.is_too_soon(&key) {
-            return Ok(Next::After(wait));
+            return Ok(Action::RequeueAfter(wait));
         }
         let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
         let what = format!("read ForeignCluster {}", key.name);
-        let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else { return Ok(Next::Done) };
+        let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else {
+            return Ok(Action::AwaitChange);
+        };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), Instant::now());
         match self.renew(&key, &cluster, facts).await {
-            Ok(()) => Ok(Next::After(AGAIN)),
+            Ok(()) => Ok(Action::RequeueAfter(AGAIN)),
             Err(error) => {
                 let problem = foreign_text(&chain(&error));
                 tracing::warn!(cluster = key.name, problem, "a token is not renewed");
@@ -90,8 +93,8 @@ impl Renewal {
                     "the token ends at {} and is not renewed: {problem}; `portolan peer` makes a new one",
                     facts.expires
                 );
-                self.recorder.record(&cluster, Weight::Warning, Reason::TokenRenewalFailed, &note).await;
-                Ok(Next::After(AGAIN))
+                self.recorder.record(&cluster, EventType::Warning, Reason::TokenRenewalFailed, &note).await;
+                Ok(Action::RequeueAfter(AGAIN))
             }
         }
     }

@@ -52,7 +52,7 @@ use Scope::{Cluster, OpenNamespaces, OwnAccount, Traffic};
 const LOOK: &[&str] = &["list", "watch"];
 
 /// An object that is carried there from the hub.
-const CARRY: &[&str] = &["list", "watch", "get", "create", "patch", "delete"];
+const PROPAGATE: &[&str] = &["list", "watch", "get", "create", "patch", "delete"];
 
 /// Everything that a hub may do in a member: it watches what is registered, keeps the copies of registered kinds, and does
 /// what [`OTHER`] says.
@@ -67,8 +67,8 @@ pub fn rights() -> Vec<Right> {
 
 /// What is neither watched in the whole member nor kept there as a copy.
 const OTHER: &[Right] = &[
-    right(OpenNamespaces, "", "configmaps", CARRY, "ConfigMaps that workloads placed there refer to"),
-    right(OpenNamespaces, "", "secrets", CARRY, "Secrets that workloads placed there refer to"),
+    right(OpenNamespaces, "", "configmaps", PROPAGATE, "ConfigMaps that workloads placed there refer to"),
+    right(OpenNamespaces, "", "secrets", PROPAGATE, "Secrets that workloads placed there refer to"),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
     right(Traffic, "", "services/proxy", &["get"], "the traffic of applications, by a query"),
 ];

@@ -25,7 +25,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
 use portolan_api::{ForeignCluster, Reason};
-use portolan_runtime::{CallError, Key, Next, Weight, chain, foreign_text};
+use portolan_runtime::{Action, CallError, EventType, Key, chain, foreign_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +98,7 @@ struct Asked {
 
 impl Placement {
     /// Takes over what a mark on the workload names; answers when to look again if nothing may be decided yet.
-    pub(super) async fn adopt(&self, key: &Key, workload: &Workload) -> Result<Option<Next>, CallError> {
+    pub(super) async fn adopt(&self, key: &Key, workload: &Workload) -> Result<Option<Action>, CallError> {
         let Some(text) = workload.object.annotations().get(ADOPT_ANNOTATION) else { return Ok(None) };
         let Some(mode) = Mode::read(text) else {
             let message = format!(
@@ -108,7 +108,7 @@ impl Placement {
             return self.not_adopted(workload, Reason::InvalidAdoption, &message, MENDED_BY_USERS).await;
         };
         if !self.base.context.fleet.clusters.synced() {
-            return Ok(Some(Next::After(SHOWN_SOON)));
+            return Ok(Some(Action::RequeueAfter(SHOWN_SOON)));
         }
         let locations = &workload.object.spec.placement.locations;
         if mode == Mode::Unmanaged && locations.is_empty() {
@@ -170,7 +170,7 @@ impl Placement {
             return self.not_adopted(workload, Reason::NotAdopted, &message, MENDED_BY_USERS).await;
         }
         if !shown {
-            return Ok(Some(Next::After(SHOWN_SOON)));
+            return Ok(Some(Action::RequeueAfter(SHOWN_SOON)));
         }
         let template = unlabelled.then(|| digest(&workload.object.spec.template.0));
         let known_by =
@@ -185,8 +185,8 @@ impl Placement {
             "" => format!("no member has a Deployment {key}: it is placed as a new one"),
             clusters => format!("took over Deployment {key} in {clusters}, with its pods"),
         };
-        self.base.recorder.record(&workload.object, Weight::Normal, Reason::Adopted, &note).await;
-        Ok(Some(Next::Done))
+        self.base.recorder.record(&workload.object, EventType::Normal, Reason::Adopted, &note).await;
+        Ok(Some(Action::AwaitChange))
     }
 
     async fn not_adopted(
@@ -195,9 +195,9 @@ impl Placement {
         reason: Reason,
         message: &str,
         again: Duration,
-    ) -> Result<Option<Next>, CallError> {
+    ) -> Result<Option<Action>, CallError> {
         self.base.report_undecided(workload, reason, message).await?;
-        Ok(Some(Next::After(again)))
+        Ok(Some(Action::RequeueAfter(again)))
     }
 
     /// Asks every member whose namespace is open for the Deployment.
@@ -288,12 +288,12 @@ impl Placement {
         let Found { member, object, .. } = found;
         let uid = object.metadata.uid.clone().unwrap_or_default();
         // It was there before anything was decided: what it runs counts as placed.
-        self.base.context.fleet.founding.add(&member.name, Deployment::NAME, &uid);
+        self.base.context.fleet.initial_copies.add(&member.name, Deployment::NAME, &uid);
         let ours = object.labels().get(HUB_LABEL) == Some(&self.base.context.hub.id)
             && object.labels().get(WORKLOAD_LABEL).map(String::as_str) == Some(identity);
         if ours {
             let shown = member.index::<Deployment>().get(key);
-            let is_shown = shown.is_some_and(|copy| copy.mark.uid == uid && copy.mark.is_of(identity));
+            let is_shown = shown.is_some_and(|copy| copy.meta.uid == uid && copy.meta.is_of(identity));
             return Ok(if is_shown { Taken::Shown } else { Taken::NotShown });
         }
         let patch = json!({"metadata": {

@@ -1,7 +1,7 @@
 //! What somebody changed in a member, of what was placed there.
 
 use super::facts::DeploymentFacts;
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use crate::copies::Outcome;
 use crate::fleet::Member;
@@ -37,9 +37,9 @@ impl Comparisons {
     fn get(&self, key: &Key, cluster: &str, copy: &DeploymentFacts) -> Option<Compared> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(key)?.get(cluster)?;
-        let current = known.uid == copy.mark.uid
-            && known.generation == copy.mark.generation
-            && copy.mark.digest.as_ref() == Some(&known.digest);
+        let current = known.uid == copy.meta.uid
+            && known.generation == copy.meta.generation
+            && copy.meta.digest.as_ref() == Some(&known.digest);
         current.then(|| known.clone())
     }
 
@@ -61,13 +61,13 @@ impl Placement {
         key: &Key,
         workload: &Workload,
         decision: &Decision,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
     ) -> BTreeMap<String, Vec<String>> {
         if workload.object.spec.drift_policy != DriftPolicy::Report {
             return BTreeMap::new();
         }
         let drift = |cluster: &String| {
-            let copy = seen.get(cluster).filter(|seen| seen.answers)?.copy.as_ref()?;
+            let copy = seen.get(cluster).filter(|seen| seen.is_known)?.copy.as_ref()?;
             let compared = self.comparisons.get(key, cluster, copy)?;
             Some(compared.differences).filter(|differences| !differences.is_empty())
         };
@@ -84,7 +84,7 @@ impl Placement {
         copy: &DeploymentFacts,
     ) -> Result<Outcome, CallError> {
         let (cluster, replicas) = (&member.name, workload.held().find(|(name, _)| *name == member.name));
-        let (Some(digest), Some((_, replicas))) = (&copy.mark.digest, replicas) else {
+        let (Some(digest), Some((_, replicas))) = (&copy.meta.digest, replicas) else {
             return Ok(Outcome::AsDecided);
         };
         let is_reported = workload.object.spec.drift_policy == DriftPolicy::Report;
@@ -93,12 +93,12 @@ impl Placement {
         }
         let applied = self.base.copies.memory.applied(key, cluster);
         let as_applied = applied
-            .is_some_and(|applied| applied.digest == *digest && applied.generation == copy.mark.generation);
+            .is_some_and(|applied| applied.digest == *digest && applied.generation == copy.meta.generation);
         if as_applied || self.comparisons.get(key, cluster, copy).is_some() {
             return Ok(Outcome::AsDecided);
         }
         let differences = read_differences(member, key, &self.desired(workload, replicas).object).await?;
-        let (uid, generation) = (copy.mark.uid.clone(), copy.mark.generation);
+        let (uid, generation) = (copy.meta.uid.clone(), copy.meta.generation);
         let compared = Compared { uid, generation, digest: digest.clone(), differences };
         self.comparisons.set(key, cluster, compared);
         Ok(Outcome::LookAgain)

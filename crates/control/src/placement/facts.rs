@@ -1,7 +1,7 @@
 //! What placement keeps of the Deployments in members.
 
 use crate::copies::{Copied, copy_event, selector};
-use crate::fleet::{Mark, Needs, Touched, Watched, resource};
+use crate::fleet::{CopyMeta, MemberEvent, Needs, Watched, resource};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use portolan_runtime::{Key, foreign_text};
@@ -18,7 +18,7 @@ const IMAGES_AT_MOST: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeploymentFacts {
     /// Whose it is.
-    pub mark: Mark,
+    pub meta: CopyMeta,
     /// Whether its numbers reflect its spec.
     pub settled: bool,
     /// Replicas asked for.
@@ -52,7 +52,7 @@ impl DeploymentFacts {
         let images = containers.into_iter().flatten().filter_map(|container| container.image.as_deref());
         let images: BTreeSet<String> = images.map(foreign_text).collect();
         Self {
-            mark: Mark::of(meta),
+            meta: CopyMeta::of(meta),
             settled: status.observed_generation.is_some_and(|observed| observed >= generation),
             replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1).clamp(0, REPLICAS_AT_MOST),
             ready: count(status.ready_replicas),
@@ -80,7 +80,7 @@ impl Watched for Deployment {
         DeploymentFacts::of(&self)
     }
 
-    fn event(key: &Key, facts: &DeploymentFacts) -> Option<Touched> {
+    fn event(key: &Key, facts: &DeploymentFacts) -> Option<MemberEvent> {
         Some(copy_event::<Self>(key, facts))
     }
 }
@@ -92,8 +92,8 @@ impl Copied for Deployment {
     const NEEDS: Needs =
         Needs(&[resource::<Node>(), resource::<Pod>(), resource::<Namespace>(), resource::<Self>()]);
 
-    fn mark(facts: &DeploymentFacts) -> &Mark {
-        &facts.mark
+    fn copy_meta(facts: &DeploymentFacts) -> &CopyMeta {
+        &facts.meta
     }
 }
 

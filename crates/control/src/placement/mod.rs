@@ -28,7 +28,7 @@ use crate::capacity;
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared, Delay};
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::recovery::Identity;
 use drift::Comparisons;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -40,7 +40,7 @@ use portolan_api::placement::{
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentSpec, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_core::placement::is_shared_out;
-use portolan_runtime::{CallError, Key, Next};
+use portolan_runtime::{Action, CallError, Key};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -244,7 +244,7 @@ impl Controller for Placement {
         self: &Arc<Self>,
         key: &Key,
         workload: &Arc<Workload>,
-    ) -> Result<Option<Next>, CallError> {
+    ) -> Result<Option<Action>, CallError> {
         self.adopt(key, workload).await
     }
 
@@ -253,7 +253,7 @@ impl Controller for Placement {
         key: &Key,
         workload: &Arc<Workload>,
         round: Round,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         self.look(key, workload, round).await
     }
 
@@ -262,27 +262,27 @@ impl Controller for Placement {
         self.base.queue.add_within(key.clone(), delay.from, delay.at_last);
     }
 
-    fn member_changed(&self, cluster: &str, event: &Touched) {
+    fn member_changed(&self, cluster: &str, event: &MemberEvent) {
         let (workloads, queue) = (&self.base.objects, &self.base.queue);
         match event {
-            Touched::Room(namespace) => workloads.for_each_in(namespace, |key, workload| {
+            MemberEvent::Namespace(namespace) => workloads.for_each_in(namespace, |key, workload| {
                 if workload.is_unsettled() {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Traffic(namespace) => workloads.for_each_in(namespace, |key, workload| {
+            MemberEvent::Traffic(namespace) => workloads.for_each_in(namespace, |key, workload| {
                 let policy = workload.object.spec.placement.effective_policy();
                 if policy == PlacementPolicy::TrafficAware {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
             // A workload that has its place asks how far it is only if it may not be too far.
-            Touched::Distance => workloads.for_each(|key, workload| {
+            MemberEvent::Latency => workloads.for_each(|key, workload| {
                 if workload.waits_for_room() || workload.object.spec.placement.max_latency.is_some() {
                     queue.add_after(key.clone(), ROOM_SETTLES);
                 }
             }),
-            Touched::Reach => workloads.for_each(|key, workload| {
+            MemberEvent::Health => workloads.for_each(|key, workload| {
                 if workload.is_unsettled() || workload.held().any(|(name, _)| name == cluster) {
                     queue.add_within(key.clone(), Duration::ZERO, CLUSTER_SETTLES_AT_LAST);
                 }

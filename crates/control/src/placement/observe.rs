@@ -5,7 +5,7 @@ use super::{Placement, Workload, weights};
 use crate::capacity::Book;
 use crate::copies::Copied;
 use crate::driver::Declared;
-use crate::fleet::{Fleet, Member, Reached};
+use crate::fleet::{Fleet, Member, Reachability};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
@@ -22,14 +22,14 @@ use std::sync::Arc;
 const MOST_REPLICAS: u32 = 1_000_000;
 
 /// A cluster, as one workload sees it.
-pub(super) struct Seen {
+pub(super) struct ClusterSnapshot {
     pub(super) candidate: Candidate,
     /// The member, once it is connected.
     pub(super) member: Option<Arc<Member>>,
     /// The workload's copy there, as last seen.
     pub(super) copy: Option<Arc<DeploymentFacts>>,
     /// Whether the member answers now.
-    pub(super) answers: bool,
+    pub(super) is_known: bool,
     /// Whether the copy may change any moment, or has changed since it was seen: work about it is under way.
     pub(super) changing: bool,
 }
@@ -41,7 +41,7 @@ impl Placement {
         book: &mut Book,
         key: &Key,
         workload: &Workload,
-    ) -> Option<BTreeMap<String, Seen>> {
+    ) -> Option<BTreeMap<String, ClusterSnapshot>> {
         if !self.base.context.fleet.clusters.synced() || !book.is_complete() {
             return None;
         }
@@ -52,21 +52,27 @@ impl Placement {
             .collect()
     }
 
-    fn see(&self, book: &mut Book, key: &Key, workload: &Workload, cluster: &ForeignCluster) -> Option<Seen> {
+    fn see(
+        &self,
+        book: &mut Book,
+        key: &Key,
+        workload: &Workload,
+        cluster: &ForeignCluster,
+    ) -> Option<ClusterSnapshot> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let reached = self.base.context.fleet.reached(&name, Some(book), Deployment::NEEDS);
+        let reached = self.base.context.fleet.reachability(&name, Some(book), Deployment::NEEDS);
         // Who has nothing there need not wait until it is known.
         if reached.joining
             && (self.base.context.fleet.is_starting() || book.reserved(&name, workload.uid()) > 0)
         {
             return None;
         }
-        let Reached { member, unknown, answers, .. } = reached;
+        let Reachability { member, unknown, is_known, .. } = reached;
         // Asked before the index: what ends in between is seen there.
         let copies = &self.base.copies;
         let running = member.as_ref().is_some_and(|member| copies.is_changing(member, key));
         let copy = member.as_ref().and_then(|member| member.index::<Deployment>().get(key));
-        let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
+        let copy = copy.filter(|copy| copy.meta.is_of(workload.uid()));
         let view = match &workload.shape {
             Ok(shape) => book.view(&name, workload.uid(), shape),
             Err(_) => View { reserved: book.reserved(&name, workload.uid()), ..View::default() },
@@ -86,23 +92,23 @@ impl Placement {
             candidate.bound = copy.as_ref().map_or(0, |copy| u32::try_from(copy.ready).unwrap_or(0));
         }
         if copy.is_none()
-            && answers
+            && is_known
             && member.as_ref().is_some_and(|member| !has_namespace(member, &key.namespace))
         {
             // Whatever was placed there went with its namespace.
             candidate.reserved = 0;
         }
-        let outdated = copy.as_ref().is_some_and(|copy| copies.memory.is_outdated(key, &name, &copy.mark));
+        let outdated = copy.as_ref().is_some_and(|copy| copies.memory.is_outdated(key, &name, &copy.meta));
         if let (Some(member), Some(_)) = (&member, &copy) {
             copies.memory.is_awaited(member, key, true);
         }
-        Some(Seen { candidate, member, copy, answers, changing: running || outdated })
+        Some(ClusterSnapshot { candidate, member, copy, is_known, changing: running || outdated })
     }
 
     /// If the record is older than the members, what runs counts as placed: nothing moves because of it.
-    pub(super) fn count_what_runs(&self, workload: &Workload, seen: &mut BTreeMap<String, Seen>) {
+    pub(super) fn count_what_runs(&self, workload: &Workload, seen: &mut BTreeMap<String, ClusterSnapshot>) {
         if !self.unrecorded(workload, seen).is_empty() {
-            for seen in seen.values_mut().filter(|seen| seen.answers) {
+            for seen in seen.values_mut().filter(|seen| seen.is_known) {
                 seen.candidate.reserved = seen.candidate.running;
             }
         }
@@ -112,12 +118,12 @@ impl Placement {
     pub(super) fn unrecorded(
         &self,
         workload: &Workload,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
     ) -> BTreeMap<String, u32> {
         let fleet = &self.base.context.fleet;
-        let unrecorded = |(name, seen): (&String, &Seen)| {
+        let unrecorded = |(name, seen): (&String, &ClusterSnapshot)| {
             let (member, copy) = (seen.member.as_ref()?, seen.copy.as_ref()?);
-            let unrecorded = fleet.is_unrecorded(member, Deployment::NAME, &copy.mark, workload.is_in(name));
+            let unrecorded = fleet.is_unrecorded(member, Deployment::NAME, &copy.meta, workload.is_in(name));
             unrecorded.then(|| (name.clone(), seen.candidate.running))
         };
         seen.iter().filter_map(unrecorded).collect()

@@ -1,17 +1,17 @@
 //! Handing what is to be done about a workload to the members.
 
 use super::facts::DeploymentFacts;
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use crate::copies::Copied;
 use crate::copies::{Desired, Outcome, Round};
 use crate::driver::Declared;
-use crate::fleet::{Member, Reached};
+use crate::fleet::{Member, Reachability};
 use k8s_openapi::api::apps::v1::Deployment;
 use portolan_api::Reason;
 use portolan_api::placement::DriftPolicy;
 use portolan_core::placement::{Candidate, Decision, Order, transition};
-use portolan_runtime::{CallError, Key, Weight};
+use portolan_runtime::{CallError, EventType, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,12 +48,12 @@ impl Placement {
         key: &Key,
         workload: &Arc<Workload>,
         decision: &Decision,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
         orders: &BTreeMap<String, Order>,
         round: Round,
     ) {
         let (template, decision) = (self.template(workload), Arc::new(decision.clone()));
-        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.answers) {
+        for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.is_known) {
             let Some(member) = &seen.member else { continue };
             let order = orders.get(cluster).copied();
             let used = decision.placed.contains_key(cluster);
@@ -89,8 +89,8 @@ impl Placement {
         }
         let outcome = match (order, copy) {
             (Some(Order::Apply { replicas }), _) => self.apply(task, *replicas).await?,
-            (Some(Order::Keep), Some(copy)) => copies.keep(member, key, &copy.mark).await?,
-            (Some(Order::Delete), Some(copy)) => copies.delete(member, key, &copy.mark).await?,
+            (Some(Order::Keep), Some(copy)) => copies.keep(member, key, &copy.meta).await?,
+            (Some(Order::Delete), Some(copy)) => copies.delete(member, key, &copy.meta).await?,
             _ => Outcome::AsDecided,
         };
         let outcome = match (outcome, copy) {
@@ -114,14 +114,17 @@ impl Placement {
         let names: BTreeSet<&str> =
             placed.chain(workload.held().map(|(name, _)| name)).chain([own.name.as_str()]).collect();
         let see = |name: &str| {
-            let Reached { member, answers, .. } = fleet.reached(name, None, Deployment::NEEDS);
+            let Reachability { member, is_known, .. } = fleet.reachability(name, None, Deployment::NEEDS);
             let changing = member.as_ref().is_some_and(|member| self.base.copies.is_changing(member, key));
             let copy = member.as_ref().and_then(|member| member.index::<Deployment>().get(key));
-            let copy = copy.filter(|copy| copy.mark.is_of(workload.uid()));
+            let copy = copy.filter(|copy| copy.meta.is_of(workload.uid()));
             let memory = &self.base.copies.memory;
-            let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.mark));
+            let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.meta));
             let changing = name != own.name && (changing || outdated);
-            (name.to_owned(), Seen { candidate: Candidate::default(), member, copy, answers, changing })
+            (
+                name.to_owned(),
+                ClusterSnapshot { candidate: Candidate::default(), member, copy, is_known, changing },
+            )
         };
         let seen = names.into_iter().map(see).collect();
         let order = transition(decision, &self.snapshots(workload, decision, &seen)).remove(&own.name);
@@ -145,17 +148,17 @@ impl Placement {
         }
         if let Some(copy) = copy {
             // A copy whose label somebody removed gets it back: it has no digest.
-            let as_applied = copy.mark.digest.as_deref() == Some(&digest);
+            let as_applied = copy.meta.digest.as_deref() == Some(&digest);
             let applied = copies.memory.applied(key, &member.name).filter(|applied| applied.digest == digest);
             // A generation that we did not make is somebody's change; after a restart we apply once to be sure.
-            let drifted = applied.is_none_or(|applied| applied.generation < copy.mark.generation);
+            let drifted = applied.is_none_or(|applied| applied.generation < copy.meta.generation);
             let correct = workload.object.spec.drift_policy == DriftPolicy::Correct;
             if as_applied && !(drifted && correct) {
-                return copies.confirm(member, key, &copy.mark).await;
+                return copies.confirm(member, key, &copy.meta).await;
             }
         }
         let desired = self.desired(workload, replicas);
-        let seen = copy.as_ref().map(|copy| &copy.mark);
+        let seen = copy.as_ref().map(|copy| &copy.meta);
         let (outcome, applied) = copies.apply(member, key, seen, &desired).await?;
         if let (Some(copy), Some(applied)) = (copy, applied) {
             self.report_correction(task, copy, &desired, &applied).await;
@@ -171,15 +174,15 @@ impl Placement {
         desired: &Desired,
         applied: &Deployment,
     ) {
-        let before = copy.mark.generation;
-        let undone = copy.mark.digest.as_ref() == Some(&desired.digest)
+        let before = copy.meta.generation;
+        let undone = copy.meta.digest.as_ref() == Some(&desired.digest)
             && applied.metadata.generation.is_some_and(|generation| generation > before);
         if undone {
             let cluster = &task.member.name;
             let note =
                 format!("somebody changed the copy in {cluster}: it was set back (generation {before})");
             let object = &task.workload.object;
-            self.base.recorder.record(object, Weight::Normal, Reason::DriftCorrected, &note).await;
+            self.base.recorder.record(object, EventType::Normal, Reason::DriftCorrected, &note).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod trial;
 
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::reconcile::Evaluated;
 use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner, Supposed};
@@ -109,9 +109,14 @@ impl Previews {
             })
             .collect();
         for gone in last.into_iter().filter(|each| !decision.placed.contains_key(&each.cluster)) {
-            let answers =
-                self.0.base.context.fleet.member(&gone.cluster).is_some_and(|member| member.reach.answers());
-            let state = if answers { PlacementState::Removing } else { PlacementState::Unknown };
+            let is_known = self
+                .0
+                .base
+                .context
+                .fleet
+                .member(&gone.cluster)
+                .is_some_and(|member| member.health.is_reachable());
+            let state = if is_known { PlacementState::Removing } else { PlacementState::Unknown };
             next.push(PlacementStatus { replicas: 0, state, ..gone });
         }
         next.sort_by(|one, other| one.cluster.cmp(&other.cluster));
@@ -184,15 +189,15 @@ impl Previews {
 }
 
 /// The ready replicas of a cluster's copy: as it says, or as it last said if it is silent.
-fn ready(workload: &Workload, (cluster, seen): (&String, &Seen)) -> Option<(String, u32)> {
+fn ready(workload: &Workload, (cluster, seen): (&String, &ClusterSnapshot)) -> Option<(String, u32)> {
     let last = || {
         let mut all = workload.object.status.iter().flat_map(|status| &status.placements);
         all.find(|each| each.cluster == *cluster).map(|each| each.ready_replicas)
     };
     let count = match &seen.copy {
-        Some(copy) if seen.answers => Some(copy.ready),
+        Some(copy) if seen.is_known => Some(copy.ready),
         Some(copy) => last().or(Some(copy.ready)),
-        None if seen.answers => None,
+        None if seen.is_known => None,
         None => last(),
     };
     Some((cluster.clone(), u32::try_from(count?).unwrap_or(0)))

@@ -1,7 +1,7 @@
 //! One look at one workload.
 
 use super::notes::Notes;
-use super::observe::{Seen, wanted};
+use super::observe::{ClusterSnapshot, wanted};
 use super::status::{status, undecided};
 use super::trial::{REFUSED_FOR, Verdict};
 use super::{Placement, Workload};
@@ -14,7 +14,7 @@ use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::PlacementCause;
 use portolan_core::placement::{Decision, Order, Placed, PlacementRequest, decide, transition};
-use portolan_runtime::{CallError, Key, Next, Weight};
+use portolan_runtime::{Action, CallError, EventType, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ enum Decided {
     /// The workload has changed since it was read.
     StaleObject,
     /// What was seen, the decision on it, and when it is due to be taken again.
-    Made(BTreeMap<String, Seen>, Decision, Option<Duration>),
+    Made(BTreeMap<String, ClusterSnapshot>, Decision, Option<Duration>),
     /// Nothing can be decided: the reason, in a word and in a sentence.
     Impossible(Reason, String),
 }
@@ -37,7 +37,7 @@ pub(super) enum Evaluated {
     CacheNotSynced,
     /// What was seen and wanted, the decision on it, and when it is due to be taken again.
     Made {
-        seen: BTreeMap<String, Seen>,
+        seen: BTreeMap<String, ClusterSnapshot>,
         wanted: Box<PlacementRequest>,
         decision: Decision,
         due: Option<Duration>,
@@ -52,18 +52,22 @@ impl Placement {
         key: &Key,
         workload: &Arc<Workload>,
         round: Round,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         let base = &self.base;
         let now = || base.context.clock.time();
         let (seen, decision, due) = match self.decide(key, workload) {
-            Decided::CacheNotSynced => return Ok(Next::After(SYNC_POLL_INTERVAL)),
+            Decided::CacheNotSynced => return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL)),
             // The change brings us back.
-            Decided::StaleObject => return Ok(Next::Done),
+            Decided::StaleObject => return Ok(Action::AwaitChange),
             Decided::Made(seen, decision, due) => (seen, decision, due),
             Decided::Impossible(reason, message) => {
                 let new = undecided(workload, reason, &message, &now());
                 let written = base.write_status(workload, new, Write::IfChanged).await?;
-                return Ok(if written.is_some() { Next::Done } else { Next::After(CHANGED_MEANWHILE) });
+                return Ok(if written.is_some() {
+                    Action::AwaitChange
+                } else {
+                    Action::RequeueAfter(CHANGED_MEANWHILE)
+                });
             }
         };
         let paused = workload.object.spec.paused;
@@ -72,12 +76,12 @@ impl Placement {
                 Verdict::Passed => {}
                 Verdict::Pending(wait) => {
                     base.retract(workload);
-                    return Ok(Next::After(wait));
+                    return Ok(Action::RequeueAfter(wait));
                 }
                 Verdict::Refused(problem) => {
                     let new = undecided(workload, Reason::InvalidTemplate, &problem, &now());
                     base.write_status(workload, new, Write::IfChanged).await?;
-                    return Ok(Next::After(REFUSED_FOR));
+                    return Ok(Action::RequeueAfter(REFUSED_FOR));
                 }
             }
         }
@@ -99,7 +103,7 @@ impl Placement {
             None
         } else {
             let Some(written) = base.write_status(workload, new, Write::IfChanged).await? else {
-                return Ok(Next::After(CHANGED_MEANWHILE));
+                return Ok(Action::RequeueAfter(CHANGED_MEANWHILE));
             };
             Some(written)
         };
@@ -109,12 +113,12 @@ impl Placement {
         if let Some(written) = written {
             self.tell(workload, &written).await;
         }
-        let mut next = written_in.map_or(Next::Done, Next::After);
+        let mut next = written_in.map_or(Action::AwaitChange, Action::RequeueAfter);
         if paused {
             return Ok(next);
         }
         for wait in [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), due].into_iter().flatten() {
-            next = earlier(next, Next::After(wait));
+            next = earlier(next, Action::RequeueAfter(wait));
         }
         Ok(next)
     }
@@ -175,7 +179,7 @@ impl Placement {
         let (old, new) = (summary(&before.object), summary(now));
         if old != new {
             let note = format!("placed {}", new.as_deref().unwrap_or("nothing"));
-            self.base.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
+            self.base.recorder.record(now, EventType::Normal, Reason::Placed, &note).await;
         }
         let pending =
             |object: &MultiClusterDeployment| object.status.as_ref().map_or(0, |s| s.pending_replicas);
@@ -185,7 +189,10 @@ impl Placement {
                 .filter(|each| each.type_ == ConditionType::Placed.as_str())
                 .map(|each| each.message.as_str())
                 .next();
-            self.base.recorder.record(now, Weight::Warning, Reason::Pending, why.unwrap_or_default()).await;
+            self.base
+                .recorder
+                .record(now, EventType::Warning, Reason::Pending, why.unwrap_or_default())
+                .await;
         }
         for (type_, bad) in [
             (ConditionType::Placed, "False"),
@@ -205,13 +212,13 @@ impl Placement {
                 && let Some(reason) = Reason::parse(&new.reason).filter(|reason| *reason != Reason::Pending)
                 && old.is_none_or(|old| news(&old, &new))
             {
-                self.base.recorder.record(now, Weight::Warning, reason, &new.message).await;
+                self.base.recorder.record(now, EventType::Warning, reason, &new.message).await;
             }
         }
     }
 }
 
-fn candidates(seen: &BTreeMap<String, Seen>) -> Vec<portolan_core::placement::Candidate> {
+fn candidates(seen: &BTreeMap<String, ClusterSnapshot>) -> Vec<portolan_core::placement::Candidate> {
     seen.values().map(|each| each.candidate.clone()).collect()
 }
 

@@ -1,6 +1,6 @@
 //! What members refuse of a workload.
 
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use crate::copies::Failure;
 use portolan_core::placement::Refusal;
@@ -10,7 +10,12 @@ use std::collections::BTreeMap;
 impl Placement {
     /// Tells the decision which clusters refuse the workload as it is now: others are tried first. A cluster that was
     /// closed is another one when it opens.
-    pub(super) fn mark_refusing(&self, key: &Key, workload: &Workload, seen: &mut BTreeMap<String, Seen>) {
+    pub(super) fn mark_refusing(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        seen: &mut BTreeMap<String, ClusterSnapshot>,
+    ) {
         let memory = &self.base.copies.memory;
         for (cluster, failure) in memory.failures(key) {
             let Some(seen) = seen.get_mut(&cluster) else { continue };

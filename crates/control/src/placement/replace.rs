@@ -5,7 +5,7 @@
 //! nothing is replaced. Once replaced, it stays replaced until it answers again, whatever becomes
 //! of the policy meanwhile: going back on it would take away copies that serve.
 
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use crate::fleet::Silence;
 use portolan_api::placement::{OnUnreachable, PlacementState, PlacementStatus};
@@ -18,14 +18,16 @@ impl Placement {
     pub(super) fn mark_lost(
         &self,
         workload: &Workload,
-        seen: &mut BTreeMap<String, Seen>,
+        seen: &mut BTreeMap<String, ClusterSnapshot>,
     ) -> Option<Duration> {
         let mut due: Option<Duration> = None;
         let recorded = workload.object.status.iter().flat_map(|status| &status.placements);
         let recorded: BTreeMap<&str, &PlacementStatus> =
             recorded.map(|placed| (placed.cluster.as_str(), placed)).collect();
         for (name, seen) in seen.iter_mut() {
-            let Some(member) = seen.member.as_ref().filter(|member| member.reach.silence().is_some()) else {
+            let Some(member) =
+                seen.member.as_ref().filter(|member| member.health.unreachable_reason().is_some())
+            else {
                 continue;
             };
             let Some(record) = recorded.get(name.as_str()) else { continue };
@@ -61,10 +63,14 @@ impl Placement {
     }
 
     /// Why nothing of the silent clusters is replaced although the workload asks for it, if so.
-    pub(super) fn doubts(&self, workload: &Workload, seen: &BTreeMap<String, Seen>) -> Option<String> {
+    pub(super) fn doubts(
+        &self,
+        workload: &Workload,
+        seen: &BTreeMap<String, ClusterSnapshot>,
+    ) -> Option<String> {
         let placement = &workload.object.spec.placement;
         let held = |cluster: &str| workload.held().any(|(name, replicas)| name == cluster && replicas > 0);
-        let silent = seen.iter().any(|(name, seen)| !seen.answers && held(name));
+        let silent = seen.iter().any(|(name, seen)| !seen.is_known && held(name));
         if placement.on_unreachable != OnUnreachable::ReplaceAfter || !silent {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The copies of a workload as the way to a decision sees them.
 
 use super::facts::DeploymentFacts;
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use portolan_api::placement::PlacementStatus;
 use portolan_core::placement::{CopySnapshot, Decision};
@@ -13,30 +13,34 @@ impl Placement {
         &self,
         workload: &Workload,
         decision: &Decision,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
     ) -> BTreeMap<String, CopySnapshot> {
         let recorded = workload.object.status.iter().flat_map(|status| &status.placements);
         let recorded: BTreeMap<&str, &PlacementStatus> =
             recorded.map(|placed| (placed.cluster.as_str(), placed)).collect();
-        let snapshot = |cluster: &String, seen: &Seen| match (&seen.copy, recorded.get(cluster.as_str())) {
-            (copy, record) if !seen.answers => {
-                let asked = copy.as_ref().map(|copy| copy.replicas).or(record.map(|record| record.replicas));
-                Some(CopySnapshot {
-                    replicas: count(asked.unwrap_or(0)),
-                    ready: count(record.map_or(0, |record| record.ready_replicas)),
-                    current: false,
-                    reachable: false,
-                })
-            }
-            // A copy that is being changed may be less any moment: nobody counts on what is ready there.
-            (Some(copy), _) => Some(CopySnapshot {
-                replicas: count(copy.replicas),
-                ready: if seen.changing { 0 } else { count(copy.ready) },
-                current: !seen.changing && copy.settled && self.is_current(workload, decision, cluster, copy),
-                reachable: true,
-            }),
-            (None, _) => None,
-        };
+        let snapshot =
+            |cluster: &String, seen: &ClusterSnapshot| match (&seen.copy, recorded.get(cluster.as_str())) {
+                (copy, record) if !seen.is_known => {
+                    let asked =
+                        copy.as_ref().map(|copy| copy.replicas).or(record.map(|record| record.replicas));
+                    Some(CopySnapshot {
+                        replicas: count(asked.unwrap_or(0)),
+                        ready: count(record.map_or(0, |record| record.ready_replicas)),
+                        current: false,
+                        reachable: false,
+                    })
+                }
+                // A copy that is being changed may be less any moment: nobody counts on what is ready there.
+                (Some(copy), _) => Some(CopySnapshot {
+                    replicas: count(copy.replicas),
+                    ready: if seen.changing { 0 } else { count(copy.ready) },
+                    current: !seen.changing
+                        && copy.settled
+                        && self.is_current(workload, decision, cluster, copy),
+                    reachable: true,
+                }),
+                (None, _) => None,
+            };
         let all = seen.iter();
         all.filter_map(|(cluster, seen)| Some((cluster.clone(), snapshot(cluster, seen)?))).collect()
     }
@@ -49,7 +53,7 @@ impl Placement {
         cluster: &str,
         copy: &DeploymentFacts,
     ) -> bool {
-        let Some(applied) = &copy.mark.digest else { return false };
+        let Some(applied) = &copy.meta.digest else { return false };
         let target = decision.placed.get(cluster).map(|placed| placed.replicas);
         let recorded = workload.held().find(|(name, _)| *name == cluster).map(|(_, replicas)| replicas);
         let asked = [Some(count(copy.replicas)), target, recorded];

@@ -3,7 +3,7 @@
 use super::Workload;
 use super::availability;
 use super::notes::Notes;
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::replace::is_replaced;
 use crate::copies::Failure;
 use crate::dependencies::{finding, needs_recorded};
@@ -25,7 +25,7 @@ const TOLD_AT_MOST: usize = 8;
 pub(super) fn status(
     workload: &Workload,
     decision: &Decision,
-    seen: &BTreeMap<String, Seen>,
+    seen: &BTreeMap<String, ClusterSnapshot>,
     notes: &Notes,
     now: &Time,
 ) -> MultiClusterDeploymentStatus {
@@ -49,23 +49,23 @@ pub(super) fn status(
             placement
         })
         .collect();
-    let needs = |sight: &Seen| {
+    let needs = |sight: &ClusterSnapshot| {
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let on_record = before.placements.iter().any(|each| each.cluster == sight.candidate.name());
-        let asked = sight.answers && on_record && workload.has_dependencies();
+        let asked = sight.is_known && on_record && workload.has_dependencies();
         let member = sight.member.as_ref().filter(|_| asked);
         member.is_some_and(|member| needs_recorded(member, namespace, workload.uid()))
     };
     // A copy that is no longer wanted stays on record until it is gone, and all that was carried for it.
     for (cluster, sight) in seen.iter().filter(|(cluster, _)| !decision.placed.contains_key(*cluster)) {
         let last = before.placements.iter().find(|each| each.cluster == *cluster).cloned();
-        let left = last.is_some() && (!sight.answers || needs(sight));
+        let left = last.is_some() && (!sight.is_known || needs(sight));
         let still_there = sight.copy.is_some() || left;
         if still_there {
             let mut placement = PlacementStatus { cluster: cluster.clone(), ..last.unwrap_or_default() };
             observed(&mut placement, Some(sight), notes.failures.get(cluster), now);
             placement.replicas = 0;
-            placement.state = if sight.answers { PlacementState::Removing } else { PlacementState::Unknown };
+            placement.state = if sight.is_known { PlacementState::Removing } else { PlacementState::Unknown };
             if let (Some(copy), Some(_)) = (&sight.copy, notes.orders.get(cluster)) {
                 surges_first(&mut placement, copy.replicas);
             }
@@ -128,7 +128,7 @@ pub(super) fn status(
         conditions::set(&mut status.conditions, finding, generation, now.0);
     }
     // Of a silent cluster on record nobody knows what is left there.
-    let unknown = |each: &PlacementStatus| !seen.get(&each.cluster).is_some_and(|sight| sight.answers);
+    let unknown = |each: &PlacementStatus| !seen.get(&each.cluster).is_some_and(|sight| sight.is_known);
     let left = workload.has_dependencies() && (seen.values().any(needs) || placements.iter().any(unknown));
     if workload.references.is_empty() && !left {
         conditions::remove(&mut status.conditions, ConditionType::DependenciesReady);
@@ -162,10 +162,15 @@ pub(super) fn undecided(
     status
 }
 
-fn observed(placement: &mut PlacementStatus, seen: Option<&Seen>, failure: Option<&Failure>, now: &Time) {
+fn observed(
+    placement: &mut PlacementStatus,
+    seen: Option<&ClusterSnapshot>,
+    failure: Option<&Failure>,
+    now: &Time,
+) {
     placement.reason = None;
     placement.message = None;
-    let Some(seen) = seen.filter(|seen| seen.answers) else {
+    let Some(seen) = seen.filter(|seen| seen.is_known) else {
         placement.state = PlacementState::Unknown;
         let closed = seen.and_then(|seen| seen.candidate.closed.clone());
         placement.reason = Some(closed.as_ref().map_or(Reason::Unknown, |closed| closed.reason).into());

@@ -3,7 +3,7 @@
 //! The hub keeps templates as they were written and knows few of their rules; the API server of a member knows all. A
 //! dry run there, under a name that nobody has, tells what it thinks of the template and changes nothing.
 
-use super::observe::Seen;
+use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use crate::copies::{self, Desired, FailureKind, Outcome, Round};
 use crate::driver::Declared;
@@ -160,7 +160,7 @@ impl Placement {
         key: &Key,
         workload: &Arc<Workload>,
         decision: &Decision,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
         round: Round,
     ) -> Verdict {
         let template = self.template(workload);
@@ -185,7 +185,7 @@ impl Placement {
         if let Some(words) = first.filter(|_| refusals.count() + 1 >= CONVINCING) {
             return refused(words);
         }
-        let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.answers);
+        let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.is_known);
         let (mut known, mut pending, mut wait) = (None, false, ASKED_AGAIN);
         for (member, seen) in chosen.filter_map(|seen| Some((seen.member.as_ref()?, seen))).take(CONVINCING) {
             if let Some(why) = &seen.candidate.refused {
@@ -236,10 +236,15 @@ impl Placement {
     }
 
     /// Whether a member holds the present template already: then it is no news.
-    fn is_held(&self, workload: &Workload, decision: &Decision, seen: &BTreeMap<String, Seen>) -> bool {
+    fn is_held(
+        &self,
+        workload: &Workload,
+        decision: &Decision,
+        seen: &BTreeMap<String, ClusterSnapshot>,
+    ) -> bool {
         decision.placed.iter().any(|(cluster, placed)| {
             let copy = seen.get(cluster).and_then(|seen| seen.copy.as_ref());
-            copy.is_some_and(|copy| copy.mark.digest == Some(self.digest(workload, placed.replicas)))
+            copy.is_some_and(|copy| copy.meta.digest == Some(self.digest(workload, placed.replicas)))
         })
     }
 }

@@ -21,7 +21,7 @@ mod identity;
 pub(crate) use identity::{Bearer, Identities, Identity, annotate, is_identity};
 
 use crate::capacity::Owner;
-use crate::fleet::{Fleet, Mark, Member, Needs, is_confirmed_lost};
+use crate::fleet::{CopyMeta, Fleet, Member, Needs, is_confirmed_lost};
 use identity::Life;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, Reason};
@@ -43,12 +43,12 @@ const NAMED_AT_MOST: usize = 16;
 
 /// The copies that were in members when this leader first listed them, by cluster and kind; clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Founding(Arc<Mutex<BTreeMap<String, Kinds>>>);
+pub(crate) struct InitialCopies(Arc<Mutex<BTreeMap<String, Kinds>>>);
 
 /// The uids of copies, by kind.
 type Kinds = BTreeMap<&'static str, BTreeSet<String>>;
 
-impl Founding {
+impl InitialCopies {
     /// Takes what a member holds when it was first listed. It is told of every change in a member, so that it is the first
     /// list that is taken.
     pub(crate) fn notice(&self, fleet: &Fleet, cluster: &str) {
@@ -64,7 +64,7 @@ impl Founding {
             if !kinds.contains_key(kind.name)
                 && let Some(copies) = member.copies(kind)
             {
-                kinds.insert(kind.name, copies.into_iter().map(|(_, mark)| mark.uid).collect());
+                kinds.insert(kind.name, copies.into_iter().map(|(_, meta)| meta.uid).collect());
             }
         }
     }
@@ -103,30 +103,36 @@ pub(crate) enum Recovery {
 
 impl Fleet {
     /// Whether a copy that belongs to no object of the hub may be deleted.
-    pub(crate) fn may_sweep(&self, member: &Member, kind: &str, mark: &Mark) -> bool {
-        let Some(identity) = mark.workload.as_deref() else {
-            return !self.founding.was_there(&member.name, kind, &mark.uid);
+    pub(crate) fn may_sweep(&self, member: &Member, kind: &str, meta: &CopyMeta) -> bool {
+        let Some(identity) = meta.workload.as_deref() else {
+            return !self.initial_copies.was_there(&member.name, kind, &meta.uid);
         };
         match self.identities.life(identity) {
             Life::Present | Life::Vanished => false,
             // Only what belonged to the very object that was deleted goes with it.
-            Life::Ended(owner) => mark.owner.as_ref() == Some(&owner.key) && may_own(member, &owner, kind),
-            Life::NeverSeen => !self.founding.was_there(&member.name, kind, &mark.uid),
+            Life::Ended(owner) => meta.owner.as_ref() == Some(&owner.key) && may_own(member, &owner, kind),
+            Life::NeverSeen => !self.initial_copies.was_there(&member.name, kind, &meta.uid),
         }
     }
 
     /// Whether a copy of this name is what an object of the hub had before it was made anew.
-    pub(crate) fn is_former(&self, member: &Member, kind: &str, key: &Key, mark: &Mark) -> bool {
+    pub(crate) fn is_former(&self, member: &Member, kind: &str, key: &Key, meta: &CopyMeta) -> bool {
         let its_own = |owner: Owner| owner.key == *key && may_own(member, &owner, kind);
         let free = |identity: &String| self.identities.owner(identity).is_none_or(its_own);
-        mark.owner.as_ref() == Some(key)
-            && mark.workload.as_ref().is_some_and(|identity| is_identity(identity) && free(identity))
-            && !self.may_sweep(member, kind, mark)
+        meta.owner.as_ref() == Some(key)
+            && meta.workload.as_ref().is_some_and(|identity| is_identity(identity) && free(identity))
+            && !self.may_sweep(member, kind, meta)
     }
 
     /// Whether a copy was there before this leader, in a cluster that the record does not name.
-    pub(crate) fn is_unrecorded(&self, member: &Member, kind: &str, mark: &Mark, on_record: bool) -> bool {
-        !on_record && self.founding.was_there(&member.name, kind, &mark.uid)
+    pub(crate) fn is_unrecorded(
+        &self,
+        member: &Member,
+        kind: &str,
+        meta: &CopyMeta,
+        on_record: bool,
+    ) -> bool {
+        !on_record && self.initial_copies.was_there(&member.name, kind, &meta.uid)
     }
 
     /// Looks in all members for copies of an object that the record does not know of.
@@ -137,7 +143,7 @@ impl Fleet {
         key: &Key,
         identity: &str,
         on_record: impl Fn(&str) -> bool,
-        mark: impl Fn(&Member) -> Option<Mark>,
+        meta: impl Fn(&Member) -> Option<CopyMeta>,
     ) -> Recovery {
         let (mut own, mut unseen, mut unrecorded, mut joining) = (false, false, false, false);
         let mut silent = Vec::new();
@@ -157,12 +163,12 @@ impl Fleet {
                 }
             }
             let Some(member) = member else { continue };
-            let Some(mark) = mark(&member) else { continue };
-            if mark.is_of(identity) {
+            let Some(meta) = meta(&member) else { continue };
+            if meta.is_of(identity) {
                 own = true;
-                unrecorded |= self.is_unrecorded(&member, kind, &mark, recorded);
-            } else if let Some(theirs) = &mark.workload
-                && self.is_former(&member, kind, key, &mark)
+                unrecorded |= self.is_unrecorded(&member, kind, &meta, recorded);
+            } else if let Some(theirs) = &meta.workload
+                && self.is_former(&member, kind, key, &meta)
             {
                 former.entry(theirs.clone()).or_default().push(name);
             }
@@ -197,7 +203,7 @@ impl Fleet {
 pub(crate) fn has_copy(member: &Member, namespace: &str, is_its: impl Fn(&str) -> bool) -> bool {
     let copies = member.copy_kinds().filter(|kind| kind.runs_pods).flat_map(|kind| member.copies(kind));
     let here = copies.flatten().filter(|(key, _)| key.namespace == namespace);
-    here.filter_map(|(_, mark)| mark.workload).any(|identity| is_its(&identity))
+    here.filter_map(|(_, meta)| meta.workload).any(|identity| is_its(&identity))
 }
 
 /// What is told of copies in a member that belong to no object of the hub; nothing if there are none and never were.
@@ -210,21 +216,21 @@ pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) 
         return None;
     }
     let copies = member.copy_kinds().flat_map(|kind| member.copies(kind).map(|copies| (kind.name, copies)));
-    let copies: Vec<(&str, Vec<(Key, Mark)>)> = copies.collect();
+    let copies: Vec<(&str, Vec<(Key, CopyMeta)>)> = copies.collect();
     let is_there = |identity: &str| fleet.identities.owner(identity).is_some();
     let unreadable: BTreeSet<String> = fleet.ledger.transact(|book| {
         let named =
-            copies.iter().flat_map(|(_, copies)| copies).filter_map(|(_, mark)| mark.workload.as_ref());
+            copies.iter().flat_map(|(_, copies)| copies).filter_map(|(_, meta)| meta.workload.as_ref());
         named.filter(|identity| book.is_there(identity)).cloned().collect()
     });
     let (mut named, mut count) = (Vec::new(), 0usize);
     for (kind, copies) in &copies {
-        for (key, mark) in copies {
-            let unowned = mark
+        for (key, meta) in copies {
+            let unowned = meta
                 .workload
                 .as_deref()
                 .is_some_and(|identity| !is_there(identity) && !unreadable.contains(identity));
-            if unowned && !fleet.may_sweep(member, kind, mark) {
+            if unowned && !fleet.may_sweep(member, kind, meta) {
                 count += 1;
                 if named.len() < NAMED_AT_MOST {
                     named.push(format!("{kind} {key}"));

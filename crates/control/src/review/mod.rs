@@ -24,7 +24,7 @@ use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::placement::Reservation;
 use portolan_api::placementreview::PlacementReviewStatus;
 use portolan_runtime::{
-    CallError, Clock, Index, Key, Next, Queue, Seed, Term, chain, foreign_text, supervise, work,
+    Action, CallError, Clock, Index, Key, Queue, Seed, Term, chain, foreign_text, supervise, work,
 };
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -121,10 +121,10 @@ impl Reviews {
         supervise(tasks, work).await;
     }
 
-    async fn reconcile(&self, key: Key) -> Result<Next, CallError> {
-        let Some(known) = self.reviews.get(&key) else { return Ok(Next::Done) };
+    async fn reconcile(&self, key: Key) -> Result<Action, CallError> {
+        let Some(known) = self.reviews.get(&key) else { return Ok(Action::AwaitChange) };
         match &*known {
-            Known::Deleting => Ok(Next::Done),
+            Known::Deleting => Ok(Action::AwaitChange),
             Known::Answered { uid, at } => self.expire(&key, uid, *at).await,
             Known::Open { review, since } => match self.answer(&key.namespace, &review.spec).await {
                 Ok(objects) => {
@@ -133,7 +133,9 @@ impl Reviews {
                         PlacementReviewStatus { result, objects, ..PlacementReviewStatus::default() };
                     self.write(review, status, Ok(())).await
                 }
-                Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => Ok(Next::After(SYNC_POLL_INTERVAL)),
+                Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => {
+                    Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL))
+                }
                 Err(Unanswered::NotYet) => {
                     let seconds = PATIENCE.as_secs();
                     let why = format!("not known after {seconds} s: {}", self.unknown());
@@ -155,7 +157,7 @@ impl Reviews {
         review: &PlacementReview,
         mut status: PlacementReviewStatus,
         outcome: Result<(), (Reason, String)>,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         let generation = review.metadata.generation;
         let now = self.clock.time();
         let finding = match outcome {
@@ -172,15 +174,15 @@ impl Reviews {
         status.observed_time = Some(now);
         // Whoever changed or deleted it meanwhile brings us back.
         replace_status(&self.term, &self.hub.client, review, &status).await?;
-        Ok(Next::Done)
+        Ok(Action::AwaitChange)
     }
 
     /// Deletes an answered review when its time has come.
-    async fn expire(&self, key: &Key, uid: &str, at: jiff::Timestamp) -> Result<Next, CallError> {
+    async fn expire(&self, key: &Key, uid: &str, at: jiff::Timestamp) -> Result<Action, CallError> {
         let age = Duration::try_from(self.clock.now().duration_since(at)).unwrap_or_default();
         let left = TTL.saturating_sub(age);
         if !left.is_zero() {
-            return Ok(Next::After(left));
+            return Ok(Action::RequeueAfter(left));
         }
         let api: Api<PlacementReview> = Api::namespaced(self.hub.client.clone(), &key.namespace);
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
@@ -188,7 +190,7 @@ impl Reviews {
         let what = format!("delete PlacementReview {key}");
         match self.term.call(what, api.delete(&key.name, &params)).await {
             Err(error) if !(error.is_not_found() || error.is_conflict()) => Err(error),
-            _ => Ok(Next::Done),
+            _ => Ok(Action::AwaitChange),
         }
     }
 

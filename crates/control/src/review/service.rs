@@ -23,9 +23,9 @@ pub(super) fn explained(outlook: &ServiceOutlook) -> Result<ObjectReview, Unansw
     let mut pending = review.pending > 0;
     let cluster = |part: &ServicePart| {
         let mut each = row(part);
-        if part.there || !part.answers {
+        if part.there || !part.is_known {
             each.endpoints =
-                Some(EndpointCounts { ready: part.ready, not_ready: part.not_ready, answers: part.answers });
+                Some(EndpointCounts { ready: part.ready, not_ready: part.not_ready, answers: part.is_known });
         }
         match part.note.as_ref().filter(|_| part.belongs) {
             Some((Some(reason), message)) => {

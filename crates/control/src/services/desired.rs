@@ -38,7 +38,7 @@ pub(super) fn holds(copy: &ServiceFacts, desired: &Desired) -> bool {
         let mut texts = texts.into_iter().filter(|(name, _)| *name != EPOCH_ANNOTATION);
         texts.all(|(name, value)| actual.get(name).map(String::as_str) == value.as_str())
     };
-    copy.mark.digest.as_deref() == Some(&desired.digest)
+    copy.meta.digest.as_deref() == Some(&desired.digest)
         && has("labels", &copy.labels)
         && has("annotations", &copy.annotations)
         // A further label in the selector would let pods go unserved.

@@ -2,7 +2,7 @@
 
 use crate::capacity::Owner;
 use crate::copies::{Copied, copy_event, selector};
-use crate::fleet::{Mark, Needs, Touched, Watched, resource};
+use crate::fleet::{CopyMeta, MemberEvent, Needs, Watched, resource};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use portolan_runtime::{Key, bounded_text};
@@ -22,7 +22,7 @@ const ADDRESS_AT_MOST: usize = 253;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceFacts {
     /// Whose it is.
-    pub mark: Mark,
+    pub meta: CopyMeta,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
@@ -41,7 +41,7 @@ impl ServiceFacts {
         let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
         let ingress = balancer.and_then(|balancer| balancer.ingress.as_ref()).into_iter().flatten();
         Self {
-            mark: Mark::of(&service.metadata),
+            meta: CopyMeta::of(&service.metadata),
             labels: service.metadata.labels.clone().unwrap_or_default(),
             annotations: service.metadata.annotations.clone().unwrap_or_default(),
             // A Service that came as JSON goes as JSON.
@@ -98,7 +98,7 @@ impl Watched for Service {
         ServiceFacts::of(&self)
     }
 
-    fn event(key: &Key, facts: &ServiceFacts) -> Option<Touched> {
+    fn event(key: &Key, facts: &ServiceFacts) -> Option<MemberEvent> {
         Some(copy_event::<Self>(key, facts))
     }
 }
@@ -109,8 +109,8 @@ impl Copied for Service {
     const RUNS_PODS: bool = false;
     const NEEDS: Needs = Needs(&[resource::<Namespace>(), resource::<Self>(), resource::<EndpointSlice>()]);
 
-    fn mark(facts: &ServiceFacts) -> &Mark {
-        &facts.mark
+    fn copy_meta(facts: &ServiceFacts) -> &CopyMeta {
+        &facts.meta
     }
 }
 
@@ -126,8 +126,8 @@ impl Watched for EndpointSlice {
         SliceFacts::of(&self)
     }
 
-    fn event(_: &Key, facts: &SliceFacts) -> Option<Touched> {
+    fn event(_: &Key, facts: &SliceFacts) -> Option<MemberEvent> {
         let service = facts.service.clone()?;
-        Some(Touched::Copy(Owner { kind: Service::OWNER, key: service }))
+        Some(MemberEvent::Copy(Owner { kind: Service::OWNER, key: service }))
     }
 }

@@ -15,13 +15,13 @@ pub(crate) use preview::{Previews, ServiceOutlook, ServicePart};
 
 use crate::copies::Round;
 use crate::driver::{Base, Context, Controller, Declared};
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::placement::{Placement, Workload};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::placement::Reservation;
 use portolan_api::{MultiClusterService, MultiClusterServiceStatus};
-use portolan_runtime::{CallError, Index, Key, Next, Queue};
+use portolan_runtime::{Action, CallError, Index, Key, Queue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,20 +95,20 @@ impl Controller for Services {
         key: &Key,
         service: &Arc<MultiClusterService>,
         round: Round,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         self.look(key, service, round).await
     }
 
-    fn member_changed(&self, cluster: &str, event: &Touched) {
+    fn member_changed(&self, cluster: &str, event: &MemberEvent) {
         let (services, queue) = (&self.base.objects, &self.base.queue);
         match event {
-            Touched::Reach => services.for_each(|key, service| {
+            MemberEvent::Health => services.for_each(|key, service| {
                 if service.is_in(cluster) {
                     queue.add(key.clone());
                 }
             }),
             // A namespace that is open now lets in a Service that waits for it.
-            Touched::Room(namespace) => services.for_each_in(namespace, |key, service| {
+            MemberEvent::Namespace(namespace) => services.for_each_in(namespace, |key, service| {
                 let known = service.status.iter().flat_map(|status| &status.clusters);
                 if known.into_iter().any(|each| each.cluster == cluster && each.reason.is_some()) {
                     queue.add_after(key.clone(), ROOM_SETTLES);

@@ -5,7 +5,7 @@ use super::facts::ServiceFacts;
 use super::follow::Following;
 use crate::copies::Copied;
 use crate::driver::Declared;
-use crate::fleet::{Mark, Member, Reached};
+use crate::fleet::{CopyMeta, Member, Reachability};
 use crate::names::{OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::core::v1::Service;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A cluster, as one service sees it.
-pub(super) struct Seen {
+pub(super) struct ClusterSnapshot {
     /// The member, if it answers.
     pub(super) member: Option<Arc<Member>>,
     /// The Service there that is ours, as last seen.
@@ -39,7 +39,7 @@ pub(super) enum Observed {
     /// A workload that the service follows cannot be read: the service stays as it is.
     WorkloadUnreadable,
     /// Every cluster.
-    Clusters(BTreeMap<String, Seen>),
+    Clusters(BTreeMap<String, ClusterSnapshot>),
 }
 
 impl Services {
@@ -60,15 +60,15 @@ impl Services {
         seen.collect::<Option<_>>().map_or(Observed::NotSynced, Observed::Clusters)
     }
 
-    fn see(&self, key: &Key, service: &MultiClusterService, name: &str) -> Option<Seen> {
+    fn see(&self, key: &Key, service: &MultiClusterService, name: &str) -> Option<ClusterSnapshot> {
         let fleet = &self.base.context.fleet;
-        let reached = fleet.reached(name, None, Service::NEEDS);
+        let reached = fleet.reachability(name, None, Service::NEEDS);
         if reached.joining && (fleet.is_starting() || service.is_in(name)) {
             return None;
         }
-        let Reached { member, answers, .. } = reached;
+        let Reachability { member, is_known, .. } = reached;
         let Some(member) = member else {
-            return Some(Seen {
+            return Some(ClusterSnapshot {
                 member: None,
                 copy: None,
                 ready: 0,
@@ -79,8 +79,8 @@ impl Services {
         };
         let changing = self.base.copies.is_changing(&member, key);
         let is_ours =
-            |mark: &Mark| mark.is_of(service.uid()) || fleet.is_former(&member, Service::NAME, key, mark);
-        let copy = member.index::<Service>().get(key).filter(|copy| is_ours(&copy.mark));
+            |mark: &CopyMeta| mark.is_of(service.uid()) || fleet.is_former(&member, Service::NAME, key, mark);
+        let copy = member.index::<Service>().get(key).filter(|copy| is_ours(&copy.meta));
         let mut endpoints: BTreeMap<String, bool> = BTreeMap::new();
         member.index::<EndpointSlice>().for_each_in(&key.namespace, |_, slice| {
             if slice.service.as_ref() == Some(key) {
@@ -95,10 +95,17 @@ impl Services {
         };
         let (ready, not_ready) = (count(true), count(false));
         let memory = &self.base.copies.memory;
-        let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.mark));
+        let outdated = copy.as_ref().is_some_and(|copy| memory.is_outdated(key, name, &copy.meta));
         let changing = changing || outdated;
         let closed = closed(&member, &key.namespace);
-        Some(Seen { member: Some(member).filter(|_| answers), copy, ready, not_ready, changing, closed })
+        Some(ClusterSnapshot {
+            member: Some(member).filter(|_| is_known),
+            copy,
+            ready,
+            not_ready,
+            changing,
+            closed,
+        })
     }
 }
 
@@ -122,7 +129,7 @@ fn closed(member: &Member, namespace: &str) -> Option<(Reason, String)> {
 }
 
 /// Whether users that come through a Service which is to be taken away are served elsewhere, or nowhere for good.
-pub(super) fn answered_elsewhere(following: &Following, seen: &BTreeMap<String, Seen>) -> bool {
+pub(super) fn answered_elsewhere(following: &Following, seen: &BTreeMap<String, ClusterSnapshot>) -> bool {
     let ready = |cluster: &String| {
         seen.get(cluster).is_some_and(|seen| {
             seen.member.is_some() && seen.copy.is_some() && seen.ready > 0 && !seen.changing

@@ -2,7 +2,7 @@
 
 use super::Services;
 use super::follow::follow_with;
-use super::observe::{Observed, Seen};
+use super::observe::{ClusterSnapshot, Observed};
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
 use portolan_api::Reason;
@@ -31,7 +31,7 @@ pub(crate) struct ServicePart {
     /// Why it is not let in although it belongs there: a word and a sentence.
     pub(crate) refused: Option<(Reason, String)>,
     /// Whether the cluster answers; if not, these are the last numbers known.
-    pub(crate) answers: bool,
+    pub(crate) is_known: bool,
     /// Endpoints that are ready.
     pub(crate) ready: i32,
     /// Endpoints that are not.
@@ -60,7 +60,7 @@ impl Previews {
         instead: &BTreeMap<Key, Workload>,
     ) -> ServiceOutlook {
         let following = follow_with(service, key, &self.0.workloads, instead);
-        let part = |(cluster, seen): (String, Seen)| {
+        let part = |(cluster, seen): (String, ClusterSnapshot)| {
             let wanted = following.wanted.contains(&cluster);
             let refused = seen.closed.filter(|_| wanted && seen.copy.is_none());
             let last = service.status.iter().flat_map(|status| &status.clusters);
@@ -81,7 +81,7 @@ impl Previews {
             ServicePart {
                 there: seen.copy.is_some(),
                 belongs: wanted && refused.is_none(),
-                answers: seen.member.is_some(),
+                is_known: seen.member.is_some(),
                 ready: seen.ready,
                 not_ready: seen.not_ready,
                 cluster,

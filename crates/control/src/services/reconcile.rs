@@ -4,7 +4,7 @@ use super::Services;
 use super::desired::{desired, holds, unchangeable};
 use super::facts::ServiceFacts;
 use super::follow::{Following, follow};
-use super::observe::{Observed, Seen, answered_elsewhere};
+use super::observe::{ClusterSnapshot, Observed, answered_elsewhere};
 use super::status::{Situation, status};
 use crate::copies::{Copies, Desired, Outcome, REFUSAL_HOLDS, Round};
 use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, Write, earlier};
@@ -12,7 +12,7 @@ use crate::fleet::Member;
 use k8s_openapi::api::core::v1::Service;
 use portolan_api::MultiClusterService;
 use portolan_api::Reason;
-use portolan_runtime::{CallError, Key, Next, Weight};
+use portolan_runtime::{Action, CallError, EventType, Key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ impl Services {
         key: &Key,
         service: &MultiClusterService,
         round: Round,
-    ) -> Result<Next, CallError> {
+    ) -> Result<Action, CallError> {
         let context = &self.base.context;
         let seen = match self.observe(key, service) {
-            Observed::NotSynced => return Ok(Next::After(SYNC_POLL_INTERVAL)),
+            Observed::NotSynced => return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL)),
             // The workload that is followed brings us back when it can be read.
-            Observed::WorkloadUnreadable => return Ok(Next::Done),
+            Observed::WorkloadUnreadable => return Ok(Action::AwaitChange),
             Observed::Clusters(seen) => seen,
         };
         let following = follow(service, key, &self.workloads);
@@ -39,15 +39,18 @@ impl Services {
         let new = status(&situation, &context.clock.time());
         // Where the service is going to be is on record before a member is touched, so that it is found there again.
         let Some(written) = self.base.write_status(service, new, Write::IfChanged).await? else {
-            return Ok(Next::After(CHANGED_MEANWHILE));
+            return Ok(Action::RequeueAfter(CHANGED_MEANWHILE));
         };
         if written.status != service.status {
             self.tell(service, &written).await;
         }
         self.submit(key, round, &desired, &following, &seen);
         let closed = seen.iter().any(|(name, seen)| following.wanted.contains(name) && seen.closed.is_some());
-        let next = Next::After(if closed || refused { REFUSAL_HOLDS } else { RESYNC_PERIOD });
-        Ok(earlier(next, self.base.copies.memory.refusals_end(key).map_or(Next::Done, Next::After)))
+        let next = Action::RequeueAfter(if closed || refused { REFUSAL_HOLDS } else { RESYNC_PERIOD });
+        Ok(earlier(
+            next,
+            self.base.copies.memory.refusals_end(key).map_or(Action::AwaitChange, Action::RequeueAfter),
+        ))
     }
 
     /// Why the Service is not in a cluster where it is to be, by cluster.
@@ -55,7 +58,7 @@ impl Services {
         &self,
         key: &Key,
         following: &Following,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
         desired: &Desired,
     ) -> BTreeMap<String, (Reason, String)> {
         let failures = self.base.copies.memory.failures(key);
@@ -79,7 +82,7 @@ impl Services {
         round: Round,
         desired: &Arc<Desired>,
         following: &Following,
-        seen: &BTreeMap<String, Seen>,
+        seen: &BTreeMap<String, ClusterSnapshot>,
     ) {
         let elsewhere = answered_elsewhere(following, seen);
         for (cluster, seen) in seen {
@@ -97,7 +100,7 @@ impl Services {
                 && !following.lingering.contains(cluster)
                 && let Some(copy) = &seen.copy
             {
-                let mark = copy.mark.clone();
+                let mark = copy.meta.clone();
                 self.base.copies.submit(round, member, key, "", move || async move {
                     copies.delete(&there, &name, &mark).await
                 });
@@ -114,7 +117,7 @@ impl Services {
         let (old, new) = (clusters(before), clusters(now));
         if old != new {
             let note = if new.is_empty() { "in no cluster".to_owned() } else { format!("in {new}") };
-            self.base.recorder.record(now, Weight::Normal, Reason::Placed, &note).await;
+            self.base.recorder.record(now, EventType::Normal, Reason::Placed, &note).await;
         }
         let clusters = now.status.iter().flat_map(|status| &status.clusters);
         for refused in clusters.filter(|each| {
@@ -125,7 +128,7 @@ impl Services {
         }) {
             let why = refused.message.as_deref().unwrap_or_default();
             let note = format!("{}: {why}", refused.cluster);
-            self.base.recorder.record(now, Weight::Warning, Reason::Refused, &note).await;
+            self.base.recorder.record(now, EventType::Warning, Reason::Refused, &note).await;
         }
     }
 }
@@ -139,11 +142,11 @@ async fn apply(
     desired: &Desired,
 ) -> Result<Outcome, CallError> {
     let as_made = |copy: &ServiceFacts| {
-        holds(copy, desired) || copies.memory.made(key, &member.name, &desired.digest, &copy.mark.version)
+        holds(copy, desired) || copies.memory.made(key, &member.name, &desired.digest, &copy.meta.version)
     };
     match copy {
         Some(copy) if unchangeable(copy, desired).is_some() => Ok(Outcome::AsDecided),
-        Some(copy) if as_made(copy) => copies.confirm(member, key, &copy.mark).await,
-        _ => Ok(copies.apply(member, key, copy.map(|copy| &copy.mark), desired).await?.0),
+        Some(copy) if as_made(copy) => copies.confirm(member, key, &copy.meta).await,
+        _ => Ok(copies.apply(member, key, copy.map(|copy| &copy.meta), desired).await?.0),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::desired::holds;
 use super::follow::Following;
-use super::observe::{Seen, answered_elsewhere};
+use super::observe::{ClusterSnapshot, answered_elsewhere};
 use crate::copies::Desired;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::Reason;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Situation<'a> {
     pub(super) service: &'a MultiClusterService,
     pub(super) following: &'a Following,
-    pub(super) seen: &'a BTreeMap<String, Seen>,
+    pub(super) seen: &'a BTreeMap<String, ClusterSnapshot>,
     pub(super) desired: &'a Desired,
     /// By cluster: reason and message of a refusal.
     pub(super) failures: BTreeMap<String, (Reason, String)>,
@@ -65,7 +65,7 @@ pub(super) fn status(situation: &Situation<'_>, now: &Time) -> MultiClusterServi
 fn cluster(
     situation: &Situation<'_>,
     name: &str,
-    seen: &Seen,
+    seen: &ClusterSnapshot,
     last: Option<&ServiceClusterStatus>,
     now: &Time,
 ) -> Option<ServiceClusterStatus> {

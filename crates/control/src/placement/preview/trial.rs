@@ -42,13 +42,14 @@ impl Previews {
         replicas: u32,
         until: Instant,
     ) -> Trial {
-        let Some(member) = self.0.base.context.fleet.member(cluster).filter(|member| member.reach.answers())
+        let Some(member) =
+            self.0.base.context.fleet.member(cluster).filter(|member| member.health.is_reachable())
         else {
             return Trial::Unknown("it does not answer".to_owned());
         };
         let wanted = self.0.desired(workload, replicas);
-        let copy = member.index::<Deployment>().get(key).filter(|copy| copy.mark.is_of(workload.uid()));
-        if copy.is_some_and(|copy| copy.mark.digest.as_deref() == Some(&wanted.digest)) {
+        let copy = member.index::<Deployment>().get(key).filter(|copy| copy.meta.is_of(workload.uid()));
+        if copy.is_some_and(|copy| copy.meta.digest.as_deref() == Some(&wanted.digest)) {
             return Trial::Held;
         }
         match timeout_at(until, attempt(&member, key, wanted.object)).await {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::copies::Copied;
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::fleet::actuator::Spawner;
 use crate::fleet::member::Watcher;
 use crate::registrations::REGISTRATIONS;
@@ -48,7 +48,7 @@ fn client(refused: &'static str) -> Client {
 
 fn join(fleet: &Fleet, refused: &'static str) -> Arc<Member> {
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let tell = |_: Touched| ();
+    let tell = |_: MemberEvent| ();
     let watcher = Watcher {
         hub: "hub".to_owned(),
         registrations: REGISTRATIONS,
@@ -62,8 +62,8 @@ fn join(fleet: &Fleet, refused: &'static str) -> Arc<Member> {
     member
 }
 
-fn reached(fleet: &Fleet, needs: Needs) -> Reached {
-    fleet.ledger.transact(|book| fleet.reached("a", Some(book), needs))
+fn reachability(fleet: &Fleet, needs: Needs) -> Reachability {
+    fleet.ledger.transact(|book| fleet.reachability("a", Some(book), needs))
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,11 +71,11 @@ async fn a_member_whose_room_another_connection_tells_is_not_decided_about() {
     let fleet = Fleet::default();
     let _member = join(&fleet, "nothing");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(reached(&fleet, Service::NEEDS).answers);
+    assert!(reachability(&fleet, Service::NEEDS).is_known);
     // A second connection has opened the ledger, and has not joined the fleet yet: the room is of nobody.
     let _feed = fleet.ledger.open("a");
-    let between = reached(&fleet, Deployment::NEEDS);
-    assert!(!between.answers && between.joining, "{:?}", between.unknown);
+    let between = reachability(&fleet, Deployment::NEEDS);
+    assert!(!between.is_known && between.joining, "{:?}", between.unknown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,13 +83,13 @@ async fn a_member_that_answers_and_cannot_be_listed_is_told_so_after_a_while() {
     let fleet = Fleet::default();
     let _member = join(&fleet, "/jobs");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(reached(&fleet, Deployment::NEEDS).answers, "Jobs are not needed to place Deployments");
-    assert!(reached(&fleet, Job::NEEDS).joining);
+    assert!(reachability(&fleet, Deployment::NEEDS).is_known, "Jobs are not needed to place Deployments");
+    assert!(reachability(&fleet, Job::NEEDS).joining);
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let jobs = reached(&fleet, Job::NEEDS);
-    assert!(!jobs.joining && !jobs.answers);
+    let jobs = reachability(&fleet, Job::NEEDS);
+    assert!(!jobs.joining && !jobs.is_known);
     let (reason, message) = jobs.unknown.unwrap();
     assert_eq!(reason, Reason::ListFailed);
     assert!(message.contains("cannot list jobs: /jobs is forbidden (403)"), "{message}");
-    assert!(reached(&fleet, Deployment::NEEDS).answers);
+    assert!(reachability(&fleet, Deployment::NEEDS).is_known);
 }

@@ -7,13 +7,13 @@ use portolan_api::Reason;
 use std::sync::Arc;
 
 /// A cluster, and whether it can be decided about.
-pub(crate) struct Reached {
+pub(crate) struct Reachability {
     /// The member, once it is connected.
     pub(crate) member: Option<Arc<Member>>,
     /// Why nothing is known of what it holds now, in a word and a sentence: it does not answer, or cannot be listed.
     pub(crate) unknown: Option<(Reason, String)>,
     /// Whether it answers, and what it holds is known.
-    pub(crate) answers: bool,
+    pub(crate) is_known: bool,
     /// Whether it was connected a moment ago and will be known soon.
     pub(crate) joining: bool,
 }
@@ -23,18 +23,18 @@ impl Fleet {
     pub(crate) fn is_joining(&self, name: &str) -> bool {
         let Some(member) = self.member(name) else { return !self.is_unconnected(name) };
         let all = member.copy_kinds().map(|kind| kind.needs);
-        all.into_iter().any(|needs| self.reached(name, None, needs).joining)
+        all.into_iter().any(|needs| self.reachability(name, None, needs).joining)
     }
 
     /// How the cluster of this name is reached. Whoever decides about room asks within the book that the decision rests
     /// on, so that both are of the same connection.
     ///
     /// A cluster that is not known keeps what it holds on record and takes nothing new; the others do not wait for it.
-    pub(crate) fn reached(&self, name: &str, book: Option<&Book>, needs: Needs) -> Reached {
+    pub(crate) fn reachability(&self, name: &str, book: Option<&Book>, needs: Needs) -> Reachability {
         let Some(member) = self.member(name) else {
             let joining = !self.is_unconnected(name);
             let unknown = joining.then(|| (Reason::CacheNotSynced, "it is being connected".to_owned()));
-            return Reached { member: None, unknown, answers: false, joining };
+            return Reachability { member: None, unknown, is_known: false, joining };
         };
         let is_new = member.since.elapsed() < KNOWN_WITHIN;
         let listing = || {
@@ -44,12 +44,12 @@ impl Fleet {
                 true,
             ))
         };
-        let known = match member.reach.silence() {
+        let known = match member.health.unreachable_reason() {
             Some(silence) => {
                 Err((Reason::Unreachable, format!("its API server does not answer: {silence}"), false))
             }
-            None if !member.reach.answers() && is_new => listing(),
-            None if !member.reach.answers() => {
+            None if !member.health.is_reachable() && is_new => listing(),
+            None if !member.health.is_reachable() => {
                 Err((Reason::Unreachable, "its API server has not answered yet".to_owned(), false))
             }
             None if book.is_some_and(|book| !member.is_in(book)) => listing(),
@@ -62,14 +62,17 @@ impl Fleet {
             },
         };
         match known {
-            Ok(()) => Reached { member: Some(member), unknown: None, answers: true, joining: false },
-            Err((reason, message, joining)) => {
-                Reached { member: Some(member), unknown: Some((reason, message)), answers: false, joining }
-            }
+            Ok(()) => Reachability { member: Some(member), unknown: None, is_known: true, joining: false },
+            Err((reason, message, joining)) => Reachability {
+                member: Some(member),
+                unknown: Some((reason, message)),
+                is_known: false,
+                joining,
+            },
         }
     }
 }
 
 #[cfg(test)]
-#[path = "reached_tests.rs"]
+#[path = "reachability_tests.rs"]
 mod tests;

@@ -19,16 +19,16 @@ use portolan_runtime::{CallError, Key, Term, call};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What is known of a ConfigMap or Secret that was carried into a member.
+/// What is known of a ConfigMap or Secret that was propagated into a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CarriedFacts {
+pub struct PropagatedFacts {
     uid: String,
     version: String,
     source: String,
     pub(super) needed_by: NeededBy,
 }
 
-impl CarriedFacts {
+impl PropagatedFacts {
     pub(crate) fn of(object: &impl Resource) -> Self {
         let meta = object.meta();
         let annotation =
@@ -48,8 +48,8 @@ impl CarriedFacts {
 
 /// What came of carrying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
-    /// Why something could not be carried: a word, and a sentence.
+pub struct PropagationResult {
+    /// Why something could not be propagated: a word, and a sentence.
     pub problems: Vec<(Reason, String)>,
     /// Whether something is not known well enough yet, or was not as it was seen: it is to be looked at again.
     pub outdated: bool,
@@ -59,7 +59,7 @@ pub struct Carried {
 ///
 /// # Errors
 /// The hub or the member cannot be asked.
-pub async fn carry(
+pub async fn propagate(
     term: &Term,
     hub: &Hub,
     sources: &Sources,
@@ -67,32 +67,35 @@ pub async fn carry(
     namespace: &str,
     workload: &str,
     references: &References,
-) -> Result<Carried, CallError> {
-    let mut carried = Carried::default();
+) -> Result<PropagationResult, CallError> {
+    let mut propagated = PropagationResult::default();
     if references.is_empty() {
-        return Ok(carried);
+        return Ok(propagated);
     }
     if !sources.synced() {
-        return Ok(Carried { outdated: true, ..carried });
+        return Ok(PropagationResult { outdated: true, ..propagated });
     }
-    let there = member.carried.into_namespace(namespace);
+    let there = member.propagated.into_namespace(namespace);
     if !there.soon_synced().await {
         let why = there.refused().unwrap_or_else(|| "they are not listed yet".to_owned());
         let problem = format!(
             "its ConfigMaps and Secrets cannot be read ({why}): the credential needs get, list, watch, create, patch and \
              delete on them in namespace {namespace}"
         );
-        return Ok(Carried { problems: vec![(Reason::DependenciesUnknown, problem)], ..carried });
+        return Ok(PropagationResult {
+            problems: vec![(Reason::DependenciesUnknown, problem)],
+            ..propagated
+        });
     }
     for reference in references.keys() {
         let Some(source) = sources.mark(namespace, reference) else { continue };
         let key = Key::new(namespace, &reference.name);
         let facts = there.of(reference.kind).get(&key);
         // A version that is not what we applied is somebody's change; after a restart it is applied once to be sure.
-        let current = |facts: &CarriedFacts| {
+        let current = |facts: &PropagatedFacts| {
             let as_applied = || {
                 let (kind, version) = (reference.kind, &facts.version);
-                member.carried.is_as_applied(kind, &key, &source, version)
+                member.propagated.is_as_applied(kind, &key, &source, version)
             };
             facts.source == source && facts.needed_by.includes(workload) && as_applied()
         };
@@ -103,11 +106,11 @@ pub async fn carry(
         let (kind, needed_by) = (reference.kind, needed_by.and(workload));
         let put = Bring { term, hub, member, key: &key, kind, needed_by, facts: facts.as_deref() };
         match reference.kind {
-            DependencyKind::ConfigMap => put.bring::<ConfigMap>(&mut carried).await?,
-            DependencyKind::Secret => put.bring::<Secret>(&mut carried).await?,
+            DependencyKind::ConfigMap => put.bring::<ConfigMap>(&mut propagated).await?,
+            DependencyKind::Secret => put.bring::<Secret>(&mut propagated).await?,
         }
     }
-    Ok(carried)
+    Ok(propagated)
 }
 
 struct Bring<'a> {
@@ -117,11 +120,11 @@ struct Bring<'a> {
     key: &'a Key,
     kind: DependencyKind,
     needed_by: NeededBy,
-    facts: Option<&'a CarriedFacts>,
+    facts: Option<&'a PropagatedFacts>,
 }
 
 impl Bring<'_> {
-    async fn bring<K: Kind>(self, carried: &mut Carried) -> Result<(), CallError> {
+    async fn bring<K: Kind>(self, propagated: &mut PropagationResult) -> Result<(), CallError> {
         let (kind, key) = (K::kind(&()), self.key);
         let resource = ApiResource::erase::<K>(&());
         let api: Api<DynamicObject> =
@@ -129,7 +132,7 @@ impl Bring<'_> {
         let what = format!("read {kind} {key} of the hub");
         let Some(source) = call(what, api.get_opt(&key.name)).await? else { return Ok(()) };
         if let Some(why) = withheld(&key.namespace, &source) {
-            carried
+            propagated
                 .problems
                 .push((Reason::NotPropagated, format!("{kind} {key} never leaves the hub: {why}")));
             return Ok(());
@@ -139,23 +142,23 @@ impl Bring<'_> {
             self.term,
             self.member,
             &object,
-            self.facts.map(CarriedFacts::object_version),
+            self.facts.map(PropagatedFacts::object_version),
         )
         .await?
         {
             ApplyResult::Applied(applied) => {
                 let version = applied.meta().resource_version.clone().unwrap_or_default();
-                self.member.carried.applied(self.kind, key, mark(&source), version);
+                self.member.propagated.applied(self.kind, key, mark(&source), version);
             }
-            ApplyResult::Conflict => carried.outdated = true,
-            ApplyResult::NotOwned(message) => carried.problems.push((Reason::NameTaken, message)),
+            ApplyResult::Conflict => propagated.outdated = true,
+            ApplyResult::NotOwned(message) => propagated.problems.push((Reason::NameTaken, message)),
             ApplyResult::Refused(message) => match self.facts {
                 // What is immutable cannot be made current; what was made anew in the hub is made anew here.
                 Some(facts) if message.contains("immutable") => {
                     delete_if_unchanged::<K>(self.term, self.member, key, facts.object_version()).await?;
-                    carried.outdated = true;
+                    propagated.outdated = true;
                 }
-                _ => carried.problems.push((Reason::DependencyRefused, message)),
+                _ => propagated.problems.push((Reason::DependencyRefused, message)),
             },
         }
         Ok(())
@@ -203,12 +206,12 @@ pub async fn release_recorded(
     if is_missing(member, namespace) {
         return Ok(false);
     }
-    let there = member.carried.into_namespace(namespace);
+    let there = member.propagated.into_namespace(namespace);
     let released = release_seen(term, member, namespace, workload, kept).await?;
     Ok(released || !there.settled())
 }
 
-/// Like [`release_recorded`], of what is known without asking for more: it costs nothing where nothing was ever carried. Answers
+/// Like [`release_recorded`], of what is known without asking for more: it costs nothing where nothing was ever propagated. Answers
 /// whether there was any.
 ///
 /// # Errors
@@ -220,7 +223,7 @@ pub async fn release_seen(
     workload: &str,
     kept: &References,
 ) -> Result<bool, CallError> {
-    let Some(there) = member.carried.watched(namespace) else { return Ok(false) };
+    let Some(there) = member.propagated.watched(namespace) else { return Ok(false) };
     let mut any = false;
     for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {
         let mut let_go = Vec::new();
@@ -247,8 +250,8 @@ pub fn is_left(member: &Member, namespace: &str, workload: &str, kept: &Referenc
     if recorded && is_missing(member, namespace) {
         return false;
     }
-    let asked = || Some(member.carried.into_namespace(namespace));
-    let there = if recorded { asked() } else { member.carried.watched(namespace) };
+    let asked = || Some(member.propagated.into_namespace(namespace));
+    let there = if recorded { asked() } else { member.propagated.watched(namespace) };
     let Some(there) = there else { return false };
     let mut any = recorded && !there.settled();
     for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {
@@ -272,7 +275,7 @@ pub(super) async fn release_gone(
     is_there: impl Fn(&str) -> bool,
     is_used: impl Fn() -> bool,
 ) -> Result<(), CallError> {
-    let facts = member.carried.watched(&key.namespace).and_then(|there| there.of(kind).get(key));
+    let facts = member.propagated.watched(&key.namespace).and_then(|there| there.of(kind).get(key));
     let Some(facts) = facts else { return Ok(()) };
     // What an orphan needs stays with it.
     let runs = |uid: &str| has_copy(member, &key.namespace, |each| each == uid);
@@ -291,7 +294,7 @@ async fn let_go_of(
     member: &Member,
     key: &Key,
     kind: DependencyKind,
-    facts: &CarriedFacts,
+    facts: &PropagatedFacts,
     gone: &BTreeSet<&str>,
 ) -> Result<(), CallError> {
     match kind {
@@ -304,7 +307,7 @@ async fn let_go_of_kind<K: Kind>(
     term: &Term,
     member: &Member,
     key: &Key,
-    facts: &CarriedFacts,
+    facts: &PropagatedFacts,
     gone: &BTreeSet<&str>,
 ) -> Result<(), CallError> {
     let others: Vec<&str> = facts.needed_by.named().filter(|uid| !gone.contains(uid)).collect();
@@ -332,7 +335,7 @@ pub fn needs_recorded(member: &Member, namespace: &str, workload: &str) -> bool 
     if is_missing(member, namespace) {
         return false;
     }
-    let there = member.carried.into_namespace(namespace);
+    let there = member.propagated.into_namespace(namespace);
     let mut any = !there.settled();
     for kind in [DependencyKind::ConfigMap, DependencyKind::Secret] {
         there.of(kind).for_each(|_, facts| any |= facts.needed_by.names(workload));

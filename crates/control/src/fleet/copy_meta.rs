@@ -7,7 +7,7 @@ use portolan_runtime::Key;
 
 /// What the metadata of an object in a member says of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct CopyMeta {
     /// Its uid.
     pub uid: String,
     /// Its version.
@@ -31,7 +31,7 @@ pub(crate) fn is_epoch(number: &i64) -> bool {
     (0..=i64::from(i32::MAX)).contains(number)
 }
 
-impl Mark {
+impl CopyMeta {
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name).cloned());
         let owner = annotation(OWNER_ANNOTATION)
@@ -80,12 +80,12 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn mark(labels: Value, owner: &str) -> Mark {
+    fn mark(labels: Value, owner: &str) -> CopyMeta {
         let meta = json!({
             "name": "web", "namespace": "shop", "labels": labels,
             "annotations": {OWNER_ANNOTATION: owner, DIGEST_ANNOTATION: "d", EPOCH_ANNOTATION: "9223372036854775807"},
         });
-        Mark::of(&serde_json::from_value(meta).unwrap())
+        CopyMeta::of(&serde_json::from_value(meta).unwrap())
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What was carried into a member, watched namespace by namespace.
+//! What was propagated into a member, watched namespace by namespace.
 
-use super::{CarriedFacts, DependencyKind, Reference};
+use super::{DependencyKind, PropagatedFacts, Reference};
 use crate::copies::Kind;
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use crate::names::HUB_LABEL;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ListParams;
@@ -28,15 +28,15 @@ const UNUSED_FOR: Duration = Duration::from_secs(600);
 /// What was applied comes back through the watch within this time; until then it is not applied again.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The ConfigMaps and Secrets that a hub has carried into one member: never what they hold.
+/// The ConfigMaps and Secrets that a hub has propagated into one member: never what they hold.
 ///
-/// A namespace is watched from the first time that it is asked for: so the hub needs rights only where it has carried
+/// A namespace is watched from the first time that it is asked for: so the hub needs rights only where it has propagated
 /// something, and no right to look at all Secrets of a member. A namespace that nobody uses is watched no more.
-pub struct Carriage {
+pub struct Propagated {
     client: Client,
     hub: String,
     seed: Seed,
-    touched: Arc<dyn Fn(Touched) + Send + Sync>,
+    on_event: Arc<dyn Fn(MemberEvent) + Send + Sync>,
     namespaces: Arc<Mutex<BTreeMap<String, Watched>>>,
     applied: Mutex<BTreeMap<(DependencyKind, Key), Applied>>,
 }
@@ -55,11 +55,11 @@ struct Applied {
     at: Instant,
 }
 
-/// What was carried into one namespace.
+/// What was propagated into one namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Namespaced {
-    config_maps: Index<CarriedFacts>,
-    secrets: Index<CarriedFacts>,
+    config_maps: Index<PropagatedFacts>,
+    secrets: Index<PropagatedFacts>,
     /// Why the member does not let them be listed, if it does not.
     refused: Arc<Mutex<Option<String>>>,
 }
@@ -92,7 +92,7 @@ impl Namespaced {
         self.synced()
     }
 
-    pub(super) fn of(&self, kind: DependencyKind) -> &Index<CarriedFacts> {
+    pub(super) fn of(&self, kind: DependencyKind) -> &Index<PropagatedFacts> {
         match kind {
             DependencyKind::ConfigMap => &self.config_maps,
             DependencyKind::Secret => &self.secrets,
@@ -100,18 +100,18 @@ impl Namespaced {
     }
 }
 
-impl Carriage {
+impl Propagated {
     pub(crate) fn new(
         client: Client,
         hub: &str,
         seed: Seed,
-        touched: Arc<dyn Fn(Touched) + Send + Sync>,
+        on_event: Arc<dyn Fn(MemberEvent) + Send + Sync>,
     ) -> Self {
         let (namespaces, applied) = (Arc::default(), Mutex::default());
-        Self { client, hub: hub.to_owned(), seed, touched, namespaces, applied }
+        Self { client, hub: hub.to_owned(), seed, on_event, namespaces, applied }
     }
 
-    /// What was carried into this namespace, watched from now on.
+    /// What was propagated into this namespace, watched from now on.
     #[must_use]
     pub fn into_namespace(&self, namespace: &str) -> Namespaced {
         let mut namespaces = lock(&self.namespaces);
@@ -125,7 +125,7 @@ impl Carriage {
         indexes
     }
 
-    /// What was carried into this namespace, if it is watched already.
+    /// What was propagated into this namespace, if it is watched already.
     #[must_use]
     pub fn watched(&self, namespace: &str) -> Option<Namespaced> {
         lock(&self.namespaces).get(namespace).map(|watched| watched.indexes.clone())
@@ -167,10 +167,10 @@ impl Carriage {
     }
 
     fn tell(&self, kind: DependencyKind) -> impl Fn(&Key) + Send + use<> {
-        let touched = Arc::clone(&self.touched);
+        let on_event = Arc::clone(&self.on_event);
         move |key| {
             let reference = Reference { kind, name: key.name.clone() };
-            touched(Touched::Dependency(key.namespace.clone(), reference));
+            on_event(MemberEvent::Dependency(key.namespace.clone(), reference));
         }
     }
 }
@@ -200,13 +200,13 @@ struct Listing {
     namespace: String,
     labels: String,
     refused: Arc<Mutex<Option<String>>>,
-    index: Index<CarriedFacts>,
+    index: Index<PropagatedFacts>,
 }
 
 impl Listing {
     /// Keeps the index, once the member lets the hub list the kind. A refusal is remembered, and not asked for again all
     /// the time.
-    async fn keep<K: Kind + Send + 'static>(self, touched: impl Fn(&Key) + Send, seed: Seed) {
+    async fn keep<K: Kind + Send + 'static>(self, on_event: impl Fn(&Key) + Send, seed: Seed) {
         let api: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
         let params = ListParams::default().labels(&self.labels).limit(1);
         let mut backoff = Backoff::new(seed.child("first"));
@@ -224,7 +224,7 @@ impl Listing {
         *lock(&self.refused) = None;
         let api: Api<PartialObjectMeta<K>> = Api::namespaced(self.client.clone(), &self.namespace);
         let config = watcher::Config::default().labels(&self.labels);
-        feed(api, config, |object| CarriedFacts::of(&object), self.index, touched, seed).await;
+        feed(api, config, |object| PropagatedFacts::of(&object), self.index, on_event, seed).await;
     }
 }
 

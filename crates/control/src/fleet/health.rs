@@ -1,6 +1,6 @@
 //! Whether a member answers, and is ready to.
 
-use crate::fleet::Touched;
+use crate::fleet::MemberEvent;
 use kube::Client;
 use portolan_core::latency::RoundTrip;
 use portolan_runtime::{Clock, bounded_text, foreign_text};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A member that has not answered for this long is silent.
-pub const SILENT_AFTER: Duration = Duration::from_secs(8);
+pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(8);
 
 /// The longest version of Kubernetes that is kept.
 const VERSION_LIMIT: usize = 64;
@@ -22,7 +22,7 @@ const READY_EVERY: u64 = 3;
 
 /// What the probes of a member say.
 #[derive(Clone, Debug, Default)]
-pub struct Reach(Arc<RwLock<State>>);
+pub struct Health(Arc<RwLock<State>>);
 
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -32,10 +32,10 @@ struct State {
     back: Option<Instant>,
 }
 
-impl Reach {
+impl Health {
     /// Whether the member answers.
     #[must_use]
-    pub fn answers(&self) -> bool {
+    pub fn is_reachable(&self) -> bool {
         let state = self.read();
         state.version.is_some() && state.silent.is_none()
     }
@@ -48,7 +48,7 @@ impl Reach {
 
     /// Why the member is taken for silent, if it is.
     #[must_use]
-    pub fn silence(&self) -> Option<String> {
+    pub fn unreachable_reason(&self) -> Option<String> {
         self.read().silent
     }
 
@@ -89,7 +89,7 @@ impl Reach {
 /// Asks the member for ever whether it answers and is ready, and tells when it falls silent or answers again. A version
 /// alone is no health: an API server that has lost its etcd still tells it. The answers measure the round-trip time; the
 /// first one after a failure does not, since a connection is made for it.
-pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched), clock: Clock) {
+pub(crate) async fn probe(client: Client, health: Health, on_event: impl Fn(MemberEvent), clock: Clock) {
     let (mut heard, mut warm, mut ready) = (Instant::now(), false, true);
     for count in 0_u64.. {
         let asked = Instant::now();
@@ -98,15 +98,15 @@ pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched
         let problem = match version {
             Ok(info) => {
                 if std::mem::replace(&mut warm, true) {
-                    reach.measure(took);
+                    health.measure(took);
                 }
                 let due = !ready || count.is_multiple_of(READY_EVERY);
                 let unready = if due { unready(&client).await } else { None };
                 ready = unready.is_none();
                 if ready {
                     heard = Instant::now();
-                    if reach.set(Some(bounded_text(&info.git_version, VERSION_LIMIT)), None) {
-                        touched(Touched::Reach);
+                    if health.set(Some(bounded_text(&info.git_version, VERSION_LIMIT)), None) {
+                        on_event(MemberEvent::Health);
                     }
                 }
                 unready
@@ -116,11 +116,11 @@ pub(crate) async fn probe(client: Client, reach: Reach, touched: impl Fn(Touched
                 Some(problem)
             }
         };
-        if let Some(problem) = problem.filter(|_| heard.elapsed() >= SILENT_AFTER)
-            && reach.set(None, Some(problem.clone()))
+        if let Some(problem) = problem.filter(|_| heard.elapsed() >= UNREACHABLE_AFTER)
+            && health.set(None, Some(problem.clone()))
         {
             tracing::warn!(problem, now = %clock.now(), "a member is silent");
-            touched(Touched::Reach);
+            on_event(MemberEvent::Health);
         }
         tokio::time::sleep(PROBE_EVERY).await;
     }
