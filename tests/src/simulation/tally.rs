@@ -70,6 +70,7 @@ drawn! {
     Resource429 "member: one resource answers 429",
     Resource500 "member: one resource answers 500",
     ResourceSilent "member: one resource never answers",
+    ResourceSlow "member: one resource takes long to answer",
     TokenEnded "member: the token ends for a time",
     LimitRange "member: a LimitRange",
     Quota "member: a quota",

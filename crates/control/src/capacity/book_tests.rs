@@ -168,3 +168,48 @@ fn a_workload_that_is_gone_leaves_no_memory_of_its_pods() {
     });
     assert_eq!(fits(&ledger, "ua"), 4);
 }
+
+#[test]
+fn what_is_kept_of_a_cluster_is_what_it_says_when_asked_again() {
+    let shapes: Vec<Shape> = (1..=12).map(|number| shape(number * 100)).collect();
+    let mut state = 7_u64;
+    let mut draw = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let ledger = Ledger::default();
+    let feed = ledger.open("c");
+    feed.nodes(Change::Set(Key::cluster("n0"), node("n0", 8)));
+    let mut kept = 0;
+    for step in 0..3000 {
+        let (number, uid) = (draw(6), format!("u{}", draw(6)));
+        match draw(9) {
+            0 => feed.nodes(Change::Set(Key::cluster(&format!("n{number}")), node(&format!("n{number}"), 8))),
+            1 => feed.nodes(Change::Gone(Key::cluster(&format!("n{number}")))),
+            2 => {
+                let facts = PodFacts {
+                    node: Some(format!("n{number}")),
+                    requests: Amounts::of(CPU, 300),
+                    workload: Some(uid),
+                    ..PodFacts::default()
+                };
+                feed.pods(Change::Set(Key::new("d", &format!("p{}", draw(20))), facts));
+            }
+            3 => feed.pods(Change::Gone(Key::new("d", &format!("p{}", draw(20))))),
+            4 => {
+                let reserved = u32::try_from(number).unwrap();
+                set(&ledger, &uid, reservation(&uid, &step.to_string(), &[("c", reserved)]));
+            }
+            _ => ledger.transact(|book| {
+                let shape = &shapes[usize::try_from(draw(12)).unwrap()];
+                let mut asked_anew = book.fork();
+                asked_anew.clusters.values_mut().for_each(|cluster| _ = cluster.change());
+                let expected = asked_anew.view("c", &uid, shape);
+                assert_eq!(book.view("c", &uid, shape), expected, "step {step}");
+                kept +=
+                    usize::from(book.view("c", "stranger", shape) == asked_anew.view("c", "stranger", shape));
+            }),
+        }
+    }
+    assert!(kept > 1000, "{kept}");
+}

@@ -103,6 +103,12 @@ impl Shape {
         TemplateHash((self.digest >> 64) as u64)
     }
 
+    /// What tells it from other shapes.
+    #[must_use]
+    pub fn digest(&self) -> u128 {
+        self.digest
+    }
+
     /// The same shape with other requests.
     #[must_use]
     pub(super) fn with_requests(&self, requests: Amounts) -> Self {

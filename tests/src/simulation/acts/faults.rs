@@ -29,7 +29,7 @@ impl Story {
     pub(super) async fn break_something(&mut self, member: usize) {
         let name = self.fleet.members[member].name().to_owned();
         let resource = RESOURCES[self.rng.random_range(0..RESOURCES.len())];
-        match self.rng.random_range(0..16) {
+        match self.rng.random_range(0..17) {
             0..=2 => {
                 self.count(Drawn::CutOff);
                 for party in PARTIES {
@@ -49,6 +49,10 @@ impl Story {
             9 => self.begin_fault(member, Drawn::ResourceSilent, resource, FaultAnswer::Hang),
             10 => self.begin_fault(member, Drawn::TokenEnded, "", FaultAnswer::Status(401)),
             11 => self.take_right(member, resource),
+            12 => {
+                let answer = FaultAnswer::Slow(self.rng.random_range(1..=25));
+                self.begin_fault(member, Drawn::ResourceSlow, resource, answer);
+            }
             _ => self.turn_hostile(member, resource),
         }
     }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod answers;
+mod draw;
 mod property;
 
 use crate::stage::deployments;

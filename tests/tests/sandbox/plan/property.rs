@@ -3,158 +3,28 @@
 //! Random fleets, and a row of random edits in each. `PROPTEST_CASES` says how many fleets; `PLAN_SEED` runs the one of
 //! that number alone.
 
+use super::draw::{Draw, NAMES};
 use super::{plan, there};
 use crate::stage::{contend, pass, status, workloads};
 use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
 use kube::api::PostParams;
-use portolan_api::MultiClusterDeployment;
 use portolan_api::placementreview::{ObjectReview, ReviewResult};
+use portolan_api::{MultiClusterDeployment, MultiClusterJob};
 use portolan_runtime::Seed;
 use portolan_sandbox::{NodeConfig, World, WorldConfig};
+use portolan_tests::NAMESPACE;
 use portolan_tests::simulation::{Contender, Fleet, apply};
-use portolan_tests::{NAMESPACE, foreign_cluster, workload};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// How many edits each fleet sees.
-const EDITS: usize = 6;
+const EDITS: usize = 9;
 
 /// After this many seconds an edit has settled.
 const SETTLES: u64 = 90;
-
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-
-/// Draws fleets, workloads and edits.
-struct Draw {
-    rng: ChaCha8Rng,
-    members: usize,
-}
-
-impl Draw {
-    fn one_of<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.rng.random_range(0..from.len())]
-    }
-
-    fn member(&mut self) -> &'static str {
-        NAMES[self.rng.random_range(0..self.members)]
-    }
-
-    fn locations(&mut self) -> Vec<&'static str> {
-        let mut names: Vec<_> =
-            (0..self.members).map(|index| NAMES[index]).filter(|_| self.rng.random_bool(0.5)).collect();
-        if names.is_empty() {
-            names.push(self.member());
-        }
-        names
-    }
-
-    /// How clusters are chosen, and nothing else of a spec.
-    fn places(&mut self) -> Value {
-        let mut wish = match self.rng.random_range(0..4) {
-            0 => json!({"locations": self.locations(), "enableSubstitution": true}),
-            1 => json!({"locations": self.locations()}),
-            2 => json!({"placementPolicy": "worst-fit", "numberOfLocations": self.rng.random_range(1..=2)}),
-            _ => json!({"placementPolicy": "best-fit", "numberOfLocations": 1}),
-        };
-        if self.rng.random_bool(0.2) {
-            wish["enableBursting"] = json!(true);
-        }
-        if self.rng.random_bool(0.2) {
-            let tier = *self.one_of(&["x", "y", "none"]);
-            wish["clusterSelector"] = json!({"matchLabels": {"tier": tier}});
-        }
-        if self.rng.random_bool(0.3) {
-            wish["clusterTolerations"] = json!([{"key": "only", "operator": "Exists"}]);
-        }
-        if self.rng.random_bool(0.4) {
-            wish["replicasMode"] = json!("Total");
-            if let (Some(locations), true) =
-                (wish["locations"].as_array().cloned(), self.rng.random_bool(0.5))
-            {
-                let weight = |name: &Value| json!({"cluster": name, "weight": self.rng.random_range(1..=4)});
-                wish["weights"] = locations.iter().map(weight).collect();
-            }
-        }
-        wish
-    }
-
-    fn containers(&mut self) -> Value {
-        let image = format!("app:{}", self.rng.random_range(1..=3));
-        let cpu = format!("{}m", self.rng.random_range(1..=9) * 100);
-        let mut container = json!({"name": "main", "image": image, "resources": {"requests": {"cpu": cpu}}});
-        match self.rng.random_range(0..30) {
-            0 => container["imagee"] = json!("mistyped"),
-            1 => container["resources"]["requests"]["cpu"] = json!("50"),
-            2 => container["ports"] = json!([{"containerPort": 99_999}]),
-            _ => {}
-        }
-        json!([container])
-    }
-
-    fn workload(&mut self, name: &str) -> Value {
-        let (replicas, places) = (self.rng.random_range(0..=5), self.places());
-        let mut object = workload(name, replicas, places);
-        object["spec"]["template"]["spec"]["containers"] = self.containers();
-        self.strategy(&mut object);
-        object
-    }
-
-    /// Where old pods do not make way for new ones, an update in a full cluster waits for ever.
-    fn strategy(&mut self, object: &mut Value) {
-        let rolling = json!({"rollingUpdate": {"maxUnavailable": 1}});
-        let waiting = json!({"rollingUpdate": {"maxUnavailable": 0}});
-        object["spec"]["strategy"] = self.one_of(&[json!({"type": "Recreate"}), rolling, waiting]).clone();
-    }
-
-    /// A cluster of the fleet: with a label, and perhaps tainted or cordoned.
-    fn cluster(&mut self, name: &str) -> Value {
-        let mut cluster = foreign_cluster(name);
-        cluster["metadata"]["labels"] = json!({"tier": self.one_of(&["x", "y"])});
-        match self.rng.random_range(0..10) {
-            0 => cluster["spec"]["unschedulable"] = json!(true),
-            1 | 2 => cluster["spec"]["taints"] = json!([{"key": "only", "effect": "NoSchedule"}]),
-            _ => {}
-        }
-        cluster
-    }
-
-    /// The same workload after somebody has edited it.
-    fn edit(&mut self, object: &Value) -> Value {
-        let mut edited = object.clone();
-        let spec = edited["spec"].as_object_mut().unwrap();
-        match self.rng.random_range(0..9) {
-            0 | 1 => {
-                let kept = ["replicas", "selector", "template", "strategy"];
-                spec.retain(|field, _| kept.contains(&field.as_str()));
-                spec.extend(self.places().as_object().unwrap().clone());
-            }
-            2 | 3 => spec["replicas"] = json!(self.rng.random_range(0..=6)),
-            4 => spec["template"]["spec"]["containers"] = self.containers(),
-            5 => {
-                for field in ["enableSubstitution", "enableBursting", "clusterSelector", "numberOfLocations"]
-                {
-                    if self.rng.random_bool(0.6) {
-                        spec.remove(field);
-                    }
-                }
-            }
-            6 if spec.contains_key("locations") && !spec.contains_key("weights") => {
-                spec["locations"] = json!(self.locations());
-            }
-            7 => {
-                let paused = spec.get("paused").is_some_and(|paused| *paused == true);
-                spec.insert("paused".to_owned(), json!(!paused));
-            }
-            _ => {
-                spec["template"]["spec"]["containers"] = self.containers();
-                spec["replicas"] = json!(self.rng.random_range(1..=4));
-            }
-        }
-        edited
-    }
-}
 
 /// What the plan leaves open: these are not held against it.
 fn is_left_open(planned: &ObjectReview) -> bool {
@@ -182,6 +52,33 @@ async fn came_true(fleet: &Fleet, planned: &ObjectReview, case: &str, before: &T
         let changed = before.get(&each.cluster).map(|(_, template)| template)
             != after.get(&each.cluster).map(|(_, template)| template);
         assert_eq!(replaced, changed, "{case}: pods of {} are replaced: plan {planned:#?}", each.cluster);
+    }
+}
+
+async fn job_came_true(fleet: &Fleet, planned: &ObjectReview, case: &str) {
+    let api: Api<MultiClusterJob> = Api::namespaced(fleet.hub.client("user"), NAMESPACE);
+    let told = api.get(&planned.name).await.unwrap().status.unwrap_or_default();
+    let placed = told.placements.iter().filter(|each| each.completions > 0);
+    let placed: BTreeMap<&str, i32> = placed.map(|each| (each.cluster.as_str(), each.completions)).collect();
+    let expected = planned.clusters.iter().filter(|each| each.after > 0);
+    let expected: BTreeMap<&str, i32> = expected.map(|each| (each.cluster.as_str(), each.after)).collect();
+    assert_eq!(expected, placed, "{case}: plan {planned:#?}, status {told:#?}");
+    if planned.errors.is_empty() && !planned.paused {
+        assert_eq!(planned.pending, told.pending_completions, "{case}: plan {planned:#?}, status {told:#?}");
+    }
+    for (index, member) in fleet.members.iter().enumerate() {
+        let jobs: Api<Job> = Api::namespaced(fleet.members[index].client("user"), NAMESPACE);
+        let there = jobs.get_opt(&planned.name).await.unwrap().and_then(|job| job.spec);
+        let runs = there.as_ref().filter(|spec| spec.suspend != Some(true)).and_then(|spec| spec.parallelism);
+        let pods = planned.clusters.iter().find(|each| each.cluster == member.name());
+        let pods = pods.and_then(|each| each.job.as_ref()).map_or(0, |job| job.parallelism_after);
+        let pods = if planned.paused { 0 } else { pods };
+        assert_eq!(
+            pods,
+            runs.unwrap_or(0),
+            "{case}: pods in {}: plan {planned:#?}, {there:?}",
+            member.name()
+        );
     }
 }
 
@@ -251,13 +148,26 @@ async fn run(number: u64, seen: &mut Counts) {
     }
     let _controller = contend(&fleet, Contender::alone());
     pass(10).await;
-    let mut objects = [draw.workload("one"), draw.workload("two")];
+    let mut objects = [draw.workload("one"), draw.workload("two"), draw.job("three")];
     for edit in 0..EDITS {
         let index = edit % objects.len();
-        let manifest = if edit < objects.len() { objects[index].clone() } else { draw.edit(&objects[index]) };
+        let is_job = objects[index]["kind"] == "MultiClusterJob";
+        let manifest = match edit < objects.len() {
+            true => objects[index].clone(),
+            false if is_job => draw.edit_job(&objects[index]),
+            false => draw.edit(&objects[index]),
+        };
         let planned = plan(&fleet, &manifest).await;
         let case = format!("PLAN_SEED={number} edit {edit} {manifest}");
         let refused = planned.errors.iter().any(|error| error.cluster.is_none() && error.reason == "Invalid");
+        if is_job && !refused {
+            apply(&user, &manifest).await;
+            pass(SETTLES).await;
+            job_came_true(&fleet, &planned, &case).await;
+            *seen.entry("jobs").or_default() += 1;
+            objects[index] = manifest;
+            continue;
+        }
         if refused {
             // The hub refuses it: nothing can be applied.
             *seen.entry("refused by the hub").or_default() += 1;

@@ -15,6 +15,7 @@ mod nodes;
 mod pods;
 mod resources;
 mod view;
+mod workloads;
 
 #[cfg(doc)]
 use super::TemplateHash;
@@ -23,13 +24,15 @@ use answers::Answers;
 use classes::Classes;
 use estimate::Estimate;
 use nodes::{Common, Node};
-use pods::{AllRequests, Make, Pod, Revision, Workload};
+use pods::{AllRequests, Make, Pod, Revision};
 use resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use view::Newcomer;
 pub use view::{ClusterSummary, Room, View};
+pub use workloads::WorkloadFilter;
+use workloads::Workloads;
 
 /// What is known of the room of one cluster, and of what is reserved there.
 ///
@@ -43,7 +46,7 @@ pub struct ClusterIndex {
     requests: AllRequests,
     pods: Arc<BTreeMap<Box<str>, Pod>>,
     pending: usize,
-    workloads: BTreeMap<Arc<str>, Workload>,
+    workloads: Workloads,
     /// How many replicas of each shape have a reservation and no node yet.
     unbound: BTreeMap<Shape, u32>,
     answers: Answers,
@@ -165,7 +168,7 @@ impl ClusterIndex {
     /// Whether anything of a workload of ours is known here.
     #[must_use]
     pub fn knows(&self, uid: &str) -> bool {
-        self.workloads.contains_key(uid)
+        self.workloads.contains(uid)
     }
 
     /// Takes how the cluster may grow; answers whether there may be more room.
@@ -191,6 +194,12 @@ impl ClusterIndex {
     /// All pods that the cluster has were told.
     pub fn pods_listed(&mut self) {
         self.listed[1] = true;
+    }
+
+    /// Which workloads of ours may be known here.
+    #[must_use]
+    pub fn workload_filter(&self) -> WorkloadFilter {
+        self.workloads.filter()
     }
 
     /// Whether all nodes and pods were told once.
@@ -221,7 +230,7 @@ impl ClusterIndex {
         }
         let uid = self.workload_uid(uid);
         let before = self.unbound_of(&uid);
-        self.workloads.entry(Arc::clone(&uid)).or_default().reserved = reserved;
+        self.workloads.known(&uid).reserved = reserved;
         self.update_unbound(&uid, before)
     }
 
@@ -247,7 +256,7 @@ impl ClusterIndex {
         let Some(uid) = &pod.workload else { return freed };
         let unbound_before = self.unbound_of(uid);
         let make = Make { template: pod.template, requests: pod.requests.id };
-        self.workloads.entry(Arc::clone(uid)).or_default().count(pod.node.as_ref(), make, times);
+        self.workloads.known(uid).count(pod.node.as_ref(), make, times);
         self.update_unbound(uid, unbound_before) || freed
     }
 
@@ -328,7 +337,7 @@ impl ClusterIndex {
     }
 
     fn workload_uid(&self, uid: &str) -> Arc<str> {
-        self.workloads.get_key_value(uid).map_or_else(|| uid.into(), |(uid, _)| Arc::clone(uid))
+        self.workloads.uid(uid).map_or_else(|| uid.into(), Arc::clone)
     }
 
     /// Nodes offer a resource that none did: everything is counted in other slots.

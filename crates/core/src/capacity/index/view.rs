@@ -80,7 +80,7 @@ impl ClusterIndex {
         let known = self.is_listed();
         if self.unbound.is_empty()
             && !matches!(self.growth, Growth::UpTo { .. })
-            && !self.workloads.contains_key(uid)
+            && !self.workloads.contains(uid)
             && let Some(answer) = self.answers.kept(shape)
         {
             let max_replicas = u32::try_from(answer.max_replicas).unwrap_or(u32::MAX);
