@@ -1,7 +1,7 @@
 //! Making a member hold a copy as it was decided.
 
 use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
-use super::object::{ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged};
+use super::object::{ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, set_replicas};
 use super::{Copied, Copies, Outcome, memory};
 use crate::fleet::{CopyMeta, Member};
 use portolan_api::Reason;
@@ -98,6 +98,20 @@ impl<K: Copied> Copies<K> {
         }
         annotate_epoch::<K>(&self.term, member, key, seen.object_version()).await?;
         Ok(Outcome::AsDecided)
+    }
+
+    /// Sets the number of replicas of a copy that keeps everything else, in this leader's name.
+    pub(crate) async fn scale(
+        &self,
+        member: &Member,
+        key: &Key,
+        seen: &CopyMeta,
+        replicas: u32,
+    ) -> Result<Outcome, CallError> {
+        if !is_superseded(&self.term, member, key, Some(seen)).await {
+            set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas).await?;
+        }
+        Ok(Outcome::NotSeenYet)
     }
 
     /// The member holds the copy as it was decided: leaves it so, and forgets what stood in the way.

@@ -156,15 +156,44 @@ pub(super) async fn annotate_epoch<K: Kind>(
     key: &Key,
     seen: ObjectVersion<'_>,
 ) -> Result<(), CallError> {
-    let Some(epoch) = term.epoch() else { return Ok(()) };
+    if term.epoch().is_none() {
+        return Ok(());
+    }
+    let what = format!("annotate {} {key} in {}", K::kind(&()), member.name);
+    patch_if_unchanged::<K>(term, member, key, seen, what, json!({})).await
+}
+
+/// Sets the number of replicas of a copy, and the leader's epoch; all else stays. One that has changed meanwhile is left
+/// alone, as above.
+///
+/// # Errors
+/// The member cannot be asked.
+pub(super) async fn set_replicas<K: Kind>(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    seen: ObjectVersion<'_>,
+    replicas: u32,
+) -> Result<(), CallError> {
+    let what = format!("scale {} {key} in {}", K::kind(&()), member.name);
+    patch_if_unchanged::<K>(term, member, key, seen, what, json!({"spec": {"replicas": replicas}})).await
+}
+
+async fn patch_if_unchanged<K: Kind>(
+    term: &Term,
+    member: &Member,
+    key: &Key,
+    seen: ObjectVersion<'_>,
+    what: String,
+    mut patch: Value,
+) -> Result<(), CallError> {
     let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
-    let patch = json!({"metadata": {
-        "uid": seen.uid,
-        "resourceVersion": seen.version,
-        "annotations": { EPOCH_ANNOTATION: epoch.to_string() },
-    }});
+    insert(&mut patch, &["metadata"], "uid", json!(seen.uid));
+    insert(&mut patch, &["metadata"], "resourceVersion", json!(seen.version));
+    if let Some(epoch) = term.epoch() {
+        insert(&mut patch, &["metadata", "annotations"], EPOCH_ANNOTATION, json!(epoch.to_string()));
+    }
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let what = format!("mark {} {key} in {}", K::kind(&()), member.name);
     match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
         Err(error) if error.is_conflict() => Ok(()),
         other => unless_gone(other),

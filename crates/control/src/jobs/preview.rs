@@ -14,6 +14,9 @@ use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// After so many looks at what it has written itself, a controller has no more to change.
+const STEPS: usize = 8;
+
 /// What would be planned for a job, and why.
 #[derive(Debug)]
 pub(crate) struct JobOutlook {
@@ -60,21 +63,18 @@ impl Previews {
         let (key, mut job) = (Key::of(&object), DeclaredJob::of(object));
         self.0.base.context.fleet.identities.resolve(&Owner::new(KIND, &key), &job.identity);
         supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
-        let outlook = self.outlook(book, &key, &job);
-        if let Ok(plan) = &outlook.plan {
-            let status = job.object.status.get_or_insert_default();
-            for (cluster, part) in &plan.record.parts {
-                match status.placements.iter_mut().find(|placed| placed.cluster == *cluster) {
-                    Some(placed) => write(part, placed),
-                    None => {
-                        let mut placed =
-                            JobPlacementStatus { cluster: cluster.clone(), ..JobPlacementStatus::default() };
-                        write(part, &mut placed);
-                        status.placements.push(placed);
-                    }
-                }
-            }
+        let mut outlook = self.outlook(book, &key, &job);
+        // A controller looks again at what it has written: what one look leaves open, the next one may place.
+        for _ in 0..STEPS {
+            let Ok(plan) = &outlook.plan else { break };
+            take(&plan.record, &mut job);
             supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
+            let next = self.outlook(book, &key, &job);
+            if next.plan.as_ref().is_ok_and(|next| next.record == plan.record) {
+                break;
+            }
+            let before = outlook.before;
+            outlook = JobOutlook { before, ..next };
         }
         outlook
     }
@@ -103,5 +103,21 @@ impl Previews {
             }
         }
         outlook
+    }
+}
+
+/// Writes a record into the status of a job.
+fn take(record: &Record, job: &mut DeclaredJob) {
+    let status = job.object.status.get_or_insert_default();
+    for (cluster, part) in &record.parts {
+        match status.placements.iter_mut().find(|placed| placed.cluster == *cluster) {
+            Some(placed) => write(part, placed),
+            None => {
+                let mut placed =
+                    JobPlacementStatus { cluster: cluster.clone(), ..JobPlacementStatus::default() };
+                write(part, &mut placed);
+                status.placements.push(placed);
+            }
+        }
     }
 }

@@ -35,7 +35,7 @@ impl Task {
         let running = self.copy.as_ref().map_or(0, |copy| u32::try_from(copy.replicas).unwrap_or(0));
         match self.order {
             Some(Order::Delete) => true,
-            Some(Order::Apply { replicas }) => replicas < running,
+            Some(Order::Apply { replicas } | Order::Scale { replicas }) => replicas < running,
             Some(Order::Keep) | None => false,
         }
     }
@@ -90,6 +90,9 @@ impl Placement {
         let outcome = match (order, copy) {
             (Some(Order::Apply { replicas }), _) => self.apply(task, *replicas).await?,
             (Some(Order::Keep), Some(copy)) => copies.keep(member, key, &copy.meta).await?,
+            (Some(Order::Scale { replicas }), Some(copy)) => {
+                copies.scale(member, key, &copy.meta, *replicas).await?
+            }
             (Some(Order::Delete), Some(copy)) => copies.delete(member, key, &copy.meta).await?,
             _ => Outcome::AsDecided,
         };
@@ -100,7 +103,9 @@ impl Placement {
         let propagation = self.base.propagation(key, workload, member);
         match copy {
             // Pods of a former template still need what the present one does not refer to.
-            Some(_) if !task.current || *order == Some(Order::Keep) => Ok(outcome),
+            Some(_) if !task.current || matches!(order, Some(Order::Keep | Order::Scale { .. })) => {
+                Ok(outcome)
+            }
             None if !task.used => propagation.release_all(outcome).await,
             _ => propagation.release_others(outcome).await,
         }
@@ -129,7 +134,8 @@ impl Placement {
         let seen = names.into_iter().map(see).collect();
         let order = transition(decision, &self.snapshots(workload, decision, &seen)).remove(&own.name);
         match (task.order, order) {
-            (Some(Order::Apply { replicas }), Some(Order::Apply { replicas: now })) => now <= replicas,
+            (Some(Order::Apply { replicas }), Some(Order::Apply { replicas: now }))
+            | (Some(Order::Scale { replicas }), Some(Order::Scale { replicas: now })) => now <= replicas,
             (due, now) => due == now,
         }
     }

@@ -226,7 +226,8 @@ fn candidates(seen: &BTreeMap<String, ClusterSnapshot>) -> Vec<portolan_core::pl
 fn outdated(orders: &BTreeMap<String, Order>, decision: &Decision) -> BTreeSet<String> {
     let kept = orders
         .iter()
-        .filter(|(cluster, order)| **order == Order::Keep && decision.placed.contains_key(*cluster));
+        .filter(|(_, order)| matches!(order, Order::Keep | Order::Scale { .. }))
+        .filter(|(cluster, _)| decision.placed.contains_key(*cluster));
     kept.map(|(cluster, _)| cluster.clone()).collect()
 }
 

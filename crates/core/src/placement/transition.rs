@@ -29,6 +29,11 @@ pub enum Order {
     },
     /// It is to be left as it is, whatever the workload says now.
     Keep,
+    /// It keeps its template, whatever the workload says now, and runs fewer replicas.
+    Scale {
+        /// How many, for now.
+        replicas: u32,
+    },
     /// It is to be deleted.
     Delete,
 }
@@ -50,23 +55,24 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         if !copy.reachable {
             return None;
         }
+        let former = decision.placed.get(cluster).is_some_and(|placed| keeps_former(placed, &copy));
         let replicas = match target(cluster) {
             request if copy.replicas <= request => request,
             request => {
-                // Replicas that are pending could only be where others of the workload are not wanted any more.
-                let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
+                // Replicas that are pending could only be where others of the workload are not wanted any more, or as they
+                // were wanted before.
+                let is_wanted = request > 0 && !former;
+                let asked = if is_wanted { placed } else { placed.saturating_add(decision.pending) };
                 let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(request));
                 request.saturating_add(lacking).min(copy.replicas)
             }
         };
-        let as_it_is = match decision.placed.get(cluster) {
-            Some(placed) => keeps_former(placed, &copy),
-            // What is about to go is neither updated nor made smaller step by step.
-            None => true,
-        };
+        // What is about to go is neither updated nor made smaller step by step.
+        let goes = !decision.placed.contains_key(cluster);
         Some(match replicas {
             0 => Order::Delete,
-            _ if as_it_is => Order::Keep,
+            replicas if former && replicas < copy.replicas => Order::Scale { replicas },
+            _ if former || goes => Order::Keep,
             replicas => Order::Apply { replicas },
         })
     };

@@ -76,6 +76,15 @@ fn a_template_that_has_no_room_leaves_the_former_one_running() {
     decision.placed.get_mut("a").unwrap().kept = Some(kept);
     let former = CopySnapshot { current: false, ..copy(2, 2) };
     assert_eq!(transition(&decision, &copies(&[("a", former)]))["a"], Order::Keep);
+    let larger = CopySnapshot { replicas: 4, ready: 4, ..former };
+    assert_eq!(transition(&decision, &copies(&[("a", larger)]))["a"], Order::Scale { replicas: 2 });
+    decision.pending = 1;
+    assert_eq!(
+        transition(&decision, &copies(&[("a", larger)]))["a"],
+        Order::Scale { replicas: 3 },
+        "no running replica goes while one is pending"
+    );
+    decision.pending = 0;
     assert_eq!(
         transition(&decision, &copies(&[("a", copy(2, 0))]))["a"],
         Order::Apply { replicas: 2 },
@@ -91,15 +100,17 @@ fn a_copy_that_is_about_to_be_updated_does_not_count_as_ready_for_others() {
 }
 
 prop_compose! {
-    fn worlds()(clusters in proptest::collection::vec((0u32..5, 0u32..5, 0u32..5, any::<bool>(), proptest::bool::weighted(0.2)), 1..6), pending in 0u32..4)
+    fn worlds()(clusters in proptest::collection::vec((0u32..5, 0u32..5, 0u32..5, any::<bool>(), proptest::bool::weighted(0.2), proptest::bool::weighted(0.3)), 1..6), pending in 0u32..4)
         -> (Decision, BTreeMap<String, CopySnapshot>)
     {
         let names = ["a", "b", "c", "d", "e"];
         let mut decision = decided(&[], pending);
         let mut all = BTreeMap::new();
-        for (name, (target, replicas, ready, current, silent)) in names.iter().zip(clusters) {
+        for (name, (target, replicas, ready, current, silent, kept)) in names.iter().zip(clusters) {
             if target > 0 {
-                let place = Placed { replicas: target, ..Placed::new(PlacementCause::Policy) };
+                let as_they_are = Kept { replicas: target, because: KeptBecause::NoRoom, as_they_are: true };
+                let kept = kept.then_some(as_they_are);
+                let place = Placed { replicas: target, kept, ..Placed::new(PlacementCause::Policy) };
                 decision.placed.insert((*name).to_owned(), place);
             }
             if replicas > 0 {
@@ -115,7 +126,7 @@ prop_compose! {
 fn left((orders, copies): (&BTreeMap<String, Order>, &BTreeMap<String, CopySnapshot>)) -> u32 {
     let ready = |(name, copy): (&String, &CopySnapshot)| match orders.get(name) {
         Some(Order::Delete) => 0,
-        Some(Order::Apply { replicas }) => copy.ready.min(*replicas),
+        Some(Order::Apply { replicas } | Order::Scale { replicas }) => copy.ready.min(*replicas),
         Some(Order::Keep) | None => copy.ready,
     };
     copies.iter().map(ready).sum()

@@ -65,7 +65,7 @@ impl Draw {
         let image = format!("app:{}", self.rng.random_range(1..=3));
         let cpu = format!("{}m", self.rng.random_range(1..=9) * 100);
         let mut container = json!({"name": "main", "image": image, "resources": {"requests": {"cpu": cpu}}});
-        match self.rng.random_range(0..30) {
+        match self.rng.random_range(0..15) {
             0 => container["imagee"] = json!("mistyped"),
             1 => container["resources"]["requests"]["cpu"] = json!("50"),
             2 => container["ports"] = json!([{"containerPort": 99_999}]),
@@ -151,7 +151,7 @@ impl Draw {
     /// How the clusters of a job are chosen: completions are always a total.
     fn job_places(&mut self) -> Value {
         let mut wish = self.places();
-        for field in ["replicasMode", "weights"] {
+        for field in ["replicasMode", "weights", "enableBursting"] {
             wish.as_object_mut().unwrap().remove(field);
         }
         wish
