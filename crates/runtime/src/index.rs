@@ -62,6 +62,14 @@ impl<T> Index<T> {
         self.read().objects.iter().map(|(key, object)| (key.clone(), Arc::clone(object))).collect()
     }
 
+    /// All objects, in order, if a whole list has been seen. Both are of the same moment.
+    #[must_use]
+    pub fn all_if_synced(&self) -> Option<Vec<(Key, Arc<T>)>> {
+        let state = self.read();
+        let all = || state.objects.iter().map(|(key, object)| (key.clone(), Arc::clone(object))).collect();
+        state.synced.then(all)
+    }
+
     /// Calls `visit` for every object, in order, without copying the index.
     pub fn for_each(&self, mut visit: impl FnMut(&Key, &T)) {
         for (key, object) in &self.read().objects {
@@ -187,4 +195,41 @@ pub async fn follow<K, T>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     follow_with(api, config, project, tell, seed, WatchHealth::default()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_comes_meanwhile_is_seen_whole_or_not_at_all() {
+        for _ in 0..2000 {
+            let index = Index::<u32>::default();
+            let writer = index.clone();
+            let list = std::thread::spawn(move || {
+                let one = BTreeMap::from([(Key::cluster("a"), 1)]);
+                writer.replace(Change::Listed(one));
+            });
+            let seen = (0..50).find_map(|_| index.all_if_synced());
+            list.join().unwrap();
+            assert!(seen.is_none_or(|seen| seen.len() == 1));
+        }
+    }
+
+    #[test]
+    fn a_change_tells_what_was_and_what_is() {
+        let index = Index::<u32>::default();
+        let told = |change| -> Vec<(String, Option<u32>, Option<u32>)> {
+            let all = index.replace(change).into_iter();
+            all.map(|each| (each.key.name, each.before.map(|it| *it), each.after.map(|it| *it))).collect()
+        };
+        let key = Key::cluster;
+        let row = |name: &str, before, after| (name.to_owned(), before, after);
+        assert_eq!(told(Change::Set(key("a"), 1)), [row("a", None, Some(1))]);
+        let list = BTreeMap::from([(key("a"), 2), (key("b"), 3)]);
+        assert_eq!(told(Change::Listed(list)), [row("a", Some(1), Some(2)), row("b", None, Some(3))]);
+        let list = BTreeMap::from([(key("b"), 3)]);
+        assert_eq!(told(Change::Listed(list)), [row("b", Some(3), Some(3)), row("a", Some(2), None)]);
+        assert_eq!(told(Change::Gone(key("b"))), [row("b", Some(3), None)]);
+    }
 }

@@ -10,7 +10,7 @@ use kube::{Api, ResourceExt};
 use portolan_api::MultiClusterDeploymentStatus;
 use portolan_api::conditions::ConditionType;
 use portolan_api::placement::Reservation;
-use portolan_sandbox::{CrashPoint, FaultPlan};
+use portolan_sandbox::{CrashPoint, FaultAnswer, FaultPlan, PartialFault, RequestFilter};
 use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, LEASE, STANDBY, apply};
 use portolan_tests::workload;
 use serde_json::{Value, json};
@@ -348,6 +348,28 @@ async fn an_object_whose_status_cannot_be_written_holds_up_no_other() {
     pass(30).await;
     patch(&fleet, "web", json!({"replicas": 2})).await;
     pass(120).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
+    assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_status_write_is_never_answered_holds_up_no_other() {
+    let fleet = fleet(FaultPlan::none()).await;
+    drop(contend(&fleet, Contender::named(CONTROLLER)));
+    let user = fleet.hub.client("user");
+    for name in ["broken", "web"] {
+        apply(&user, &workload(name, 1, json!({"locations": ["c2"]}))).await;
+    }
+    pass(10).await;
+    // A webhook of one tenant hangs.
+    let writes = RequestFilter::any().party(STANDBY).cluster("hub").verb("update").name("broken");
+    fleet.world.add_fault(PartialFault::new("hangs", writes, FaultAnswer::Hang));
+    drop(contend(&fleet, Contender::named(STANDBY)));
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(30).await;
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(180).await;
     assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
     assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");

@@ -10,6 +10,7 @@ mod departure;
 mod dependencies;
 mod determinism;
 mod drift;
+mod edges;
 mod edits;
 mod health;
 mod hostile;

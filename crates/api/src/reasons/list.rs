@@ -250,6 +250,9 @@ reasons! {
     Placed, [on(Placed), Event],
         "Every replica, completion or Service has its clusters.",
         "";
+    PodsNotCreated, [on(Ready), Placement],
+        "The cluster has the copy and does not create its pods: a quota, Pod Security or a webhook denies them.",
+        "The message has the error of the cluster.";
     PolicyFallback, [on(Placed)],
         "No cluster reports traffic, so that clusters were chosen as `worst-fit` does.",
         "See the page on traffic: the clusters need a Prometheus.";

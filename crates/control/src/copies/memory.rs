@@ -15,6 +15,9 @@ pub(crate) const REFUSAL_HOLDS: Duration = Duration::from_secs(30);
 /// The longest time for which something that is refused again and again is left alone.
 const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(300);
 
+/// A copy that still exists so long after it was deleted is held by something.
+const DELETED_WITHIN: Duration = Duration::from_secs(60);
+
 /// What was applied or deleted comes back through the watch within this time; until then it is not done again.
 pub(crate) const CACHE_LAG_GRACE: Duration = Duration::from_secs(2);
 
@@ -80,6 +83,8 @@ pub(crate) struct Applied {
 struct Deleted {
     uid: String,
     at: Instant,
+    /// When it was deleted for the first time.
+    first: Instant,
 }
 
 /// What was to be done in a member could not be.
@@ -233,11 +238,18 @@ impl Memory {
 
     /// Remembers that the copy of this uid was deleted.
     pub(super) fn set_deleted(&self, key: &Key, cluster: &str, uid: &str) {
-        let deleted = Deleted { uid: uid.to_owned(), at: Instant::now() };
         self.write(key, cluster, |place| {
             place.applied = None;
-            place.deleted = Some(deleted);
+            let first = place.deleted.as_ref().filter(|before| before.uid == uid).map(|before| before.first);
+            let at = Instant::now();
+            place.deleted = Some(Deleted { uid: uid.to_owned(), at, first: first.unwrap_or(at) });
         });
+    }
+
+    /// Whether the copy of this uid was deleted long ago and still exists.
+    pub(super) fn is_deletion_stuck(&self, key: &Key, cluster: &str, uid: &str) -> bool {
+        let deleted = self.read(key, cluster, |place| place.deleted.clone());
+        deleted.is_some_and(|deleted| deleted.uid == uid && deleted.first.elapsed() >= DELETED_WITHIN)
     }
 
     /// What could not be done last in a cluster.
@@ -281,12 +293,13 @@ impl Memory {
         });
     }
 
-    /// Remembers that a member could not be asked, or failed. A refusal that still holds says more, and stays.
+    /// Remembers that a member could not be asked, or failed. A refusal of the same that still holds says more, and stays.
     pub(crate) fn fail(&self, key: &Key, cluster: &str, template: &str, why: &str) -> Duration {
         let (kind, reason) = (FailureKind::MemberError, Reason::MemberError);
         self.write(key, cluster, |place| {
             let before = place.failure.take();
-            if let Some(before) = before.as_ref().filter(|before| !before.left().is_zero()) {
+            let holds = |before: &&Failure| before.template == template && !before.left().is_zero();
+            if let Some(before) = before.as_ref().filter(holds) {
                 let wait = before.left();
                 place.failure = Some(before.clone());
                 return wait;
@@ -443,6 +456,19 @@ mod tests {
         assert!(memory.is_outdated(&key, "m1", &seen(2)));
         tokio::time::sleep(CACHE_LAG_GRACE).await;
         assert!(!memory.is_outdated(&key, "m1", &seen(2)), "the deletion was lost");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_of_a_former_template_does_not_delay_the_present_one() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        let refusal = (Reason::Refused, "no".to_owned());
+        memory.refuse(&key, "m1", "t1", FailureKind::RefusedByMember, refusal.clone());
+        let wait = memory.fail(&key, "m1", "t2", "timed out");
+        assert!(wait < Duration::from_secs(5), "{wait:?}");
+        memory.refuse(&key, "m1", "t2", FailureKind::RefusedByMember, refusal);
+        memory.fail(&key, "m1", "t2", "timed out");
+        let failure = memory.failure(&key, "m1").unwrap();
+        assert_eq!(failure.reason, Reason::Refused, "a refusal of the same says more");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(crate) use removal::{AWAITING_DELETION, Remaining};
 use crate::capacity::Owner;
 use crate::fleet::{
     About, CopyKind, CopyMeta, Fleet, Indexes, Member, MemberEvent, Needs, Registration, Subject, Watched,
+    resource,
 };
 use crate::names::HUB_LABEL;
 use portolan_runtime::{CallError, Key, Queue, Term, chain, foreign_text};
@@ -47,6 +48,9 @@ pub(crate) trait Copied: Kind + Watched + Sync {
     /// What must be known of a member before anything is decided about its copies.
     const NEEDS: Needs;
 
+    /// What must be known of a member before its copies are deleted: which copies it has.
+    const ITSELF: Needs = Needs(&[resource::<Self>()]);
+
     /// Whose a copy is.
     fn copy_meta(facts: &Self::Facts) -> &CopyMeta;
 }
@@ -66,10 +70,8 @@ pub(crate) const fn registration<K: Copied>(watched: &'static str, kept: &'stati
 
 /// The copies in a member. Callers take other locks, so that the index is not held meanwhile.
 fn list<K: Copied>(indexes: &Indexes) -> Option<Vec<(Key, CopyMeta)>> {
-    let index = indexes.get::<K>();
-    let mut all = Vec::new();
-    index.for_each(|key, copy| all.push((key.clone(), K::copy_meta(copy).clone())));
-    index.synced().then_some(all)
+    let all = indexes.get::<K>().all_if_synced()?;
+    Some(all.into_iter().map(|(key, copy)| (key, K::copy_meta(&copy).clone())).collect())
 }
 
 fn namespaces<K: Copied>(indexes: &Indexes) -> BTreeSet<String> {

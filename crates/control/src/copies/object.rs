@@ -7,7 +7,9 @@
 
 use super::ownership::insert;
 use crate::fleet::Member;
-use crate::names::{EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL};
+use crate::names::{
+    DIGEST_ANNOTATION, EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
+};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Resource};
@@ -103,14 +105,19 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
     }
 }
 
-/// Whether an object has the marks of another, but for the label that says which hub placed it.
+/// Whether an object has the marks of another, but for the label that says which hub placed it. One that lost both labels is
+/// known by the digest of what was applied, which they are part of.
 fn lost_its_hub(meta: &ObjectMeta, marked: &Value) -> bool {
     let label = |name: &str| meta.labels.as_ref().and_then(|labels| labels.get(name)).map(String::as_str);
-    let owner = meta.annotations.as_ref().and_then(|all| all.get(OWNER_ANNOTATION)).map(String::as_str);
-    label(HUB_LABEL).is_none()
-        && label(WORKLOAD_LABEL).is_some()
-        && label(WORKLOAD_LABEL) == marked["metadata"]["labels"][WORKLOAD_LABEL].as_str()
-        && owner == marked["metadata"]["annotations"][OWNER_ANNOTATION].as_str()
+    let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name)).map(String::as_str);
+    let same = |name: &str| {
+        annotation(name).is_some() && annotation(name) == marked["metadata"]["annotations"][name].as_str()
+    };
+    let workload = match label(WORKLOAD_LABEL) {
+        Some(workload) => marked["metadata"]["labels"][WORKLOAD_LABEL].as_str() == Some(workload),
+        None => same(DIGEST_ANNOTATION),
+    };
+    label(HUB_LABEL).is_none() && workload && same(OWNER_ANNOTATION)
 }
 
 /// Puts the labels back by which a copy of ours is known, and leaves it otherwise as it is: the watch shows it then.

@@ -63,7 +63,7 @@ impl<K: Copied> Copies<K> {
     ) -> Remaining {
         let mut remaining = Remaining::default();
         for (name, _) in self.fleet.clusters.all() {
-            let reached = self.fleet.reachability(&name.name, None, K::NEEDS);
+            let reached = self.fleet.reachability_of::<K>(&name.name, None, K::ITSELF, key);
             let copy = reached.member.as_ref().and_then(|member| member.index::<K>().get(key));
             let copy = copy.filter(|copy| K::copy_meta(copy).is_of(uid));
             match (reached.member.filter(|_| reached.is_known), copy) {
@@ -71,6 +71,10 @@ impl<K: Copied> Copies<K> {
                     self.memory.is_awaited(&member, key, true);
                     self.submit_delete(About::Copy, round, &member, key, K::copy_meta(&copy).clone());
                     remaining.count(&member, self.memory.failure(key, &member.name));
+                    if self.memory.is_deletion_stuck(key, &member.name, &K::copy_meta(&copy).uid) {
+                        let why = "it was deleted and still exists: see its finalizers".to_owned();
+                        remaining.failing.entry(member.name.clone()).or_insert(why);
+                    }
                 }
                 // What is under way may still create one.
                 (Some(member), None)

@@ -148,8 +148,9 @@ impl EpochFence {
             Ok(()) => return Ok(Action::RequeueAfter(CLAIMING)),
             Err(error) => error,
         };
-        // A hub that does not answer at all, or knows of another version, says nothing about the object.
-        if error.code().is_some_and(|code| code != 409) {
+        // A hub that knows of another version says nothing about the object. One that does not answer at all ends the term
+        // before long: if the term goes on, it is this object that gets no answer.
+        if !error.is_conflict() {
             let key = Key::of(object);
             // The hub finds the object itself invalid or too large, or forbids it, whoever writes it.
             let refused = matches!(error.code(), Some(400 | 403 | 413 | 422));

@@ -71,16 +71,18 @@ pub(super) async fn identify<D: Declared, K: Copied>(
     }
 }
 
-/// Whether a member holds a copy of this identity that names another object as its owner: then the identity is not this
-/// object's to have, whatever its annotation says.
+/// Whether a member holds a copy of this identity that names another object as its owner, and none holds one that names
+/// this object: then the identity is not this object's to have, whatever its annotation says. Labels that somebody copied
+/// onto an object of their own take nothing from an object that has its copies.
 fn belongs_to_another<K: Copied>(fleet: &Fleet, key: &Key, identity: &str) -> bool {
-    fleet.clusters.all().iter().filter_map(|(name, _)| fleet.member(&name.name)).any(|member| {
-        let mut found = false;
-        member.index::<K>().for_each(|_, copy| {
+    let (mut own, mut others) = (false, false);
+    for member in fleet.clusters.all().iter().filter_map(|(name, _)| fleet.member(&name.name)) {
+        member.index::<K>().for_each(|at, copy| {
             let meta = K::copy_meta(copy);
             let owner = meta.owner.as_ref().filter(|_| meta.workload.as_deref() == Some(identity));
-            found |= owner.is_some_and(|owner| owner != key);
+            own |= at == key && owner == Some(key);
+            others |= owner.is_some_and(|owner| owner != key);
         });
-        found
-    })
+    }
+    others && !own
 }

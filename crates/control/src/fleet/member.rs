@@ -19,8 +19,12 @@ use portolan_api::foreigncluster::TrafficSource;
 use portolan_runtime::{Clock, Index, Key, Seed, follow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+
+/// A member of which a task failed is connected again so long after it was connected.
+const CONNECTED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// A cluster of the fleet, watched for as long as this is kept.
 pub struct Member {
@@ -168,6 +172,11 @@ impl Member {
     /// The copies of a kind, once they have been listed.
     pub(crate) fn copies(&self, kind: CopyKind) -> Option<Vec<(Key, CopyMeta)>> {
         (kind.list)(&self.indexes)
+    }
+
+    /// Whether one of its tasks failed, and that long enough after it was connected that another connection is due.
+    pub(super) fn is_to_be_connected_again(&self) -> bool {
+        self.watches.has_failed() && self.since.elapsed() >= CONNECTED_AGAIN_AFTER
     }
 
     /// Whether all that is watched is known, and if not, why.

@@ -17,10 +17,12 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType, Finding};
-use portolan_api::{ForeignCluster, ForeignClusterStatus};
+use portolan_api::{ForeignCluster, ForeignClusterStatus, Reason};
 use portolan_runtime::{
-    Action, CallError, Change, Clock, Key, Queue, Recorder, Seed, call, follow_with, supervise, work,
+    Action, CallError, Change, Clock, EventType, Index, Key, Queue, Recorder, Seed, call, follow_with,
+    supervise, work,
 };
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +32,13 @@ use tokio::time::Instant;
 
 /// How often the numbers of a cluster are looked at without any news of it, such as round-trip times.
 const STATUS_PERIOD: Duration = Duration::from_secs(10);
+
+/// How many ForeignClusters are looked at at the same time. Most of a look is waiting for the hub; a member that does not
+/// answer takes a worker for a few seconds at most.
+const WORKERS: usize = 16;
+
+/// How long a member has to accept a new credential.
+const PROVEN_WITHIN: Duration = Duration::from_secs(3);
 
 /// When to look again at a ForeignCluster that somebody else has changed meanwhile: by then it has come to us.
 const CHANGED_MEANWHILE: Duration = Duration::from_millis(200);
@@ -81,6 +90,7 @@ pub(crate) async fn keep(
         watcher::Config::default(),
         |cluster| cluster,
         move |change| {
+            let change = with_unreadable(change, &known.clusters);
             // Numbers in the status of a ForeignCluster change all the time; they are no news to workloads.
             let news = match &change {
                 Change::Set(key, cluster) => news(known.clusters.get(key).as_deref(), cluster),
@@ -142,7 +152,30 @@ pub(crate) async fn keep(
         on_event,
         pace,
     };
-    supervise(tasks, work(&queue, 4, &clock, |name| context.reconcile(name))).await;
+    supervise(tasks, work(&queue, WORKERS, &clock, |name| context.reconcile(name))).await;
+}
+
+/// ForeignClusters that exist and cannot be read have not left: of those that a list lacks, what was last read stands, or
+/// no more than the name. So what they hold stays on record, and nothing new is placed there.
+fn with_unreadable(
+    change: Change<ForeignCluster>,
+    clusters: &Index<ForeignCluster>,
+) -> Change<ForeignCluster> {
+    let Change::Listed(mut all) = change else { return change };
+    for (key, _) in clusters.health().all_unreadable() {
+        if !all.contains_key(&key) {
+            let last = clusters.get(&key).map(|cluster| cluster.as_ref().clone());
+            all.extend(last.or_else(|| by_name_alone(&key)).map(|cluster| (key, cluster)));
+        }
+    }
+    Change::Listed(all)
+}
+
+/// A ForeignCluster of which no more than the name is known. It has no credential, so that nobody connects to it.
+fn by_name_alone(key: &Key) -> Option<ForeignCluster> {
+    let identity = json!({"clusterID": "unknown", "clusterName": key.name});
+    let spec = serde_json::from_value(json!({ "clusterIdentity": identity })).ok()?;
+    Some(ForeignCluster::new(&key.name, spec))
 }
 
 /// The clusters whose Secret has changed since their connection last looked at it.
@@ -182,6 +215,19 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
             (self.on_event)(&name, MemberEvent::Health);
             return Ok(Action::AwaitChange);
         };
+        let key = Key::cluster(&name);
+        if let Some(unreadable) = self.fleet.clusters.health().unreadable(&key) {
+            let problem = unreadable.problem;
+            let note = format!(
+                "it cannot be read, and nothing new is placed there until it is mended; what is there stays: {problem}"
+            );
+            self.recorder.record(cluster.as_ref(), EventType::Warning, Reason::Invalid, &note).await;
+            if self.fleet.member(&name).is_none() {
+                self.fleet.cannot_join(&name);
+                (self.on_event)(&name, MemberEvent::Health);
+            }
+            return Ok(Action::AwaitChange);
+        }
         let secret = reference(&cluster).ok().flatten();
         // Who only looks is gone before a credential changes.
         if let Some(secret) = secret {
@@ -189,7 +235,8 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         }
         let made_of = MadeOf::of(&cluster);
         let stale = self.stale.take(&name);
-        let mut open = self.fleet.connected(&name, &made_of);
+        let open = self.fleet.connected(&name, &made_of);
+        let mut open = open.filter(|open| !open.member.is_to_be_connected_again());
         if stale && open.is_some() {
             let version = secret.and_then(|secret| self.secrets.version(secret));
             match self.connect.refresh(&cluster, version.as_deref()).await {
@@ -260,14 +307,13 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         if version == open.proven || version.is_none() || !member.health.is_reachable() {
             return open.proven.clone();
         }
-        let what = format!("use the credential of {}", member.name);
-        match call(what, member.client.apiserver_version()).await {
-            Ok(_) => {
+        match tokio::time::timeout(PROVEN_WITHIN, member.client.apiserver_version()).await {
+            Ok(Ok(_)) => {
                 self.fleet.prove(&member.name, version.clone());
                 version
             }
-            Err(error) => {
-                tracing::debug!(error = %portolan_runtime::chain(&error), "a credential is not accepted");
+            answer => {
+                tracing::debug!(member = member.name, ?answer, "a credential is not accepted");
                 open.proven.clone()
             }
         }

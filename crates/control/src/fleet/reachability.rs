@@ -3,7 +3,9 @@
 use super::readable::{KNOWN_WITHIN, Needs, Readable};
 use super::{Fleet, Member};
 use crate::capacity::Book;
+use crate::copies::Copied;
 use portolan_api::Reason;
+use portolan_runtime::{Key, foreign_text};
 use std::sync::Arc;
 
 /// A cluster, and whether it can be decided about.
@@ -24,6 +26,27 @@ impl Fleet {
         let Some(member) = self.member(name) else { return !self.is_unconnected(name) };
         let all = member.copy_kinds().map(|kind| kind.needs);
         all.into_iter().any(|needs| self.reachability(name, None, needs).joining)
+    }
+
+    /// How a cluster is reached by those who decide about an object of which it may hold a copy. One whose copy cannot be
+    /// read is not known to them.
+    pub(crate) fn reachability_of<K: Copied>(
+        &self,
+        name: &str,
+        book: Option<&Book>,
+        needs: Needs,
+        key: &Key,
+    ) -> Reachability {
+        let reached = self.reachability(name, book, needs);
+        let index = reached.member.as_ref().map(|member| member.index::<K>());
+        match index.and_then(|index| index.health().unreadable(key)).filter(|_| reached.is_known) {
+            None => reached,
+            Some(unreadable) => {
+                let problem = foreign_text(&unreadable.problem);
+                let message = format!("its {} {key} cannot be read: {problem}", K::NAME);
+                Reachability { unknown: Some((Reason::ListFailed, message)), is_known: false, ..reached }
+            }
+        }
     }
 
     /// How the cluster of this name is reached. Whoever decides about room asks within the book that the decision rests

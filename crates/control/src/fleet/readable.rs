@@ -72,6 +72,11 @@ impl Watches {
         self.changed.notify_one();
     }
 
+    /// Whether a task of the member has ended, so that another connection is needed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Whether all that is watched is known.
     pub(super) fn all_readable(&self) -> Readable {
         self.readable_of(&self.all)
@@ -135,7 +140,7 @@ pub(super) async fn supervise(
                     Err(error) => error.to_string(),
                 };
                 tracing::error!(member = name, why, "a task of a member ended: nothing new is placed there");
-                let problem = format!("a task that watches it has failed ({why}): edit its ForeignCluster or restart the controller");
+                let problem = format!("a task that watches it has failed ({why}): it is connected again within a minute");
                 *watches.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
             }
             _ = tokio::time::timeout(LOOK_EVERY, watches.changed.notified()) => {}

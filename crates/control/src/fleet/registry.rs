@@ -127,8 +127,7 @@ impl Fleet {
         let name = connected.member.name.clone();
         self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
         let before = self.members.write().unwrap_or_else(PoisonError::into_inner).insert(name, connected);
-        // A member that goes gives its room back to the ledger, whose lock comes before that of the members.
-        drop(before);
+        part_with(before);
     }
 
     pub(super) fn prove(&self, name: &str, version: Option<String>) {
@@ -152,14 +151,22 @@ impl Fleet {
 
     pub(super) fn cannot_join(&self, name: &str) {
         let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        drop(before);
+        part_with(before);
         self.unconnected.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
     }
 
     pub(super) fn leave(&self, name: &str) {
         self.unconnected.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         let before = self.members.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        drop(before);
+        part_with(before);
+    }
+}
+
+/// Parts with a connection: what was to be done through it and has not begun is not done. A member that goes gives its room
+/// back to the ledger, whose lock comes before that of the members, so that nobody may hold the latter.
+fn part_with(connected: Option<Connected>) {
+    if let Some(connected) = connected {
+        connected.member.actuator.clear();
     }
 }
 

@@ -97,8 +97,7 @@ pub(super) async fn check(
         let there = namespaces();
         asked.retain(|namespace, _| there.contains(namespace));
         let mut news = missing.keep_only(&there);
-        let due = |name: &&String| asked.get(*name).is_none_or(|at| at.elapsed() >= ASK_EVERY);
-        let due: Vec<String> = there.iter().filter(due).take(ASKED_AT_MOST).cloned().collect();
+        let due = due(&there, &asked);
         for namespace in due {
             asked.insert(namespace.clone(), Instant::now());
             let Some(rules) = rules(&client, &namespace).await else { continue };
@@ -110,6 +109,14 @@ pub(super) async fn check(
             sink(MemberEvent::Health);
         }
     }
+}
+
+/// The namespaces to be asked about now: those that were not asked about for the longest time.
+fn due(there: &BTreeSet<String>, asked: &BTreeMap<String, Instant>) -> Vec<String> {
+    let is_due = |name: &&String| asked.get(*name).is_none_or(|at| at.elapsed() >= ASK_EVERY);
+    let mut due: Vec<&String> = there.iter().filter(is_due).collect();
+    due.sort_by_key(|name| asked.get(*name));
+    due.into_iter().take(ASKED_AT_MOST).cloned().collect()
 }
 
 /// The rights in a namespace. A member that does not answer says nothing of them.
@@ -176,6 +183,17 @@ mod tests {
         assert_eq!(lacking(&status(rules, true), NEEDED), None);
         let all = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
         assert_eq!(lacking(&status(all, true), NEEDED), Some(Vec::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_namespace_is_asked_about_however_many_there_are() {
+        let there: BTreeSet<String> = (0..1000).map(|number| format!("n{number:04}")).collect();
+        let mut asked = BTreeMap::new();
+        for _ in 0..1000_usize.div_ceil(ASKED_AT_MOST) {
+            tokio::time::sleep(LOOK_EVERY).await;
+            asked.extend(due(&there, &asked).into_iter().map(|name| (name, Instant::now())));
+        }
+        assert_eq!(asked.len(), there.len());
     }
 
     #[test]

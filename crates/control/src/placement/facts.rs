@@ -2,7 +2,7 @@
 
 use crate::copies::{Copied, copy_event, selector};
 use crate::fleet::{CopyMeta, MemberEvent, Needs, Watched, resource};
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use portolan_runtime::{Key, foreign_text};
 use std::collections::BTreeSet;
@@ -33,6 +33,8 @@ pub(crate) struct DeploymentFacts {
     pub available: i32,
     /// The images of its template, each once, in order.
     pub images: Vec<String>,
+    /// Why pods of it cannot be created, if that is so.
+    pub failure: Option<String>,
 }
 
 impl DeploymentFacts {
@@ -60,8 +62,16 @@ impl DeploymentFacts {
             outdated: count(status.replicas) - count(status.updated_replicas),
             available: count(status.available_replicas),
             images: images.into_iter().take(IMAGES_AT_MOST).collect(),
+            failure: status.conditions.iter().flatten().find_map(failure),
         }
     }
+}
+
+/// What a condition says of pods that cannot be created: a quota, Pod Security or a webhook denies them.
+fn failure(condition: &DeploymentCondition) -> Option<String> {
+    let fails = condition.type_ == "ReplicaFailure" && condition.status == "True";
+    let why = condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or_default();
+    fails.then(|| foreign_text(why))
 }
 
 /// A number that a member tells, within bounds.

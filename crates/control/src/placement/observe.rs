@@ -60,7 +60,8 @@ impl Placement {
         cluster: &ForeignCluster,
     ) -> Option<ClusterSnapshot> {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        let reached = self.base.context.fleet.reachability(&name, Some(book), Deployment::NEEDS);
+        let reached =
+            self.base.context.fleet.reachability_of::<Deployment>(&name, Some(book), Deployment::NEEDS, key);
         // Who has nothing there need not wait until it is known.
         if reached.joining
             && (self.base.context.fleet.is_starting() || book.reserved(&name, workload.uid()) > 0)

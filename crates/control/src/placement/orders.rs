@@ -119,7 +119,8 @@ impl Placement {
         let names: BTreeSet<&str> =
             placed.chain(workload.held().map(|(name, _)| name)).chain([own.name.as_str()]).collect();
         let see = |name: &str| {
-            let Reachability { member, is_known, .. } = fleet.reachability(name, None, Deployment::NEEDS);
+            let Reachability { member, is_known, .. } =
+                fleet.reachability_of::<Deployment>(name, None, Deployment::NEEDS, key);
             let changing = member.as_ref().is_some_and(|member| self.base.copies.is_changing(member, key));
             let copy = member.as_ref().and_then(|member| member.index::<Deployment>().get(key));
             let copy = copy.filter(|copy| copy.meta.is_of(workload.uid()));

@@ -204,6 +204,10 @@ fn observed(
     let as_asked = copy.replicas == placement.replicas;
     placement.state = if rolled_out && as_asked { PlacementState::Ready } else { PlacementState::Applied };
     failed(placement, failure);
+    if let Some(why) = copy.failure.as_ref().filter(|_| placement.reason.is_none()) {
+        placement.reason = Some(Reason::PodsNotCreated.into());
+        placement.message = Some(format!("its pods cannot be created: {why}"));
+    }
 }
 
 /// Adds what is to be said of a copy that is neither refused nor out of reach.
@@ -226,6 +230,12 @@ fn noted(placement: &mut PlacementStatus, placed: &Placed, notes: &Notes) {
     {
         surges_first(placement, signed(*replicas));
     }
+}
+
+/// The first cluster that does not create the pods of its copy.
+fn denied(placements: &[PlacementStatus]) -> Option<&PlacementStatus> {
+    let reason = |each: &&PlacementStatus| each.reason.as_deref().and_then(Reason::parse);
+    placements.iter().find(|each| reason(each) == Some(Reason::PodsNotCreated))
 }
 
 fn surges_first(placement: &mut PlacementStatus, kept: i32) {
@@ -357,6 +367,10 @@ fn findings(
             Reason::Ready,
             format!("{ready} of {asked} replicas are ready"),
         )
+    } else if let Some(denied) = denied(placements) {
+        let why = denied.message.as_deref().unwrap_or_default();
+        let message = format!("{ready} of {asked} replicas are ready. {}: {why}", denied.cluster);
+        Finding::new(ConditionType::Ready, false, Reason::PodsNotCreated, message)
     } else {
         Finding::new(
             ConditionType::Ready,

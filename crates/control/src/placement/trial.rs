@@ -188,7 +188,8 @@ impl Placement {
         let chosen = decision.placed.keys().filter_map(|name| seen.get(name)).filter(|seen| seen.is_known);
         let (mut known, mut pending, mut wait) = (None, false, ASKED_AGAIN);
         for (member, seen) in chosen.filter_map(|seen| Some((seen.member.as_ref()?, seen))).take(CONVINCING) {
-            if let Some(why) = &seen.candidate.refused {
+            let refused = seen.candidate.refused.as_ref();
+            if let Some(why) = refused.filter(|refusal| refusal.reason != Reason::MemberError) {
                 known.get_or_insert_with(|| refusal(&member.name, &why.message));
                 continue;
             }

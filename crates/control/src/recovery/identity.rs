@@ -143,7 +143,7 @@ impl Identities {
                 state.forget(&Owner::new(kind, key));
                 let bearer = bearer(object);
                 state.bear(Owner::new(kind, key), &bearer);
-                state.grant(Owner::new(kind, key), bearer.identity);
+                state.grant(Owner::new(kind, key), &bearer);
             }
             Change::Listed(all) => {
                 state.list(kind);
@@ -151,7 +151,7 @@ impl Identities {
                 bearers.iter().for_each(|(key, bearer)| state.bear(Owner::new(kind, key), bearer));
                 let age = |meta: &ObjectMeta| meta.creation_timestamp.as_ref().map(|time| time.0);
                 bearers.sort_by_key(|(key, bearer)| (!bearer.recorded, age(bearer.meta), (*key).clone()));
-                bearers.iter().for_each(|(key, bearer)| state.grant(Owner::new(kind, key), bearer.identity));
+                bearers.iter().for_each(|(key, bearer)| state.grant(Owner::new(kind, key), bearer));
             }
         }
     }
@@ -172,6 +172,11 @@ impl Identities {
     pub(crate) fn has_listed(&self, kinds: &[&str]) -> bool {
         let state = self.state();
         kinds.iter().all(|kind| state.listed.contains(kind))
+    }
+
+    /// Whether an object was deleted that is such an owner.
+    pub(crate) fn has_ended(&self, is_it: impl Fn(&Owner) -> bool) -> bool {
+        self.state().ended.values().any(is_it)
     }
 
     /// What this process knows of the object of this identity.
@@ -231,13 +236,16 @@ impl State {
     }
 
     /// Gives an object the identity of its annotation, unless somebody has it.
-    fn grant(&mut self, owner: Owner, identity: Option<&Identity>) {
-        let Some((identity, claimed)) = identity.and_then(|each| Some((each, each.claims()?))) else {
+    fn grant(&mut self, owner: Owner, bearer: &Bearer<'_>) {
+        let Some((identity, claimed)) = bearer.identity.and_then(|each| Some((each, each.claims()?))) else {
             return;
         };
         let free = self.owners.get(claimed).is_none_or(|has| *has == owner);
         identity.set_denied(!free);
         if free {
+            if bearer.meta.deletion_timestamp.is_none() {
+                self.ended.remove(claimed);
+            }
             self.own(owner, claimed);
         }
     }
@@ -333,6 +341,21 @@ mod tests {
         let other = Change::Set(Key::new("shop", "a"), object("u3", Some("u1"), 0));
         identities.take("Other", &other, bearer);
         assert_eq!(got(&other), ["u3"], "whatever its kind");
+    }
+
+    #[test]
+    fn an_identity_that_was_restored_after_its_object_was_deleted_may_be_lost_again() {
+        let identities = Identities::default();
+        let key = || Key::new("shop", "a");
+        let mut deleted = object("u1", Some("old"), 1);
+        deleted.meta.deletion_timestamp = Some(Time(Timestamp::from_second(9).unwrap()));
+        identities.take("Kind", &Change::Set(key(), deleted), bearer);
+        identities.take("Kind", &Change::<Object>::Gone(key()), bearer);
+        assert!(matches!(identities.life("old"), Life::Ended(_)));
+        assert!(identities.has_ended(|owner| owner.key == key()));
+        identities.take("Kind", &Change::Set(key(), object("u2", Some("old"), 2)), bearer);
+        identities.take("Kind", &Change::<Object>::Gone(key()), bearer);
+        assert!(matches!(identities.life("old"), Life::Vanished), "nobody deleted it this time");
     }
 
     #[test]

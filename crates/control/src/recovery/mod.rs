@@ -104,14 +104,18 @@ pub(crate) enum Recovery {
 impl Fleet {
     /// Whether a copy that belongs to no object of the hub may be deleted.
     pub(crate) fn may_sweep(&self, member: &Member, kind: &str, meta: &CopyMeta) -> bool {
+        let was_there = || self.initial_copies.was_there(&member.name, kind, &meta.uid);
         let Some(identity) = meta.workload.as_deref() else {
-            return !self.initial_copies.was_there(&member.name, kind, &meta.uid);
+            // Somebody removed its label. Its owner may be gone because the hub has lost it.
+            let ended =
+                |owner: &Owner| meta.owner.as_ref() == Some(&owner.key) && may_own(member, owner, kind);
+            return !was_there() && self.identities.has_ended(ended);
         };
         match self.identities.life(identity) {
             Life::Present | Life::Vanished => false,
             // Only what belonged to the very object that was deleted goes with it.
             Life::Ended(owner) => meta.owner.as_ref() == Some(&owner.key) && may_own(member, &owner, kind),
-            Life::NeverSeen => !self.initial_copies.was_there(&member.name, kind, &meta.uid),
+            Life::NeverSeen => !was_there(),
         }
     }
 

@@ -62,7 +62,7 @@ impl Services {
 
     fn see(&self, key: &Key, service: &MultiClusterService, name: &str) -> Option<ClusterSnapshot> {
         let fleet = &self.base.context.fleet;
-        let reached = fleet.reachability(name, None, Service::NEEDS);
+        let reached = fleet.reachability_of::<Service>(name, None, Service::NEEDS, key);
         if reached.joining && (fleet.is_starting() || service.is_in(name)) {
             return None;
         }

@@ -110,10 +110,13 @@ impl Candidate {
     }
 
     /// How many of the replicas that it holds it can keep if nothing new may go there: those that have room. What a
-    /// silent cluster holds stays on record, whatever room there was; one that refuses the workload keeps what runs there.
+    /// silent cluster holds stays on record, whatever room there was; one that refuses the workload keeps what runs there. A
+    /// closed one from which the copy was deleted does not get it back.
     pub(super) fn keeps(&self) -> u32 {
         if self.silent {
             self.reserved
+        } else if self.closed.is_some() && self.running == 0 {
+            0
         } else if self.refused.is_some() {
             self.reserved.min(self.running)
         } else {

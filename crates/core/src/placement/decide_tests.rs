@@ -141,11 +141,21 @@ fn replicas_that_never_got_a_node_are_decided_anew() {
 #[test]
 fn a_closed_cluster_keeps_no_more_than_fits_after_replicas_have_grown() {
     let closed = Some(Refusal { reason: Reason::NamespaceClosed, message: "no label".into() });
-    let grown = Candidate { closed, reserved: 5, ..cluster("a", 2) };
+    let grown = Candidate { closed, reserved: 5, running: 5, ..cluster("a", 2) };
     let kept = decide(&request(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
     assert_eq!((counts(&kept), kept.pending), (vec![("a", 2)], 1));
     let by_policy = decide(&by_policy(3, PlacementPolicy::BestFit, 1), &[grown, cluster("b", 9)]).unwrap();
     assert_eq!(by_policy.placed.get("a").map_or(0, |placed| placed.replicas), 2, "{by_policy:?}");
+}
+
+#[test]
+fn a_closed_cluster_does_not_get_a_copy_back_that_was_deleted_there() {
+    let closed = Some(Refusal { reason: Reason::NamespaceClosed, message: "no label".into() });
+    let deleted = Candidate { closed, reserved: 2, running: 0, ..cluster("a", 9) };
+    let nowhere = decide(&request(2, &["a"]), std::slice::from_ref(&deleted)).unwrap();
+    assert_eq!((counts(&nowhere), nowhere.pending), (vec![], 2));
+    let silent = Candidate { silent: true, ..deleted };
+    assert_eq!(counts(&decide(&request(2, &["a"]), &[silent]).unwrap()), [("a", 2)], "it may be there");
 }
 
 #[test]
