@@ -72,7 +72,7 @@ impl Book {
     /// Takes how a cluster may grow.
     pub fn set_growth(&mut self, cluster: &str, growth: Growth) {
         if let Some(known) = self.clusters.get_mut(cluster)
-            && known.change().set_growth(growth.clone())
+            && known.index().set_growth(growth.clone())
         {
             self.waiting.freed(cluster);
         }
@@ -91,7 +91,7 @@ impl Book {
 
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
-        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.view(uid, shape));
+        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view(uid, shape));
         view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
     }
 
@@ -108,13 +108,13 @@ impl Book {
     /// Why no replica fits in a cluster any more when `more` of the workload have found their place there.
     pub fn shortage(&mut self, cluster: &str, uid: &str, shape: &Shape, more: u32) -> Shortage {
         let cluster = self.clusters.get_mut(cluster);
-        cluster.map(|cluster| cluster.ask().shortage(uid, shape, more)).unwrap_or_default()
+        cluster.map(|cluster| cluster.index().shortage(uid, shape, more)).unwrap_or_default()
     }
 
     /// All that is free in a cluster for a workload, on nodes that take its shape.
     pub fn free(&mut self, cluster: &str, uid: &str, shape: &Shape) -> Amounts {
         let cluster = self.clusters.get_mut(cluster);
-        cluster.map(|cluster| cluster.ask().free(uid, shape)).unwrap_or_default()
+        cluster.map(|cluster| cluster.index().free(uid, shape)).unwrap_or_default()
     }
 
     /// A cluster in numbers, once it is known.
@@ -246,7 +246,7 @@ impl Book {
         let Some(uid) = Arc::make_mut(&mut self.uids).remove(owner) else { return };
         Arc::make_mut(&mut self.reservations).remove(&uid);
         for (name, cluster) in &mut self.clusters {
-            if cluster.known().knows(&uid) && cluster.change().forget(&uid) {
+            if cluster.known().knows(&uid) && cluster.index().forget(&uid) {
                 self.waiting.freed(name);
             }
         }
@@ -267,7 +267,7 @@ impl Book {
         let after = holds.map(|(_, reserved)| reserved);
         for name in before.iter().filter(|name| after.is_none_or(|after| !after.contains_key(*name))) {
             if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.change().release(uid)
+                && cluster.index().release(uid)
             {
                 self.waiting.freed(name);
             }
@@ -276,7 +276,7 @@ impl Book {
             holds.into_iter().flat_map(|(shape, reserved)| reserved.iter().map(move |each| (shape, each)))
         {
             if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.change().reserve(uid, shape, *replicas)
+                && cluster.index().reserve(uid, shape, *replicas)
             {
                 self.waiting.freed(name);
             }

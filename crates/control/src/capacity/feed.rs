@@ -116,7 +116,7 @@ impl ClusterFeed {
             if cluster.epoch != self.epoch {
                 return;
             }
-            if change(cluster.change()) {
+            if change(cluster.index()) {
                 book.waiting.freed(&self.cluster);
             } else {
                 book.waiting.changed(&self.cluster);

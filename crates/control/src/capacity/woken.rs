@@ -81,7 +81,7 @@ impl Book {
 
 /// Whether a replica of this shape would find room, now or when the cluster has grown.
 fn has_room(cluster: &mut Cluster, shape: &Shape) -> bool {
-    cluster.view("", shape).max_replicas_if_grown > 0
+    cluster.index().view("", shape).max_replicas_if_grown > 0
 }
 
 /// Tells for ever who is to look again because room has changed.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The label that is different on every node.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -28,6 +29,8 @@ struct Inner {
     shape: PodShape,
     labels: BTreeSet<String>,
     nodes: SingleNodes,
+    /// Where it was found last among the shapes of a cluster: a hint, no more.
+    last_place: AtomicUsize,
 }
 
 /// Which template made a pod, as far as room is concerned: a digest of what the template asks of nodes.
@@ -104,9 +107,16 @@ impl Shape {
     }
 
     /// What tells it from other shapes.
-    #[must_use]
-    pub fn digest(&self) -> u128 {
+    pub(super) fn digest(&self) -> u128 {
         self.digest
+    }
+
+    pub(super) fn last_place(&self) -> usize {
+        self.inner.last_place.load(Relaxed)
+    }
+
+    pub(super) fn set_last_place(&self, place: usize) {
+        self.inner.last_place.store(place, Relaxed);
     }
 
     /// The same shape with other requests.
@@ -146,7 +156,7 @@ impl From<PodShape> for Shape {
         let key = serde_json::json!([requests, shape.node_selector, shape.node_terms, shape.tolerations]);
         let bytes = Sha256::digest(key.to_string());
         let digest = bytes.iter().take(16).fold(0, |digest, byte| digest << 8 | u128::from(*byte));
-        Self { digest, inner: Arc::new(Inner { shape, labels, nodes }) }
+        Self { digest, inner: Arc::new(Inner { shape, labels, nodes, last_place: AtomicUsize::new(0) }) }
     }
 }
 

@@ -5,69 +5,81 @@ use super::estimate::Fitting;
 use super::resources::Resources;
 use crate::capacity::Shape;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 /// For so many shapes sums are kept; each costs a little at every change of a node or pod, and some 300 bytes.
 const KEPT: usize = 512;
 
 /// What all nodes together have for one shape.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) fitting: Fitting,
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
     pub(super) max_replicas: u64,
     /// How many nodes take the shape, however full they are.
     pub(super) nodes: u64,
     pub(super) cpu: i128,
     pub(super) memory: i128,
-    shape: Shape,
+}
+
+/// The sums for a shape, and which classes of nodes take it.
+pub(super) struct Answer<'a> {
+    pub(super) fitting: &'a Fitting,
+    pub(super) sums: Sums,
+}
+
+/// What is looked at when a shape is asked for. It stands apart from the rest, since a decision asks every cluster.
+#[derive(Clone, Debug)]
+struct Head {
+    digest: u128,
+    sums: Sums,
     used: u64,
-    /// Whether the classes were made anew since it was counted.
+    /// Whether the classes were made anew since the sums were counted.
     outdated: bool,
 }
 
-impl Answer {
-    fn count(shape: &Shape, classes: &Classes, resources: &Resources, steps: &mut u64) -> Self {
-        let fitting = Fitting { open: Vec::new(), need: resources.need(&shape.requests) };
-        let mut answer = Self {
-            fitting,
-            max_replicas: 0,
-            nodes: 0,
-            cpu: 0,
-            memory: 0,
-            shape: shape.clone(),
-            used: 0,
-            outdated: false,
-        };
-        answer.open_to(classes);
-        for (class, open) in classes.iter().zip(answer.fitting.open.clone()) {
-            for (free, nodes) in class.free.iter().filter(|_| open) {
-                *steps += 1;
-                answer.moved(free, i64::from(*nodes));
-            }
-        }
-        answer
-    }
+/// What is looked at when a node changes.
+#[derive(Clone, Debug)]
+struct Tail {
+    fitting: Fitting,
+    shape: Shape,
+}
 
-    fn moved(&mut self, free: &[i64], nodes: i64) {
-        let max_replicas = u64::from(self.fitting.need.times(free)) * nodes.unsigned_abs();
-        let add = |sum: u64, by: u64| if nodes < 0 { sum - by } else { sum + by };
-        self.max_replicas = add(self.max_replicas, max_replicas);
-        self.nodes = add(self.nodes, nodes.unsigned_abs());
-        self.cpu += i128::from(free[0]) * i128::from(nodes);
-        self.memory += i128::from(free[1]) * i128::from(nodes);
-    }
-
+impl Tail {
     fn open_to(&mut self, classes: &Classes) {
         for class in self.fitting.open.len()..classes.len() {
             self.fitting.open.push(classes.get(class).refuses(&self.shape).is_none());
         }
     }
+
+    fn add(&self, sums: &mut Sums, free: &[i64], nodes: i64) {
+        let max_replicas = u64::from(self.fitting.need.times(free)) * nodes.unsigned_abs();
+        let add = |sum: u64, by: u64| if nodes < 0 { sum - by } else { sum + by };
+        sums.max_replicas = add(sums.max_replicas, max_replicas);
+        sums.nodes = add(sums.nodes, nodes.unsigned_abs());
+        sums.cpu += i128::from(free[0]) * i128::from(nodes);
+        sums.memory += i128::from(free[1]) * i128::from(nodes);
+    }
 }
 
-/// The sums by shape.
+fn count(shape: &Shape, classes: &Classes, resources: &Resources, steps: &mut u64) -> (Tail, Sums) {
+    let fitting = Fitting { open: Vec::new(), need: resources.need(&shape.requests) };
+    let mut tail = Tail { fitting, shape: shape.clone() };
+    tail.open_to(classes);
+    let mut sums = Sums::default();
+    for (class, _) in classes.iter().zip(&tail.fitting.open).filter(|(_, open)| **open) {
+        for (free, nodes) in &class.free {
+            *steps += 1;
+            tail.add(&mut sums, free, i64::from(*nodes));
+        }
+    }
+    (tail, sums)
+}
+
+/// The sums by shape: heads and tails in the same order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
-    all: BTreeMap<Shape, Answer>,
+    heads: Vec<Head>,
+    tails: Vec<Tail>,
+    /// Where each shape is, by digest.
+    places: BTreeMap<u128, usize>,
     uses: u64,
     /// How many groups of equal nodes were looked at to count sums.
     pub(super) steps: u64,
@@ -76,41 +88,43 @@ pub(super) struct Answers {
 impl Answers {
     /// Whether the sums for a shape are kept.
     pub(super) fn has(&self, shape: &Shape) -> bool {
-        self.all.get(shape).is_some_and(|answer| !answer.outdated)
+        self.place(shape).is_some_and(|place| !self.heads[place].outdated)
     }
 
     /// The sums for a shape, if they are kept.
-    pub(super) fn kept(&mut self, shape: &Shape) -> Option<&Answer> {
-        let answer = self.all.get_mut(shape).filter(|answer| !answer.outdated)?;
+    pub(super) fn kept(&mut self, shape: &Shape) -> Option<&Sums> {
+        let place = self.place(shape)?;
         self.uses += 1;
-        answer.used = self.uses;
-        Some(answer)
+        let head = self.heads.get_mut(place).filter(|head| !head.outdated)?;
+        head.used = self.uses;
+        Some(&head.sums)
     }
 
     /// The shapes that were asked for lately.
     pub(super) fn shapes(&self) -> impl Iterator<Item = &Shape> {
-        self.all.keys()
+        self.tails.iter().map(|tail| &tail.shape)
     }
 
     /// Forgets all sums, not which shapes were asked for.
     pub(super) fn clear(&mut self) {
-        self.all.values_mut().for_each(|answer| answer.outdated = true);
+        self.heads.iter_mut().for_each(|head| head.outdated = true);
     }
 
     /// A node with so much free comes to a class or leaves it.
     pub(super) fn moved(&mut self, class: usize, free: &[i64], nodes: i64) {
-        for answer in self.all.values_mut().filter(|answer| !answer.outdated) {
-            if answer.fitting.open[class] {
-                answer.moved(free, nodes);
+        for (head, tail) in self.heads.iter_mut().zip(&self.tails).filter(|(head, _)| !head.outdated) {
+            if tail.fitting.open[class] {
+                tail.add(&mut head.sums, free, nodes);
             }
         }
     }
 
     /// Finds out which shapes a class takes that may be new.
     pub(super) fn cover(&mut self, classes: &Classes, class: usize) {
-        let short = |answer: &&mut Answer| !answer.outdated && answer.fitting.open.len() <= class;
-        for answer in self.all.values_mut().filter(short) {
-            answer.open_to(classes);
+        for (head, tail) in self.heads.iter().zip(&mut self.tails) {
+            if !head.outdated && tail.fitting.open.len() <= class {
+                tail.open_to(classes);
+            }
         }
     }
 
@@ -122,37 +136,58 @@ impl Answers {
         classes: &Classes,
         resources: &Resources,
         unbound: &BTreeMap<Shape, u32>,
-    ) -> &Answer {
-        if self.all.len() >= KEPT && !self.all.contains_key(shape) {
-            self.drop_oldest(unbound);
-        }
+    ) -> Answer<'_> {
         self.uses += 1;
-        let (uses, steps) = (self.uses, &mut self.steps);
-        let mut count = || Answer::count(shape, classes, resources, steps);
-        let answer = match self.all.entry(shape.clone()) {
-            Entry::Vacant(vacant) => vacant.insert(count()),
-            Entry::Occupied(kept) => {
-                let kept = kept.into_mut();
-                if kept.outdated {
-                    *kept = count();
+        let place = match self.place(shape) {
+            Some(place) => place,
+            None => {
+                if self.heads.len() >= KEPT {
+                    self.drop_oldest(unbound);
                 }
-                kept
+                let (tail, sums) = count(shape, classes, resources, &mut self.steps);
+                let (digest, place) = (shape.digest(), self.heads.len());
+                self.heads.push(Head { digest, sums, used: self.uses, outdated: false });
+                self.tails.push(tail);
+                self.places.insert(digest, place);
+                place
             }
         };
-        answer.used = uses;
-        answer
+        let (head, tail) = (&mut self.heads[place], &mut self.tails[place]);
+        if head.outdated {
+            (*tail, head.sums) = count(shape, classes, resources, &mut self.steps);
+            head.outdated = false;
+        }
+        head.used = self.uses;
+        Answer { fitting: &tail.fitting, sums: head.sums }
+    }
+
+    /// Where a shape is. Clusters are mostly asked for shapes in the same order, so that it is first looked for where it was in
+    /// the cluster that was asked before.
+    fn place(&self, shape: &Shape) -> Option<usize> {
+        let (digest, last) = (shape.digest(), shape.last_place());
+        if self.heads.get(last).is_some_and(|head| head.digest == digest) {
+            return Some(last);
+        }
+        let place = self.places.get(&digest).copied()?;
+        shape.set_last_place(place);
+        Some(place)
     }
 
     /// Forgets a quarter of the sums at once, so that it need not be done for every new shape.
     fn drop_oldest(&mut self, unbound: &BTreeMap<Shape, u32>) {
-        let dispensable = self.all.iter().filter(|(shape, _)| !unbound.contains_key(*shape));
-        let mut used: Vec<u64> = dispensable.map(|(_, answer)| answer.used).collect();
+        let dispensable = self.heads.iter().zip(&self.tails);
+        let dispensable = dispensable.filter(|(_, tail)| !unbound.contains_key(&tail.shape));
+        let mut used: Vec<u64> = dispensable.map(|(head, _)| head.used).collect();
         if used.is_empty() {
             return;
         }
         let quarter = used.len() / 4;
         let (_, last, _) = used.select_nth_unstable(quarter);
         let last = *last;
-        self.all.retain(|shape, answer| answer.used > last || unbound.contains_key(shape));
+        let all = std::mem::take(&mut self.heads).into_iter().zip(std::mem::take(&mut self.tails));
+        (self.heads, self.tails) =
+            all.filter(|(head, tail)| head.used > last || unbound.contains_key(&tail.shape)).unzip();
+        let places = self.heads.iter().enumerate().map(|(place, head)| (head.digest, place));
+        self.places = places.collect();
     }
 }

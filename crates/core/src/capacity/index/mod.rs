@@ -31,7 +31,6 @@ use std::sync::Arc;
 
 use view::Newcomer;
 pub use view::{ClusterSummary, Room, View};
-pub use workloads::WorkloadFilter;
 use workloads::Workloads;
 
 /// What is known of the room of one cluster, and of what is reserved there.
@@ -194,12 +193,6 @@ impl ClusterIndex {
     /// All pods that the cluster has were told.
     pub fn pods_listed(&mut self) {
         self.listed[1] = true;
-    }
-
-    /// Which workloads of ours may be known here.
-    #[must_use]
-    pub fn workload_filter(&self) -> WorkloadFilter {
-        self.workloads.filter()
     }
 
     /// Whether all nodes and pods were told once.

@@ -81,11 +81,11 @@ impl ClusterIndex {
         if self.unbound.is_empty()
             && !matches!(self.growth, Growth::UpTo { .. })
             && !self.workloads.contains(uid)
-            && let Some(answer) = self.answers.kept(shape)
+            && let Some(sums) = self.answers.kept(shape)
         {
-            let max_replicas = u32::try_from(answer.max_replicas).unwrap_or(u32::MAX);
-            let room = Room { max_replicas, cpu: clamp(answer.cpu), memory: clamp(answer.memory) };
-            let open_nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
+            let max_replicas = u32::try_from(sums.max_replicas).unwrap_or(u32::MAX);
+            let room = Room { max_replicas, cpu: clamp(sums.cpu), memory: clamp(sums.memory) };
+            let open_nodes = u32::try_from(sums.nodes).unwrap_or(u32::MAX);
             let max_replicas_if_grown =
                 if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
             return View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
@@ -114,7 +114,7 @@ impl ClusterIndex {
         let mut estimate = self.estimated(Some(uid), shape);
         let shape = &self.turned_out(uid, shape);
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
-        estimate.reserve(&self.classes, &answer.fitting, more);
+        estimate.reserve(&self.classes, answer.fitting, more);
         let mut shortage = Shortage::default();
         let mut largest = vec![0i64; self.resources.len()];
         for (class, group) in self.classes.iter().enumerate().filter(|(_, group)| group.nodes > 0) {
@@ -147,7 +147,7 @@ impl ClusterIndex {
         let base =
             open.flat_map(|(class, _)| class.free.iter().map(|(free, nodes)| (free, i64::from(*nodes))));
         let mut sum = vec![0i128; self.resources.len()];
-        for (free, nodes) in base.chain(estimate.differences(&answer.fitting)) {
+        for (free, nodes) in base.chain(estimate.differences(answer.fitting)) {
             for (sum, milli) in sum.iter_mut().zip(free) {
                 *sum += i128::from(*milli) * i128::from(nodes);
             }
@@ -198,15 +198,15 @@ impl ClusterIndex {
     fn room(&mut self, shape: &Shape, estimate: &Estimate) -> (Room, u32) {
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         let (mut max_replicas, mut cpu, mut memory) =
-            (i128::from(answer.max_replicas), answer.cpu, answer.memory);
-        for (free, nodes) in estimate.differences(&answer.fitting) {
+            (i128::from(answer.sums.max_replicas), answer.sums.cpu, answer.sums.memory);
+        for (free, nodes) in estimate.differences(answer.fitting) {
             let nodes = i128::from(nodes);
             max_replicas += i128::from(answer.fitting.need.times(free)) * nodes;
             cpu += i128::from(free[0]) * nodes;
             memory += i128::from(free[1]) * nodes;
         }
         let max_replicas = u32::try_from(max_replicas.max(0)).unwrap_or(u32::MAX);
-        let nodes = u32::try_from(answer.nodes).unwrap_or(u32::MAX);
+        let nodes = u32::try_from(answer.sums.nodes).unwrap_or(u32::MAX);
         (Room { max_replicas, cpu: clamp(cpu), memory: clamp(memory) }, nodes)
     }
 
@@ -222,7 +222,7 @@ impl ClusterIndex {
         }
         for (shape, count) in self.others(own) {
             let answer = self.answers.of(&shape, &self.classes, &self.resources, &self.unbound);
-            let reserved = estimate.reserve(&self.classes, &answer.fitting, count);
+            let reserved = estimate.reserve(&self.classes, answer.fitting, count);
             if reserved < count {
                 estimate.unplaced.push((shape, count - reserved));
             }
@@ -248,7 +248,7 @@ impl ClusterIndex {
         grown.grow(class, offered, more);
         for (waiting, count) in &estimate.unplaced {
             let answer = self.answers.of(waiting, &self.classes, &self.resources, &self.unbound);
-            grown.reserve(&self.classes, &answer.fitting, *count);
+            grown.reserve(&self.classes, answer.fitting, *count);
         }
         self.steps += grown.steps;
         self.room(shape, &grown).0.max_replicas.max(max_replicas)

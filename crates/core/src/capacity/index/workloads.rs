@@ -9,12 +9,11 @@ const BITS: usize = 256;
 
 /// Which workloads a cluster may know: whoever is not in it is not known there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkloadFilter([u64; BITS / 64]);
+struct WorkloadFilter([u64; BITS / 64]);
 
 impl WorkloadFilter {
     /// Whether the workload may be known. A no is certain.
-    #[must_use]
-    pub fn may_contain(&self, uid: &str) -> bool {
+    fn may_contain(&self, uid: &str) -> bool {
         let bit = bit(uid);
         self.0[bit / 64] >> (bit % 64) & 1 == 1
     }
@@ -56,12 +55,9 @@ impl Default for Workloads {
 }
 
 impl Workloads {
-    pub(super) fn filter(&self) -> WorkloadFilter {
-        self.filter
-    }
-
+    /// A decision asks every cluster, and most of them do not know the workload.
     pub(super) fn contains(&self, uid: &str) -> bool {
-        self.all.contains_key(uid)
+        self.filter.may_contain(uid) && self.all.contains_key(uid)
     }
 
     pub(super) fn get(&self, uid: &str) -> Option<&Workload> {
@@ -117,20 +113,20 @@ mod tests {
     fn who_is_known_is_in_the_filter_and_leaves_it() {
         let uids: Vec<Arc<str>> = (0..600).map(|number| format!("{number}-uid").into()).collect();
         let mut workloads = Workloads::default();
-        assert!(uids.iter().all(|uid| !workloads.filter().may_contain(uid)));
+        assert!(uids.iter().all(|uid| !workloads.filter.may_contain(uid)));
         for uid in &uids {
             workloads.known(uid);
             workloads.known(uid);
         }
-        assert!(uids.iter().all(|uid| workloads.filter().may_contain(uid)));
+        assert!(uids.iter().all(|uid| workloads.filter.may_contain(uid)));
         for uid in &uids[10..] {
             workloads.remove(uid);
             workloads.remove(uid);
         }
-        assert!(uids[..10].iter().all(|uid| workloads.filter().may_contain(uid)));
-        let taken = uids.iter().filter(|uid| workloads.filter().may_contain(uid)).count();
+        assert!(uids[..10].iter().all(|uid| workloads.filter.may_contain(uid)));
+        let taken = uids.iter().filter(|uid| workloads.filter.may_contain(uid)).count();
         assert!(taken < 100, "of 600 uids {taken} may be among 10");
         uids[..10].iter().for_each(|uid| workloads.remove(uid));
-        assert!(workloads.is_empty() && workloads.filter() == WorkloadFilter::default());
+        assert!(workloads.is_empty() && workloads.filter == WorkloadFilter::default());
     }
 }
