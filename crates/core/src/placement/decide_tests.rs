@@ -141,7 +141,7 @@ fn replicas_that_never_got_a_node_are_decided_anew() {
 #[test]
 fn a_closed_cluster_keeps_no_more_than_fits_after_replicas_have_grown() {
     let closed = Some(Refusal { reason: Reason::NamespaceClosed, message: "no label".into() });
-    let grown = Candidate { closed, reserved: 5, running: 5, ..cluster("a", 2) };
+    let grown = Candidate { closed, reserved: 5, running: 1, ..cluster("a", 2) };
     let kept = decide(&request(3, &["a"]), std::slice::from_ref(&grown)).unwrap();
     assert_eq!((counts(&kept), kept.pending), (vec![("a", 2)], 1));
     let by_policy = decide(&by_policy(3, PlacementPolicy::BestFit, 1), &[grown, cluster("b", 9)]).unwrap();

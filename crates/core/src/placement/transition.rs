@@ -59,10 +59,8 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let replicas = match target(cluster) {
             request if copy.replicas <= request => request,
             request => {
-                // Replicas that are pending could only be where others of the workload are not wanted any more, or as they
-                // were wanted before.
-                let is_wanted = request > 0 && !former;
-                let asked = if is_wanted { placed } else { placed.saturating_add(decision.pending) };
+                // Replicas that are pending could only be where others of the workload are not wanted any more.
+                let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
                 let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(request));
                 request.saturating_add(lacking).min(copy.replicas)
             }

@@ -78,13 +78,13 @@ fn a_template_that_has_no_room_leaves_the_former_one_running() {
     assert_eq!(transition(&decision, &copies(&[("a", former)]))["a"], Order::Keep);
     let larger = CopySnapshot { replicas: 4, ready: 4, ..former };
     assert_eq!(transition(&decision, &copies(&[("a", larger)]))["a"], Order::Scale { replicas: 2 });
-    decision.pending = 1;
+    let mut elsewhere = decision.clone();
+    elsewhere.placed.insert("b".to_owned(), Placed { replicas: 1, ..Placed::new(PlacementCause::Policy) });
     assert_eq!(
-        transition(&decision, &copies(&[("a", larger)]))["a"],
+        transition(&elsewhere, &copies(&[("a", larger)]))["a"],
         Order::Scale { replicas: 3 },
-        "no running replica goes while one is pending"
+        "no running replica goes before another one is ready elsewhere"
     );
-    decision.pending = 0;
     assert_eq!(
         transition(&decision, &copies(&[("a", copy(2, 0))]))["a"],
         Order::Apply { replicas: 2 },
