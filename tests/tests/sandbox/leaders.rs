@@ -374,3 +374,19 @@ async fn an_object_whose_status_write_is_never_answered_holds_up_no_other() {
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
     assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_copies_of_a_paused_workload_are_claimed_too() {
+    let (fleet, first) = two().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(10).await;
+    patch(&fleet, "web", json!({"paused": true})).await;
+    pass(5).await;
+    let before = epoch_there(&fleet, 0, "web").await;
+    drop(first);
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(60).await;
+    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
+    assert_ne!(epoch_there(&fleet, 0, "web").await, before, "what the first one saw of it is outdated");
+}

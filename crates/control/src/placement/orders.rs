@@ -80,6 +80,27 @@ impl Placement {
         }
     }
 
+    /// Has the copies of a workload about which nothing is done claimed for this leader: what an earlier one still has on its
+    /// way is refused then.
+    pub(super) fn claim_copies(
+        self: &Arc<Self>,
+        key: &Key,
+        seen: &BTreeMap<String, ClusterSnapshot>,
+        round: Round,
+    ) {
+        let epoch = self.base.context.term.epoch();
+        for seen in seen.values().filter(|seen| seen.is_known) {
+            let (Some(member), Some(copy)) = (&seen.member, &seen.copy) else { continue };
+            if epoch.is_none() || copy.meta.epoch == epoch {
+                continue;
+            }
+            let (copies, there) = (Arc::clone(&self.base.copies), Arc::clone(member));
+            let (name, meta) = (key.clone(), copy.meta.clone());
+            let work = move || async move { copies.keep(&there, &name, &meta).await };
+            self.base.copies.submit(round, member, key, "", work);
+        }
+    }
+
     /// Does what is to be done in one member, and releases the ConfigMaps and Secrets that are not needed there any more.
     async fn carry_out(&self, task: &Task) -> Result<Outcome, CallError> {
         let Task { key, workload, member, copy, order, .. } = task;

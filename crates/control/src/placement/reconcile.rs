@@ -79,6 +79,7 @@ impl Placement {
                     return Ok(Action::RequeueAfter(wait));
                 }
                 Verdict::Refused(problem) => {
+                    self.claim_copies(key, &seen, round);
                     let new = undecided(workload, Reason::InvalidTemplate, &problem, &now());
                     base.write_status(workload, new, Write::IfChanged).await?;
                     return Ok(Action::RequeueAfter(REFUSED_FOR));
@@ -107,7 +108,9 @@ impl Placement {
             };
             Some(written)
         };
-        if !paused {
+        if paused {
+            self.claim_copies(key, &seen, round);
+        } else {
             self.submit(key, workload, &decision, &seen, &notes.orders, round);
         }
         if let Some(written) = written {

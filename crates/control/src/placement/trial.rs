@@ -38,7 +38,7 @@ const ACCEPTED_FOR: Duration = Duration::from_secs(600);
 const REMEMBERED: usize = 1024;
 
 /// A template that so many members refuse is taken for invalid, however many others there are.
-const CONVINCING: usize = 3;
+const CONVINCING: usize = 8;
 
 /// The reason of a member that does not take a template.
 const REFUSED: Reason = Reason::Refused;
