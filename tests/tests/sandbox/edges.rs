@@ -1,11 +1,11 @@
 //! What users and tenants of a member do to copies, and what a copy that is not as it was costs.
 
-use crate::stage::{condition, contend, deployments, fleet, pass, patch, start, status, workloads};
+use crate::stage::{condition, contend, deployments, fleet, fleet_of, pass, patch, start, status, workloads};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use portolan_api::conditions::ConditionType;
-use portolan_sandbox::{FaultPlan, HostileAnswer, HostileRule, RequestFilter};
+use portolan_sandbox::{DenyingPolicy, FaultPlan, HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::{Contender, Fleet, apply};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
@@ -201,4 +201,19 @@ async fn a_copy_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     pass(400).await;
     assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none());
     assert_eq!(holders(&fleet, "web").await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_members_that_deny_a_workload_do_not_keep_it_from_the_others() {
+    let members = [("a", 1, "8"), ("b", 1, "8"), ("c", 1, "8"), ("d", 1, "2"), ("e", 1, "2")];
+    let fleet = fleet_of(&members, FaultPlan::none()).await;
+    for member in &fleet.members[..3] {
+        member.add_policy(DenyingPolicy::new("others", &["Deployment"], "this cluster is for others"));
+    }
+    let _controller = contend(&fleet, Contender::alone());
+    let two = json!({"placementPolicy": "worst-fit", "numberOfLocations": 2});
+    apply(&fleet.hub.client("user"), &workload("web", 1, two)).await;
+    pass(120).await;
+    assert_eq!(holders(&fleet, "web").await, ["d", "e"]);
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"));
 }
