@@ -125,11 +125,12 @@ impl Kind {
         let api = self.api(hub, namespace);
         let list = call(format!("list {}", self.plural()), api.list(params)).await.map_err(|error| {
             let failure = Failure::other(chain(&error));
-            match error.is_not_found() {
-                true => failure.hint("the hub does not have Portolan's custom resource definitions").hint(
+            if error.is_not_found() {
+                failure.hint("the hub does not have Portolan's custom resource definitions").hint(
                     "`portolan peer` installs them, or `portolan crds | kubectl apply --server-side -f -`",
-                ),
-                false => failure,
+                )
+            } else {
+                failure
             }
         })?;
         list.items.into_iter().map(|object| self.shown(object)).collect()

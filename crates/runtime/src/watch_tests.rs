@@ -86,11 +86,14 @@ async fn a_list_that_fails_is_asked_at_most_12_times_in_2_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_fails_after_each_list_is_not_tried_in_a_hot_loop() {
-    let (client, asked) = server(Box::new(|query| match query.contains("watch=true") {
-        true => open_watch(vec![
-            json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}}).to_string(),
-        ]),
-        false => whole(200, list(&[])),
+    let (client, asked) = server(Box::new(|query| {
+        if query.contains("watch=true") {
+            open_watch(vec![
+                json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}}).to_string(),
+            ])
+        } else {
+            whole(200, list(&[]))
+        }
     }));
     let (_index, _task) = start(client);
     pass(120).await;
@@ -111,9 +114,8 @@ async fn one_object_that_cannot_be_read_leaves_the_others_known() {
         json!({"type": "MODIFIED", "object": config_map("z", json!({}))}),
     ];
     let lines: Vec<String> = more.iter().map(ToString::to_string).collect();
-    let (client, _) = server(Box::new(move |query| match query.contains("watch=true") {
-        true => open_watch(lines.clone()),
-        false => whole(200, list(&items)),
+    let (client, _) = server(Box::new(move |query| {
+        if query.contains("watch=true") { open_watch(lines.clone()) } else { whole(200, list(&items)) }
     }));
     let (index, _task) = start(client);
     pass(1).await;
@@ -141,9 +143,12 @@ async fn a_list_without_end_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn an_event_without_end_is_given_up() {
     static BLANKS: [u8; 1 << 20] = [b' '; 1 << 20];
-    let (client, _) = server(Box::new(|query| match query.contains("watch=true") {
-        true => endless(&BLANKS),
-        false => whole(200, list(&[config_map("a", json!({}))])),
+    let (client, _) = server(Box::new(|query| {
+        if query.contains("watch=true") {
+            endless(&BLANKS)
+        } else {
+            whole(200, list(&[config_map("a", json!({}))]))
+        }
     }));
     let (index, _task) = start(client);
     pass(1).await;
@@ -164,9 +169,8 @@ async fn a_list_that_hangs_is_given_up_and_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_on_a_dead_connection_is_opened_anew() {
-    let (client, asked) = server(Box::new(|query| match query.contains("watch=true") {
-        true => open_watch(Vec::new()),
-        false => whole(200, list(&[])),
+    let (client, asked) = server(Box::new(|query| {
+        if query.contains("watch=true") { open_watch(Vec::new()) } else { whole(200, list(&[])) }
     }));
     let (index, _task) = start(client);
     pass(99).await;
@@ -239,9 +243,8 @@ async fn whatever_breaks_a_watch_from_within_everything_is_listed_anew() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_tells_one_event_and_ends_is_not_opened_in_a_hot_loop() {
     let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}}).to_string();
-    let (client, asked) = server(Box::new(move |query| match query.contains("watch=true") {
-        true => whole(200, bookmark.clone() + "\n"),
-        false => whole(200, list(&[])),
+    let (client, asked) = server(Box::new(move |query| {
+        if query.contains("watch=true") { whole(200, bookmark.clone() + "\n") } else { whole(200, list(&[])) }
     }));
     let (_index, _task) = start(client);
     pass(120).await;
@@ -322,9 +325,8 @@ async fn names_longer_than_any_are_not_kept() {
     let events: Vec<String> =
         bad.iter().map(|object| json!({"type": "ADDED", "object": object}).to_string()).collect();
     let items = [bad.as_slice(), &[config_map("good", json!({})), long("name", 253)]].concat();
-    let (client, _) = server(Box::new(move |query| match query.contains("watch=true") {
-        true => open_watch(events.clone()),
-        false => whole(200, list(&items)),
+    let (client, _) = server(Box::new(move |query| {
+        if query.contains("watch=true") { open_watch(events.clone()) } else { whole(200, list(&items)) }
     }));
     let (index, _task) = start(client);
     pass(1).await;
@@ -346,9 +348,12 @@ async fn events_without_end_do_not_make_more_objects_than_a_list_may_hold() {
     let events: Vec<String> = (0..1000)
         .map(|n| json!({"type": "ADDED", "object": config_map(&format!("e{n}"), json!({}))}).to_string())
         .collect();
-    let (client, asked) = server(Box::new(move |query| match query.contains("watch=true") {
-        true => open_watch(events.clone()),
-        false => whole(200, list(&[config_map("a", json!({}))])),
+    let (client, asked) = server(Box::new(move |query| {
+        if query.contains("watch=true") {
+            open_watch(events.clone())
+        } else {
+            whole(200, list(&[config_map("a", json!({}))]))
+        }
     }));
     let (index, health): (crate::Index<()>, _) = (crate::Index::default(), WatchHealth::default());
     let api: Api<ConfigMap> = Api::all(client);

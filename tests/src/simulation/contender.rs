@@ -62,9 +62,10 @@ impl Contender {
                 seed: seed.child("election"),
             };
             let work = async {
-                match self.elect {
-                    true => election.lead(controllers, std::future::pending()).await,
-                    false => controllers(Term::alone(party)).await,
+                if self.elect {
+                    election.lead(controllers, std::future::pending()).await
+                } else {
+                    controllers(Term::alone(party)).await
                 }
             };
             tokio::select! {

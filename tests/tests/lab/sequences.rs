@@ -28,9 +28,10 @@ async fn the_recorded_sequences_of_states_are_those_of_a_real_cluster() -> Resul
         silence: Box::new(move |silent| {
             let (node, cluster) = (second.clone(), on.clone());
             Box::pin(async move {
-                match silent {
-                    true => cluster.kill_on(&node, Component::Kubelet).await,
-                    false => cluster.start_on(&node, Component::Kubelet).await,
+                if silent {
+                    cluster.kill_on(&node, Component::Kubelet).await
+                } else {
+                    cluster.start_on(&node, Component::Kubelet).await
                 }
             })
         }),

@@ -14,9 +14,10 @@ async fn deployments_jobs_drains_and_lost_nodes_go_through_what_they_do_on_a_rea
         client: cluster.client("script"),
         nodes: ["c1-1".to_owned(), "c1-2".to_owned()],
         silence: Box::new(move |silent| {
-            match silent {
-                true => on.fail_node("c1-2"),
-                false => on.restore_node("c1-2"),
+            if silent {
+                on.fail_node("c1-2")
+            } else {
+                on.restore_node("c1-2")
             }
             Box::pin(async { Ok(()) })
         }),

@@ -21,6 +21,8 @@ pub struct Book {
     unreadable: BTreeMap<&'static str, BTreeSet<String>>,
     pub(super) waiting: Waiting,
     pub(super) epoch: u64,
+    /// Where the shape that was asked for last was found.
+    hint: usize,
 }
 
 impl Book {
@@ -66,6 +68,7 @@ impl Book {
             unreadable: self.unreadable.clone(),
             waiting: Waiting::default(),
             epoch: self.epoch,
+            hint: 0,
         }
     }
 
@@ -91,7 +94,8 @@ impl Book {
 
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
-        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view(uid, shape));
+        let hint = &mut self.hint;
+        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view_near(uid, shape, hint));
         view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
     }
 

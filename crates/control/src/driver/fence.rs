@@ -103,9 +103,10 @@ impl EpochFence {
             }
         }
         let done = |open: &Open| open.unclaimed.len() == open.refused.len();
-        match kinds.values().all(|open| open.as_ref().is_some_and(done)) {
-            true => Step::Decide,
-            false => Step::Wait(Action::RequeueAfter(CLAIMING)),
+        if kinds.values().all(|open| open.as_ref().is_some_and(done)) {
+            Step::Decide
+        } else {
+            Step::Wait(Action::RequeueAfter(CLAIMING))
         }
     }
 

@@ -26,8 +26,9 @@ fn is_watch(request: &Request<Body>) -> bool {
 }
 
 fn told(error: tower::BoxError) -> tower::BoxError {
-    match error.is::<LengthLimitError>() {
-        true => format!("the answer is longer than {} MiB", BODY_LIMIT >> 20).into(),
-        false => error,
+    if error.is::<LengthLimitError>() {
+        format!("the answer is longer than {} MiB", BODY_LIMIT >> 20).into()
+    } else {
+        error
     }
 }

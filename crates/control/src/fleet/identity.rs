@@ -116,10 +116,7 @@ impl Identity {
         if before.is_some() != is_other {
             (self.news)();
         }
-        match is_other {
-            true => Err(OtherCluster { expected: self.expected.clone(), found }.into()),
-            false => Ok(None),
-        }
+        if is_other { Err(OtherCluster { expected: self.expected.clone(), found }.into()) } else { Ok(None) }
     }
 }
 

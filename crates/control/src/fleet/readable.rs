@@ -110,9 +110,12 @@ impl Watches {
             }
             let failure = health.failure().map(|failure| failure.error);
             // No number that runs: each text is news, which is written down and wakes everybody.
-            let unheard = || match is_current {
-                true => format!("nothing was heard of its {name} for {} s", STALE_AFTER.as_secs()),
-                false => format!("its {name} could not be listed within {} s", KNOWN_WITHIN.as_secs()),
+            let unheard = || {
+                if is_current {
+                    format!("nothing was heard of its {name} for {} s", STALE_AFTER.as_secs())
+                } else {
+                    format!("its {name} could not be listed within {} s", KNOWN_WITHIN.as_secs())
+                }
             };
             return Readable::Not(failure.unwrap_or_else(unheard));
         }

@@ -25,9 +25,10 @@ pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> O
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
         || is_confirmed_lost(before) != is_confirmed_lost(after)
         || reach(before) != reach(after);
-    match differs {
-        true => Some(MemberEvent::Health),
-        false => (latencies(before) != latencies(after)).then_some(MemberEvent::Latency),
+    if differs {
+        Some(MemberEvent::Health)
+    } else {
+        (latencies(before) != latencies(after)).then_some(MemberEvent::Latency)
     }
 }
 

@@ -53,6 +53,9 @@ pub(crate) struct Registration {
     start: fn(&mut Starting<'_>),
 }
 
+/// Copies, and whose they are.
+pub(crate) type ListedCopies = Vec<(Key, CopyMeta)>;
+
 /// A kind whose objects in members are copies of objects of the hub.
 #[derive(Clone, Copy)]
 pub(crate) struct CopyKind {
@@ -67,7 +70,7 @@ pub(crate) struct CopyKind {
     /// What a hub does with the copies in namespaces that are open to it.
     pub(crate) why: &'static str,
     /// The copies in a member, once they have been listed.
-    pub(crate) list: fn(&Indexes) -> Option<Vec<(Key, CopyMeta)>>,
+    pub(crate) list: fn(&Indexes) -> Option<ListedCopies>,
     /// The namespaces of a member that hold copies.
     pub(crate) namespaces: fn(&Indexes) -> BTreeSet<String>,
 }

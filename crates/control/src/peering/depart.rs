@@ -66,12 +66,11 @@ impl Departures {
     }
 
     async fn leave(&self, name: &str, cluster: &ForeignCluster) -> Result<Action, super::PeerError> {
-        let held: Vec<Holding> = match leaves_copies(cluster) {
-            true => Vec::new(),
-            false => {
-                let all = holdings(&self.hub, name).await?;
-                all.into_iter().filter(|each| !waits_in_turn(cluster, each)).collect()
-            }
+        let held: Vec<Holding> = if leaves_copies(cluster) {
+            Vec::new()
+        } else {
+            let all = holdings(&self.hub, name).await?;
+            all.into_iter().filter(|each| !waits_in_turn(cluster, each)).collect()
         };
         if held.is_empty() {
             forget_credential(&self.hub, name).await?;

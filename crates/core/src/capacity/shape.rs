@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The label that is different on every node.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -29,8 +28,6 @@ struct Inner {
     shape: PodShape,
     labels: BTreeSet<String>,
     nodes: SingleNodes,
-    /// Where it was found last among the shapes of a cluster: a hint, no more.
-    last_place: AtomicUsize,
 }
 
 /// Which template made a pod, as far as room is concerned: a digest of what the template asks of nodes.
@@ -111,14 +108,6 @@ impl Shape {
         self.digest
     }
 
-    pub(super) fn last_place(&self) -> usize {
-        self.inner.last_place.load(Relaxed)
-    }
-
-    pub(super) fn set_last_place(&self, place: usize) {
-        self.inner.last_place.store(place, Relaxed);
-    }
-
     /// The same shape with other requests.
     #[must_use]
     pub(super) fn with_requests(&self, requests: Amounts) -> Self {
@@ -156,7 +145,7 @@ impl From<PodShape> for Shape {
         let key = serde_json::json!([requests, shape.node_selector, shape.node_terms, shape.tolerations]);
         let bytes = Sha256::digest(key.to_string());
         let digest = bytes.iter().take(16).fold(0, |digest, byte| digest << 8 | u128::from(*byte));
-        Self { digest, inner: Arc::new(Inner { shape, labels, nodes, last_place: AtomicUsize::new(0) }) }
+        Self { digest, inner: Arc::new(Inner { shape, labels, nodes }) }
     }
 }
 

@@ -128,10 +128,13 @@ async fn create(
         let api: Api<MultiClusterDeployment> = Api::namespaced(hub.clone(), namespace);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let what = format!("create MultiClusterDeployment {namespace}/{name}");
-        call(what, api.create(&params, &object)).await.map_err(|error| match error.is_conflict() {
-            true => Failure::other(format!("MultiClusterDeployment {namespace}/{name} already exists"))
-                .hint("leave --create out, and it is marked"),
-            false => Failure::other(chain(&error)),
+        call(what, api.create(&params, &object)).await.map_err(|error| {
+            if error.is_conflict() {
+                Failure::other(format!("MultiClusterDeployment {namespace}/{name} already exists"))
+                    .hint("leave --create out, and it is marked")
+            } else {
+                Failure::other(chain(&error))
+            }
         })?;
     }
     say(args, name, &format!("created to adopt {mark} in {cluster}"))

@@ -68,9 +68,10 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
         Some(expires) => format!("; its token is valid until {expires}"),
         None => String::new(),
     };
-    match args.timeout.0.is_zero() {
-        true => progress.done(&format!("{} is declared; nobody waited until it is Ready{until}", peer.name)),
-        false => progress.done(&format!("{} is a member{until}", peer.name)),
+    if args.timeout.0.is_zero() {
+        progress.done(&format!("{} is declared; nobody waited until it is Ready{until}", peer.name))
+    } else {
+        progress.done(&format!("{} is a member{until}", peer.name))
     }
     print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
 }

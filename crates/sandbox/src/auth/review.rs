@@ -90,9 +90,10 @@ impl Api {
                 path: None,
             },
         };
-        match self.may(user, &wanted) {
-            true => json!({"allowed": true, "reason": "RBAC: allowed"}),
-            false => json!({"allowed": false}),
+        if self.may(user, &wanted) {
+            json!({"allowed": true, "reason": "RBAC: allowed"})
+        } else {
+            json!({"allowed": false})
         }
     }
 

@@ -344,10 +344,7 @@ impl Deployments {
                 let state = if state { "True" } else { "False" };
                 json!({"type": kind, "status": state, "reason": reason, "message": message, "lastUpdateTime": time})
             };
-            let availability = match enough {
-                true => ("MinimumReplicasAvailable", "Deployment has minimum availability."),
-                false => ("MinimumReplicasUnavailable", "Deployment does not have minimum availability."),
-            };
+            let availability = if enough { ("MinimumReplicasAvailable", "Deployment has minimum availability.") } else { ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.") };
             set_condition(status, condition("Available", enough, availability.0, availability.1.to_owned()), &time);
             copy_failure(status, current, &time);
             if let Some(current) = current {
@@ -410,9 +407,8 @@ fn is_without(value: &Value, other: &Value, path: &[&str]) -> bool {
     let gone = usize::from(rest.is_empty() && others.contains_key(*first));
     fields.len() + gone == others.len()
         && others.iter().filter(|(name, _)| gone == 0 || name != first).all(|(name, other)| {
-            fields.get(name).is_some_and(|value| match name == first {
-                true => is_without(value, other, rest),
-                false => value == other,
+            fields.get(name).is_some_and(|value| {
+                if name == first { is_without(value, other, rest) } else { value == other }
             })
         })
 }

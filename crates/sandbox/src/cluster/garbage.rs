@@ -112,9 +112,10 @@ impl Garbage {
                 text(owner, "/uid") == uid && owner.get("blockOwnerDeletion") == Some(&json!(true))
             });
             if !deleting(&value) {
-                let policy = match self.dependents_of(&value).is_empty() {
-                    true => Propagation::Background,
-                    false => Propagation::Foreground,
+                let policy = if self.dependents_of(&value).is_empty() {
+                    Propagation::Background
+                } else {
+                    Propagation::Foreground
                 };
                 self.delete(&dependent, api, policy)?;
                 blocked &= api.store.get(&dependent.table, &dependent.key).is_some();

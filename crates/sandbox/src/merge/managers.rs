@@ -379,9 +379,10 @@ fn read(written: Option<Value>, concerned: impl Fn(&str) -> bool) -> Owners {
         let written = entry.get_mut("fieldsV1").map(Value::take).unwrap_or_default();
         let is_concerned =
             |fields: &Map<String, Value>| fields.is_empty() || fields.keys().any(|key| concerned(key));
-        let fields = match written.as_object().is_none_or(is_concerned) {
-            true => Fields::Read(FieldSet::from_json(&written)),
-            false => Fields::Untouched(written),
+        let fields = if written.as_object().is_none_or(is_concerned) {
+            Fields::Read(FieldSet::from_json(&written))
+        } else {
+            Fields::Untouched(written)
         };
         let time = entry.get_mut("time").map(Value::take).unwrap_or_default();
         owners.insert(manager.key(), Owned { manager, fields, time });

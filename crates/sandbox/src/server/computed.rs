@@ -37,9 +37,10 @@ pub(super) fn metrics(
     }
     let found =
         api.store.scan(table, namespace.filter(|_| !nodes), None).filter(|object| selector.matches(object));
-    let items: Vec<Value> = match nodes {
-        true => found.map(|node| node_metrics(&api, node, &loads, now)).collect(),
-        false => found.filter_map(|pod| pod_metrics(&api, pod, &loads, now)).collect(),
+    let items: Vec<Value> = if nodes {
+        found.map(|node| node_metrics(&api, node, &loads, now)).collect()
+    } else {
+        found.filter_map(|pod| pod_metrics(&api, pod, &loads, now)).collect()
     };
     let list = json!({
         "kind": format!("{}List", row.kind), "apiVersion": row.api_version(), "metadata": {}, "items": items,

@@ -60,17 +60,13 @@ pub(crate) fn table(
     headers: bool,
     now: Timestamp,
 ) -> Value {
-    let definitions: Vec<Value> = match headers {
-        true => columns(row).iter().map(Column::definition).collect(),
-        false => Vec::new(),
-    };
+    let definitions: Vec<Value> =
+        if headers { columns(row).iter().map(Column::definition).collect() } else { Vec::new() };
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let cells = match row.custom {
-                true => custom::cells(row, object, now),
-                false => builtin::cells(row, object, now),
-            };
+            let cells =
+                if row.custom { custom::cells(row, object, now) } else { builtin::cells(row, object, now) };
             let shown = match include {
                 Include::Nothing => Value::Null,
                 Include::Metadata => partial(object),

@@ -82,14 +82,15 @@ impl WatchBody {
         }
         let with_state = from == 0 || request.send_initial_events;
         let namespace = request.namespace.as_deref().filter(|_| row.namespaced);
-        let initial = match with_state {
-            true => state
+        let initial = if with_state {
+            state
                 .store
                 .scan(&row.table, namespace, None)
                 .filter(|object| request.selector.matches(object))
                 .cloned()
-                .collect(),
-            false => VecDeque::new(),
+                .collect()
+        } else {
+            VecDeque::new()
         };
         let past = state.store.follow(&row.table);
         let clock = state.clock.clone();

@@ -88,14 +88,18 @@ pub(super) struct Answers {
 impl Answers {
     /// Whether the sums for a shape are kept.
     pub(super) fn has(&self, shape: &Shape) -> bool {
-        self.place(shape).is_some_and(|place| !self.heads[place].outdated)
+        self.places.get(&shape.digest()).is_some_and(|place| !self.heads[*place].outdated)
     }
 
-    /// The sums for a shape, if they are kept.
-    pub(super) fn kept(&mut self, shape: &Shape) -> Option<&Sums> {
-        let place = self.place(shape)?;
+    /// The sums for a shape, if they are kept. Clusters are mostly asked for shapes in the same order, so that one is looked for
+    /// first where it was in the cluster that was asked before.
+    pub(super) fn kept(&mut self, shape: &Shape, hint: &mut usize) -> Option<&Sums> {
+        let digest = shape.digest();
+        if self.heads.get(*hint).is_none_or(|head| head.digest != digest) {
+            *hint = self.places.get(&digest).copied()?;
+        }
         self.uses += 1;
-        let head = self.heads.get_mut(place).filter(|head| !head.outdated)?;
+        let head = self.heads.get_mut(*hint).filter(|head| !head.outdated)?;
         head.used = self.uses;
         Some(&head.sums)
     }
@@ -138,8 +142,8 @@ impl Answers {
         unbound: &BTreeMap<Shape, u32>,
     ) -> Answer<'_> {
         self.uses += 1;
-        let place = match self.place(shape) {
-            Some(place) => place,
+        let place = match self.places.get(&shape.digest()) {
+            Some(place) => *place,
             None => {
                 if self.heads.len() >= KEPT {
                     self.drop_oldest(unbound);
@@ -159,18 +163,6 @@ impl Answers {
         }
         head.used = self.uses;
         Answer { fitting: &tail.fitting, sums: head.sums }
-    }
-
-    /// Where a shape is. Clusters are mostly asked for shapes in the same order, so that it is first looked for where it was in
-    /// the cluster that was asked before.
-    fn place(&self, shape: &Shape) -> Option<usize> {
-        let (digest, last) = (shape.digest(), shape.last_place());
-        if self.heads.get(last).is_some_and(|head| head.digest == digest) {
-            return Some(last);
-        }
-        let place = self.places.get(&digest).copied()?;
-        shape.set_last_place(place);
-        Some(place)
     }
 
     /// Forgets a quarter of the sums at once, so that it need not be done for every new shape.

@@ -76,10 +76,9 @@ impl Common {
     /// A node in its class, of which the caller must find out which it is.
     pub(super) fn know(&mut self, name: &Arc<str>, facts: NodeFacts, resources: &Resources) -> Known {
         let NodeFacts { allocatable, ready, cordoned, left_out, taints, mut labels, .. } = facts;
-        let hostname = labels.remove(HOSTNAME).map(|hostname| match hostname == **name {
-            true => Arc::clone(name),
-            false => hostname.into(),
-        });
+        let hostname = labels
+            .remove(HOSTNAME)
+            .map(|hostname| if hostname == **name { Arc::clone(name) } else { hostname.into() });
         let traits = Traits { ready, cordoned, left_out, taints, labels };
         let key = traits.key();
         let traits = Arc::clone(self.traits.entry(key).or_insert_with(|| Arc::new(traits)));

@@ -77,11 +77,16 @@ pub(super) struct Newcomer {
 impl ClusterIndex {
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
+        self.view_near(uid, shape, &mut 0)
+    }
+
+    /// The same, for those who ask one cluster after the other: the hint is where the shape was found in the last one.
+    pub fn view_near(&mut self, uid: &str, shape: &Shape, hint: &mut usize) -> View {
         let known = self.is_listed();
         if self.unbound.is_empty()
             && !matches!(self.growth, Growth::UpTo { .. })
             && !self.workloads.contains(uid)
-            && let Some(sums) = self.answers.kept(shape)
+            && let Some(sums) = self.answers.kept(shape, hint)
         {
             let max_replicas = u32::try_from(sums.max_replicas).unwrap_or(u32::MAX);
             let room = Room { max_replicas, cpu: clamp(sums.cpu), memory: clamp(sums.memory) };

@@ -199,9 +199,8 @@ impl Kubelet {
                 let code = codes.get(ended_before(pod, view)).or(codes.last()).copied().unwrap_or(0);
                 let policy = text(pod, "/spec/restartPolicy");
                 let again = policy == "Always" || policy == "OnFailure" && code != 0;
-                api.modify(&row, key, Part::Status, name, |pod| match again {
-                    true => status::restarted(pod, code, &time),
-                    false => status::ended(pod, code, &time),
+                api.modify(&row, key, Part::Status, name, |pod| {
+                    if again { status::restarted(pod, code, &time) } else { status::ended(pod, code, &time) }
                 })?;
             }
             Step::Stop => {

@@ -42,11 +42,10 @@ pub(super) fn running(pod: &mut Value, address: &str, id: &str, is_ready: bool, 
     let initial = containers(pod, "initContainers", |spec, index| {
         let id = format!("{id}-init-{index}");
         let side_car = text(spec, "/restartPolicy") == "Always";
-        let state = match side_car {
-            true => json!({"running": {"startedAt": time}}),
-            false => {
-                json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": time, "finishedAt": time, "containerID": format!("sandbox://{id}")}})
-            }
+        let state = if side_car {
+            json!({"running": {"startedAt": time}})
+        } else {
+            json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": time, "finishedAt": time, "containerID": format!("sandbox://{id}")}})
         };
         let mut status = container(spec, &id, state, true);
         status["started"] = json!(side_car);
@@ -66,9 +65,10 @@ pub(super) fn running(pod: &mut Value, address: &str, id: &str, is_ready: bool, 
         condition(pod, kind, "True", "", "", time);
     }
     for kind in ["Ready", "ContainersReady"] {
-        match is_ready {
-            true => condition(pod, kind, "True", "", "", time),
-            false => condition(pod, kind, "False", "ContainersNotReady", &unready, time),
+        if is_ready {
+            condition(pod, kind, "True", "", "", time)
+        } else {
+            condition(pod, kind, "False", "ContainersNotReady", &unready, time)
         }
     }
 }
