@@ -85,9 +85,18 @@ impl Fleet {
     /// Runs Portolan's binary in the hub's network with the hub's kubeconfig; answers its exit code and what it printed on
     /// both streams.
     pub(super) async fn portolan(&self, arguments: &[&str]) -> Result<(i32, String, String)> {
+        self.portolan_as("/lab/hub.kubeconfig", arguments).await
+    }
+
+    /// The same with another kubeconfig, by its path in the node.
+    pub(super) async fn portolan_as(
+        &self,
+        kubeconfig: &str,
+        arguments: &[&str],
+    ) -> Result<(i32, String, String)> {
         let mut command = vec!["/lab/portolan"];
         command.extend(arguments);
-        command.extend(["--kubeconfig", "/lab/hub.kubeconfig"]);
+        command.extend(["--kubeconfig", kubeconfig]);
         let command = self.hub()?.control_plane().command(&command)?;
         let output = tokio::process::Command::from(command).stdin(Stdio::null()).output().await?;
         let code = output.status.code().with_context(|| format!("portolan was ended: {}", output.status))?;

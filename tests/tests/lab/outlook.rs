@@ -1,7 +1,9 @@
 //! `portolan plan` and `portolan explain`, by the binary against a real hub and real members.
 
 use super::fleet::Fleet;
+use super::kubectl_apply;
 use anyhow::{Context, Result, ensure};
+use kube::config::Kubeconfig;
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
 
@@ -37,7 +39,54 @@ pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
     for expected in ["4 replicas placed, 0 pending", "c2", "c3", "held 2 before", "free for it: cpu"] {
         ensure!(told.contains(expected), "{expected:?} is not told in:\n{told}");
     }
+    by_a_tenant(fleet).await?;
     fleet.delete("planned").await
+}
+
+/// A user whose only rights are those on reviews in one namespace of the hub plans and explains there, and nowhere else.
+async fn by_a_tenant(fleet: &Fleet) -> Result<()> {
+    let hub = fleet.hub()?;
+    let rbac = |kind: &str, name: &str, more: Value| {
+        let mut object = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name, "namespace": NAMESPACE},
+        });
+        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+            object.extend(more);
+        }
+        object
+    };
+    let rule = json!({"apiGroups": ["portolan.dev"], "resources": ["placementreviews"], "verbs": ["create", "get", "delete"]});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant", "namespace": NAMESPACE}});
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reviews"});
+    let subject = json!([{"kind": "ServiceAccount", "name": "tenant", "namespace": NAMESPACE}]);
+    let objects = [
+        account,
+        rbac("Role", "reviews", json!({"rules": [rule]})),
+        rbac("RoleBinding", "reviews", json!({"roleRef": role, "subjects": subject})),
+    ];
+    kubectl_apply(hub, &objects).await?;
+    let token = hub.kubectl(&["-n", NAMESPACE, "create", "token", "tenant"]).await?;
+    let dir = hub.control_plane().dir();
+    let admin = Kubeconfig::read_from(dir.join("hub.kubeconfig"))?;
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "tenant", "clusters": admin.clusters,
+        "users": [{"name": "tenant", "user": {"token": token.trim()}}],
+        "contexts": [{"name": "tenant", "context": {"cluster": admin.clusters[0].name, "user": "tenant"}}],
+    });
+    std::fs::write(dir.join("tenant.kubeconfig"), kubeconfig.to_string())?;
+    let tenant = async |arguments: &[&str]| fleet.portolan_as("/lab/tenant.kubeconfig", arguments).await;
+
+    let (code, printed, complained) = tenant(&["explain", "mcd/planned", "-n", NAMESPACE]).await?;
+    ensure!(code == 0 && printed.contains("4 replicas placed"), "explain: {code} {printed} {complained}");
+    let fewer = workload("planned", 1, json!({"locations": ["c2", "c3"]}));
+    std::fs::write(dir.join("wish.yaml"), fewer.to_string())?;
+    let (code, printed, complained) = tenant(&["plan", "-f", "/lab/wish.yaml", "-o", "json"]).await?;
+    let plan: Value = serde_json::from_str(&printed).with_context(|| format!("plan: {code} {complained}"))?;
+    ensure!(plan["removedRunningReplicas"] == 2, "plan: {code} {plan} {complained}");
+    let (code, _, complained) = tenant(&["explain", "mcd/planned", "-n", "default"]).await?;
+    ensure!(code == 1 && complained.contains("forbidden"), "explain elsewhere: {code} {complained}");
+    Ok(())
 }
 
 /// What `portolan explain` prints about a workload, such as `mcd/web`.
