@@ -2,9 +2,11 @@
 
 use crate::stage::{condition, contend, deployments, fleet, fleet_of, pass, patch, start, status, workloads};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
-use portolan_api::conditions::ConditionType;
+use portolan_api::MultiClusterService;
+use portolan_api::conditions::{self, ConditionType};
 use portolan_sandbox::{DenyingPolicy, FaultPlan, HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::{Contender, Fleet, apply};
 use portolan_tests::{NAMESPACE, workload};
@@ -216,4 +218,83 @@ async fn three_members_that_deny_a_workload_do_not_keep_it_from_the_others() {
     pass(120).await;
     assert_eq!(holders(&fleet, "web").await, ["d", "e"]);
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_orphans_leaves_every_copy_running() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    for name in ["kubectl", "annotated"] {
+        apply(&user, &workload(name, 1, json!({"locations": ["c2", "c3"]}))).await;
+    }
+    pass(20).await;
+    let orphan =
+        DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
+    workloads(&fleet).delete("kubectl", &orphan).await.unwrap();
+    let leave = Patch::Merge(json!({"metadata": {"annotations": {"portolan.dev/on-delete": "orphan"}}}));
+    workloads(&fleet).patch("annotated", &PatchParams::default(), &leave).await.unwrap();
+    workloads(&fleet).delete("annotated", &DeleteParams::default()).await.unwrap();
+    pass(60).await;
+    for name in ["kubectl", "annotated"] {
+        assert!(workloads(&fleet).get_opt(name).await.unwrap().is_none(), "{name} is gone");
+        assert_eq!(holders(&fleet, name).await, ["c2", "c3"], "{name} runs on");
+    }
+    // Created again, it takes its copies over.
+    let uid = deployments(&fleet, 0).get("kubectl").await.unwrap().uid();
+    apply(&user, &workload("kubectl", 1, json!({"locations": ["c2", "c3"]}))).await;
+    pass(60).await;
+    assert_eq!(status(&fleet, "kubectl").await.ready_summary.as_deref(), Some("2/2"));
+    assert_eq!(deployments(&fleet, 0).get("kubectl").await.unwrap().uid(), uid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_was_written_without_labels_and_annotations_is_still_ours() {
+    let (fleet, _controller) = start().await;
+    let anywhere = json!({"placementPolicy": "worst-fit", "numberOfLocations": 1});
+    apply(&fleet.hub.client("user"), &workload("web", 2, anywhere)).await;
+    pass(20).await;
+    let before = holders(&fleet, "web").await;
+    let member = fleet.members.iter().position(|member| member.name() == before[0]).unwrap();
+    let uid = deployments(&fleet, member).get("web").await.unwrap().uid();
+    let mut bare = deployments(&fleet, member).get("web").await.unwrap();
+    (bare.metadata.labels, bare.metadata.annotations, bare.metadata.managed_fields) = (None, None, None);
+    deployments(&fleet, member).replace("web", &Default::default(), &bare).await.unwrap();
+    pass(60).await;
+    assert_eq!(holders(&fleet, "web").await, before, "it runs once");
+    assert_eq!(deployments(&fleet, member).get("web").await.unwrap().uid(), uid);
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_with_a_mistake_does_not_take_a_service_away() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    let service = |app: &str| {
+        json!({
+            "apiVersion": "portolan.dev/v1alpha1", "kind": "MultiClusterService",
+            "metadata": {"name": "web", "namespace": NAMESPACE},
+            "spec": {"selector": {"app": app}, "ports": [{"port": 80}]},
+        })
+    };
+    apply(&user, &service("web")).await;
+    pass(30).await;
+    let services: Api<Service> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    let before = services.get("web").await.unwrap();
+    apply(&user, &service("wbe")).await;
+    pass(60).await;
+    let kept = services.get("web").await.unwrap();
+    assert_eq!((kept.uid(), &kept.spec), (before.uid(), &before.spec), "it serves as before");
+    let api: Api<MultiClusterService> = Api::namespaced(user.clone(), NAMESPACE);
+    let told = api.get("web").await.unwrap().status.unwrap();
+    let ready = conditions::find(&told.conditions, ConditionType::Ready).unwrap();
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "NoMatchingWorkload"));
+    apply(&user, &service("web")).await;
+    pass(30).await;
+    assert_eq!(services.get("web").await.unwrap().uid(), before.uid());
+    apply(&user, &service("wbe")).await;
+    pass(30).await;
+    workloads(&fleet).delete("web", &DeleteParams::default()).await.unwrap();
+    pass(60).await;
+    assert!(services.get_opt("web").await.unwrap().is_none(), "it goes with the pods that it served");
 }

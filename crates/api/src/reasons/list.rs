@@ -199,7 +199,7 @@ reasons! {
     NoEndpoints, [on(Ready), Placement],
         "No pod that the Service selects is ready.",
         "`portolan status` of the workload that runs the pods.";
-    NoMatchingWorkload, [on(Ready), on(Placed)],
+    NoMatchingWorkload, [on(Ready), on(Placed), Placement],
         "No workload has the labels of the selector.",
         "The labels of `spec.selector`.";
     NoOrphans, [on(Orphaned)],

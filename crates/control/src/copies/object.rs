@@ -11,8 +11,8 @@ use crate::names::{
     DIGEST_ANNOTATION, EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_LABEL,
 };
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
-use kube::{Api, Resource};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, Preconditions};
+use kube::{Api, Resource, ResourceExt};
 use portolan_runtime::{CallError, Key, Term, chain, foreign_text};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -91,9 +91,11 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
         Err(error) => error,
     };
     let look = format!("look for {kind} {key} in {}", member.name);
-    match member.gate.ask(look, api.get_metadata_opt(&key.name)).await? {
+    let resource = ApiResource::erase::<K>(&());
+    let any: Api<DynamicObject> = Api::namespaced_with(member.client.clone(), &key.namespace, &resource);
+    match member.gate.ask(look, any.get_opt(&key.name)).await? {
         Some(found) if is_of(&found.metadata, &object) => Ok(ApplyResult::Conflict),
-        Some(found) if lost_its_hub(&found.metadata, &object) => {
+        Some(found) if lost_its_hub(&found.metadata, &object) || is_stripped(&found, &object) => {
             label::<K>(term, member, &key, &found.metadata, &object).await?;
             Ok(ApplyResult::Conflict)
         }
@@ -120,6 +122,16 @@ fn lost_its_hub(meta: &ObjectMeta, marked: &Value) -> bool {
     label(HUB_LABEL).is_none() && workload && same(OWNER_ANNOTATION)
 }
 
+/// Whether an object has lost all marks of another, and its pods still carry the label of the workload that the other belongs
+/// to: somebody wrote it without labels and annotations.
+fn is_stripped(found: &DynamicObject, marked: &Value) -> bool {
+    let none = |name: &str| !found.labels().contains_key(name);
+    let of_pods =
+        found.data.pointer("/spec/template/metadata/labels").and_then(|labels| labels.get(WORKLOAD_LABEL));
+    let ours = &marked["metadata"]["labels"][WORKLOAD_LABEL];
+    none(HUB_LABEL) && none(WORKLOAD_LABEL) && ours.is_string() && of_pods == Some(ours)
+}
+
 /// Puts the labels back by which a copy of ours is known, and leaves it otherwise as it is: the watch shows it then.
 async fn label<K: Kind>(
     term: &Term,
@@ -134,6 +146,7 @@ async fn label<K: Kind>(
         "uid": found.uid,
         "resourceVersion": found.resource_version,
         "labels": { HUB_LABEL: labels[HUB_LABEL], WORKLOAD_LABEL: labels[WORKLOAD_LABEL] },
+        "annotations": { OWNER_ANNOTATION: marked["metadata"]["annotations"][OWNER_ANNOTATION] },
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("label {} {key} in {}", K::kind(&()), member.name);

@@ -9,7 +9,8 @@ use super::unreadable::is_unreadable;
 use super::{Controller, Declared};
 use crate::copies::{AWAITING_DELETION, Copied, Round};
 use kube::Resource;
-use portolan_runtime::{Action, CallError, Key};
+use portolan_api::Reason;
+use portolan_runtime::{Action, CallError, EventType, Key};
 use std::sync::Arc;
 
 /// Looks at one object: fenced, kept by a finalizer, and without copies of others under its name, it is decided about.
@@ -77,6 +78,15 @@ async fn delete<C: Controller>(
     }
     if !base.context.fleet.clusters.synced() {
         return Ok(Action::RequeueAfter(AWAITING_DELETION));
+    }
+    let uid = declared.object().meta().uid.as_deref().unwrap_or_default();
+    if base.context.fleet.identities.is_orphaning(uid) {
+        let note = "it is deleted without its copies: they go on running in their clusters";
+        base.recorder.record(declared.object(), EventType::Normal, Reason::Orphaned, note).await;
+        base.copies.memory.forget(key);
+        controller.forget(key);
+        remove_finalizer(&base.context.term, &base.context.hub.client, declared.object()).await?;
+        return Ok(Action::AwaitChange);
     }
     let remaining = base.delete_everywhere(round, key, declared);
     if remaining.is_held_up() {

@@ -12,7 +12,7 @@
 
 use crate::capacity::Owner;
 use crate::copies::Kind;
-use crate::names::{FIELD_MANAGER, WORKLOAD_ID_ANNOTATION};
+use crate::names::{FIELD_MANAGER, ON_DELETE_ANNOTATION, ORPHAN, WORKLOAD_ID_ANNOTATION};
 use kube::api::{ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use portolan_runtime::{CallError, Change, Key, Term};
@@ -102,6 +102,8 @@ struct State {
     listed: BTreeSet<&'static str>,
     /// The identities of objects that were seen being deleted, and whose they were. What they left in members may go.
     ended: BTreeMap<String, Owner>,
+    /// The uids of objects that are being deleted and leave their copies running.
+    orphaning: BTreeSet<String>,
     /// All identities that objects were seen with.
     seen: BTreeSet<String>,
 }
@@ -174,6 +176,11 @@ impl Identities {
         kinds.iter().all(|kind| state.listed.contains(kind))
     }
 
+    /// Whether the object of this uid is being deleted and leaves its copies running.
+    pub(crate) fn is_orphaning(&self, uid: &str) -> bool {
+        self.state().orphaning.contains(uid)
+    }
+
     /// Whether an object was deleted that is such an owner.
     pub(crate) fn has_ended(&self, is_it: impl Fn(&Owner) -> bool) -> bool {
         self.state().ended.values().any(is_it)
@@ -224,7 +231,12 @@ impl State {
     /// Every object has its uid, whoever claimed it before.
     fn bear(&mut self, owner: Owner, bearer: &Bearer<'_>) {
         let uid = bearer.meta.uid.clone().unwrap_or_default();
-        if bearer.meta.deletion_timestamp.is_some() {
+        if bearer.meta.deletion_timestamp.is_some()
+            && (leaves_copies(bearer.meta) || self.orphaning.contains(&uid))
+        {
+            // The finalizer that says so is removed by others, at any moment.
+            self.orphaning.insert(uid.clone());
+        } else if bearer.meta.deletion_timestamp.is_some() {
             // What it claims and has not got is not its own to end.
             let has = |claimed: &&str| self.owners.get(*claimed).is_none_or(|has| *has == owner);
             let claimed = bearer.identity.and_then(Identity::claims).filter(has).map(str::to_owned);
@@ -249,6 +261,14 @@ impl State {
             self.own(owner, claimed);
         }
     }
+}
+
+/// Whether the deletion of an object leaves its copies running: its annotation says so, or it was deleted with
+/// `kubectl delete --cascade=orphan`.
+fn leaves_copies(meta: &ObjectMeta) -> bool {
+    let annotation = meta.annotations.as_ref().and_then(|all| all.get(ON_DELETE_ANNOTATION));
+    annotation.is_some_and(|value| value == ORPHAN)
+        || meta.finalizers.iter().flatten().any(|each| each == ORPHAN)
 }
 
 /// Writes annotations of an object in the hub, by compare-and-swap; null removes one.

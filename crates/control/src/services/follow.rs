@@ -17,6 +17,9 @@ pub(super) struct Following {
     pub(super) undecided: bool,
     /// The clusters where a copy is still being taken away.
     pub(super) lingering: BTreeSet<String>,
+    /// If it follows nothing now: the clusters with pods that it served until its selector, or their labels, were changed. The
+    /// Service stays there as it is: nobody asked for it to go.
+    pub(super) kept: BTreeSet<String>,
 }
 
 /// Whether the service selects the pods of the workload.
@@ -39,12 +42,19 @@ pub(super) fn follow_with(
     instead: &BTreeMap<Key, Workload>,
 ) -> Following {
     let mut following = Following::default();
+    let followed: Vec<&String> = service.status.iter().flat_map(|status| &status.follows).collect();
+    let (mut former, mut kept) = (Vec::new(), BTreeSet::new());
     let mut visit = |name: &Key, workload: &Workload| {
+        let leaving = workload.object.metadata.deletion_timestamp.is_some();
         if !selects(service, workload) {
+            if followed.contains(&&name.name) && !leaving {
+                former.push(name.name.clone());
+                let placements = workload.object.status.iter().flat_map(|status| &status.placements);
+                kept.extend(placements.filter(|each| each.replicas > 0).map(|each| each.cluster.clone()));
+            }
             return;
         }
         following.workloads.push(name.name.clone());
-        let leaving = workload.object.metadata.deletion_timestamp.is_some();
         following.undecided |= !leaving && is_undecided(workload);
         for placed in workload.object.status.iter().flat_map(|status| &status.placements) {
             let held = placed.replicas > 0 && !leaving;
@@ -61,6 +71,9 @@ pub(super) fn follow_with(
         .iter()
         .filter(|(name, _)| name.namespace == key.namespace)
         .for_each(|(name, each)| visit(name, each));
+    if following.workloads.is_empty() && !kept.is_empty() {
+        (following.workloads, following.kept) = (former, kept);
+    }
     following.workloads.sort();
     following.lingering.retain(|cluster| !following.wanted.contains(cluster));
     following

@@ -71,6 +71,9 @@ impl Previews {
             let verdict = match (&refused, wanted, following.lingering.contains(&cluster)) {
                 (Some((_, why)), ..) => format!("not there: {why}"),
                 (None, true, _) => "there: pods that it selects are placed there".to_owned(),
+                (None, false, _) if following.kept.contains(&cluster) => {
+                    "there as it was: the selector selects no pods any more".to_owned()
+                }
                 (None, false, true) => "going: the pods that it selects are being taken away".to_owned(),
                 (None, false, false) if following.workloads.is_empty() => {
                     "not there: no MultiClusterDeployment of the namespace has pods that it selects"
@@ -80,7 +83,7 @@ impl Previews {
             };
             ServicePart {
                 there: seen.copy.is_some(),
-                belongs: wanted && refused.is_none(),
+                belongs: (wanted && refused.is_none()) || following.kept.contains(&cluster),
                 is_known: seen.member.is_some(),
                 ready: seen.ready,
                 not_ready: seen.not_ready,

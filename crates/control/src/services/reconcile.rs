@@ -98,6 +98,7 @@ impl Services {
                 }
             } else if elsewhere
                 && !following.lingering.contains(cluster)
+                && !following.kept.contains(cluster)
                 && let Some(copy) = &seen.copy
             {
                 let mark = copy.meta.clone();

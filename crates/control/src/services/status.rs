@@ -94,6 +94,10 @@ fn cluster(
     };
     match refused {
         Some((reason, message)) => say(reason, Some(message)),
+        None if situation.following.kept.contains(name) => {
+            let message = "the selector selects no pods any more: the Service stays there as it was";
+            say(Reason::NoMatchingWorkload, Some(message.to_owned()));
+        }
         None if !wanted && situation.following.lingering.contains(name) => {
             say(Reason::Removing, Some("the pods that it serves are being taken away".to_owned()));
         }
