@@ -5,9 +5,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
-use portolan_api::MultiClusterService;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_sandbox::{DenyingPolicy, FaultPlan, HostileAnswer, HostileRule, RequestFilter};
+use portolan_api::{ForeignCluster, MultiClusterService};
+use portolan_sandbox::{
+    DenyingPolicy, FaultAnswer, FaultPlan, HostileAnswer, HostileRule, PartialFault, RequestFilter,
+};
 use portolan_tests::simulation::{Contender, Fleet, apply};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
@@ -297,4 +299,28 @@ async fn a_selector_with_a_mistake_does_not_take_a_service_away() {
     workloads(&fleet).delete("web", &DeleteParams::default()).await.unwrap();
     pass(60).await;
     assert!(services.get_opt("web").await.unwrap().is_none(), "it goes with the pods that it served");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_refuses_the_credential_runs_on_and_nothing_of_it_is_replaced() {
+    let (fleet, _controller) = start().await;
+    let wish = json!({
+        "placementPolicy": "worst-fit", "numberOfLocations": 1, "onUnreachable": "ReplaceAfter", "replaceAfter": "1m",
+    });
+    apply(&fleet.hub.client("user"), &workload("web", 1, wish)).await;
+    pass(20).await;
+    let before = holders(&fleet, "web").await;
+    let all = RequestFilter::any().party("controller").cluster(&before[0]);
+    fleet.world.add_fault(PartialFault::new("revoked", all, FaultAnswer::Status(401)));
+    fleet.world.end_watches("controller", &before[0]);
+    pass(600).await;
+    assert_eq!(holders(&fleet, "web").await, before, "it runs once");
+    let api: Api<ForeignCluster> = Api::all(fleet.hub.client("user"));
+    let told = api.get(&before[0]).await.unwrap().status.unwrap();
+    let reachable = conditions::find(&told.conditions, ConditionType::Reachable).unwrap();
+    assert_eq!((reachable.status.as_str(), reachable.reason.as_str()), ("Unknown", "CredentialRefused"));
+    assert!(reachable.message.contains("portolan peer"), "{}", reachable.message);
+    fleet.world.end_fault("revoked");
+    pass(60).await;
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("1/1"));
 }

@@ -22,6 +22,13 @@ pub(super) fn connected(
         return Some(both(ConditionStatus::False, Reason::ClusterIdentityMismatch, message));
     }
     match (member.health.unreachable_reason(), member.health.version()) {
+        (Some(problem), _) if member.health.is_refused() => {
+            let message = format!(
+                "its API server refuses the hub's credential: {problem}. What runs there goes on; `portolan peer` grants a \
+                 new one"
+            );
+            Some(both(ConditionStatus::Unknown, Reason::CredentialRefused, message))
+        }
         (Some(problem), _) => {
             let message = format!("its API server does not answer: {problem}");
             Some(both(ConditionStatus::Unknown, Reason::Unreachable, message))

@@ -20,6 +20,14 @@ const PROBE_LIMIT: Duration = Duration::from_secs(3);
 /// Every so many probes the member is asked whether it is ready.
 const READY_EVERY: u64 = 3;
 
+/// Why a probe got no answer that helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Unanswered {
+    why: String,
+    /// Whether the API server answered, and refused the credential.
+    refused: bool,
+}
+
 /// What the probes of a member say.
 #[derive(Clone, Debug, Default)]
 pub struct Health(Arc<RwLock<State>>);
@@ -27,7 +35,7 @@ pub struct Health(Arc<RwLock<State>>);
 #[derive(Clone, Debug, Default)]
 struct State {
     version: Option<String>,
-    silent: Option<String>,
+    silent: Option<Unanswered>,
     round_trip: RoundTrip,
     back: Option<Instant>,
 }
@@ -46,10 +54,16 @@ impl Health {
         self.read().version
     }
 
-    /// Why the member is taken for silent, if it is.
+    /// Why the member cannot be asked, if it cannot.
     #[must_use]
     pub fn unreachable_reason(&self) -> Option<String> {
-        self.read().silent
+        self.read().silent.map(|unanswered| unanswered.why)
+    }
+
+    /// Whether its API server answers, and refuses the credential of the hub.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.read().silent.is_some_and(|unanswered| unanswered.refused)
     }
 
     /// When it last answered again after a silence.
@@ -73,10 +87,11 @@ impl Health {
     }
 
     /// Takes what was found; answers whether that is news.
-    fn set(&self, version: Option<String>, silent: Option<String>) -> bool {
+    fn set(&self, version: Option<String>, silent: Option<Unanswered>) -> bool {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let refused = |silent: &Option<Unanswered>| silent.as_ref().map(|unanswered| unanswered.refused);
         let news =
-            state.silent.is_some() != silent.is_some() || (state.version.is_none() && version.is_some());
+            refused(&state.silent) != refused(&silent) || (state.version.is_none() && version.is_some());
         if state.silent.is_some() && silent.is_none() {
             state.back = Some(Instant::now());
         }
@@ -119,7 +134,7 @@ pub(crate) async fn probe(client: Client, health: Health, on_event: impl Fn(Memb
         if let Some(problem) = problem.filter(|_| heard.elapsed() >= UNREACHABLE_AFTER)
             && health.set(None, Some(problem.clone()))
         {
-            tracing::warn!(problem, now = %clock.now(), "a member is silent");
+            tracing::warn!(problem = problem.why, now = %clock.now(), "a member cannot be asked");
             on_event(MemberEvent::Health);
         }
         tokio::time::sleep(PROBE_EVERY).await;
@@ -127,10 +142,10 @@ pub(crate) async fn probe(client: Client, health: Health, on_event: impl Fn(Memb
 }
 
 /// Why the API server says that it is not ready, if it does. One that does not let us ask says nothing.
-async fn unready(client: &Client) -> Option<String> {
+async fn unready(client: &Client) -> Option<Unanswered> {
     let request = match http::Request::get("/readyz").body(Vec::new()) {
         Ok(request) => request,
-        Err(error) => return Some(error.to_string()),
+        Err(error) => return Some(Unanswered { why: error.to_string(), refused: false }),
     };
     let answer = async {
         match client.request_text(request).await {
@@ -139,13 +154,19 @@ async fn unready(client: &Client) -> Option<String> {
         }
     };
     let problem = in_time(answer).await.err()?;
-    Some(format!("its API server is not ready: {problem}"))
+    Some(Unanswered { why: format!("its API server is not ready: {}", problem.why), ..problem })
 }
 
-async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Unanswered> {
     match tokio::time::timeout(PROBE_LIMIT, request).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(foreign_text(&portolan_runtime::chain(&error))),
-        Err(_) => Err(format!("no answer within {} s", PROBE_LIMIT.as_secs())),
+        Ok(Err(error)) => {
+            let refused = matches!(&error, kube::Error::Api(status) if matches!(status.code, 401 | 403));
+            Err(Unanswered { why: foreign_text(&portolan_runtime::chain(&error)), refused })
+        }
+        Err(_) => {
+            let why = format!("no answer within {} s", PROBE_LIMIT.as_secs());
+            Err(Unanswered { why, refused: false })
+        }
     }
 }

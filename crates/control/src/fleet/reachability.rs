@@ -68,6 +68,11 @@ impl Fleet {
             ))
         };
         let known = match member.health.unreachable_reason() {
+            Some(why) if member.health.is_refused() => Err((
+                Reason::Unreachable,
+                format!("its API server refuses the hub's credential: {why}"),
+                false,
+            )),
             Some(silence) => {
                 Err((Reason::Unreachable, format!("its API server does not answer: {silence}"), false))
             }
