@@ -1,6 +1,8 @@
 //! The hub is lost and comes back: older than the members, or with its objects made anew. No pod is restarted or doubled.
 
-use crate::stage::{condition, contend, deployments, events, fleet_of, pass, replicas, status, workloads};
+use crate::stage::{
+    condition, contend, deployments, events, fleet_of, pass, patch, replicas, status, workloads,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
@@ -571,4 +573,18 @@ async fn a_service_stays_while_nothing_is_decided_about_the_workload_that_it_fol
     fleet.world.heal(CONTROLLER, "c4");
     pass(60).await;
     assert_eq!(services.get("web").await.unwrap().uid(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_on_a_workload_that_is_placed_is_removed_and_holds_up_nothing() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    mark(&fleet, "web", json!("unmanaged")).await;
+    pass(10).await;
+    let web = workloads(&fleet).get("web").await.unwrap();
+    assert_eq!(web.annotations().get("portolan.dev/adopt"), None);
+    patch(&fleet, "web", json!({"replicas": 2})).await;
+    pass(20).await;
+    assert_eq!(ready(&fleet, "web").await, told("c2=2", "2/2"));
 }

@@ -99,9 +99,18 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
             label::<K>(term, member, &key, &found.metadata, &object).await?;
             Ok(ApplyResult::Conflict)
         }
-        Some(_) => Ok(ApplyResult::NotOwned(format!(
-            "{kind} {key} exists there already and is not ours: rename one of the two"
-        ))),
+        Some(found) => {
+            let help = match found.labels().get(HUB_LABEL) {
+                Some(hub) if kind == "Deployment" => {
+                    format!("the hub {} placed it; `portolan adopt` takes it over", foreign_text(hub))
+                }
+                None if kind == "Deployment" => {
+                    "rename one of the two, or take it over by `portolan adopt`".to_owned()
+                }
+                _ => "rename one of the two".to_owned(),
+            };
+            Ok(ApplyResult::NotOwned(format!("{kind} {key} exists there already and is not ours: {help}")))
+        }
         // It went meanwhile.
         None => Err(error),
     }

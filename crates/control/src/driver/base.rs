@@ -128,6 +128,7 @@ impl<D: Declared, K: Copied> Base<D, K> {
     ) -> Result<(), CallError> {
         let mut status = declared.status().cloned().unwrap_or_else(|| declared.first_status());
         let (generation, now) = (declared.object().meta().generation, self.context.clock.time().0);
+        D::set_observed_generation(&mut status, generation);
         for type_ in [ConditionType::Ready, ConditionType::Placed] {
             let finding = Finding::new(type_, false, reason, message);
             conditions::set(D::conditions(&mut status), finding, generation, now);

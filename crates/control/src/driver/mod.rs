@@ -86,6 +86,9 @@ pub(crate) trait Declared: Send + Sync + Sized + 'static {
     /// Its status, if it has one.
     fn status(&self) -> Option<&Self::Status>;
 
+    /// Writes down which generation of the object a status reflects.
+    fn set_observed_generation(status: &mut Self::Status, generation: Option<i64>);
+
     /// The conditions in a status.
     fn conditions(status: &mut Self::Status) -> &mut Vec<Condition>;
 

@@ -49,6 +49,6 @@ pub(crate) use reachability::Reachability;
 pub use readable::{KNOWN_WITHIN, Needs, Readable};
 pub use registry::Fleet;
 pub use sites::HUB;
-pub(crate) use sites::is_confirmed_lost;
+pub(crate) use sites::{allowed_adoption, is_confirmed_lost};
 pub use traffic::Traffic;
 pub(crate) use watched::{CopyKind, Indexes, KEEP, Registration, Starting, Watched, resource};

@@ -1,7 +1,7 @@
 //! What placement sees of each ForeignCluster, made once for all decisions.
 
 use super::MemberEvent;
-use crate::names::CONFIRMED_LOST_ANNOTATION;
+use crate::names::{ALLOW_ADOPTION_ANNOTATION, CONFIRMED_LOST_ANNOTATION};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_core::placement::Site;
@@ -24,6 +24,7 @@ pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> O
         || before.metadata.uid != after.metadata.uid
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
         || is_confirmed_lost(before) != is_confirmed_lost(after)
+        || allowed_adoption(before) != allowed_adoption(after)
         || reach(before) != reach(after);
     if differs {
         Some(MemberEvent::Health)
@@ -82,6 +83,12 @@ pub(super) fn hub_name<'a>(mut clusters: impl Iterator<Item = &'a ForeignCluster
     let local =
         clusters.find(|cluster| cluster.spec.type_ == portolan_api::foreigncluster::ClusterType::Local);
     local.and_then(|cluster| cluster.metadata.name.clone()).unwrap_or_else(|| HUB.to_owned())
+}
+
+/// What an administrator lets workloads take over in a cluster.
+pub(crate) fn allowed_adoption(cluster: &ForeignCluster) -> Option<&str> {
+    let annotations = cluster.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(ALLOW_ADOPTION_ANNOTATION)).map(String::as_str)
 }
 
 /// Whether a user has confirmed that a cluster which does not answer is lost.

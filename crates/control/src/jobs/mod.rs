@@ -107,6 +107,10 @@ impl Declared for DeclaredJob {
         self.object.status.as_ref()
     }
 
+    fn set_observed_generation(status: &mut Self::Status, generation: Option<i64>) {
+        status.observed_generation = generation;
+    }
+
     fn conditions(status: &mut MultiClusterJobStatus) -> &mut Vec<Condition> {
         &mut status.conditions
     }

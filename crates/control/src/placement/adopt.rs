@@ -13,7 +13,7 @@ use super::{Placement, Workload};
 use crate::copies::Copied;
 use crate::copies::{digest, refusal_message};
 use crate::driver::Declared;
-use crate::fleet::Member;
+use crate::fleet::{Member, allowed_adoption};
 use crate::names::{
     ADOPT_ANNOTATION, ADOPT_UNMANAGED, ADOPTED_TEMPLATE_ANNOTATION, ALLOW_ADOPTION_ANNOTATION, FIELD_MANAGER,
     HUB_LABEL, OWNER_ANNOTATION, WORKLOAD_ID_ANNOTATION, WORKLOAD_LABEL,
@@ -83,9 +83,7 @@ enum Taken {
 /// Whether an administrator lets workloads take over Deployments in a cluster: whoever may write workloads could otherwise
 /// take those of others.
 fn is_allowed(cluster: &ForeignCluster, mode: &Mode) -> bool {
-    let annotations = cluster.metadata.annotations.as_ref();
-    let allowed = annotations.and_then(|all| all.get(ALLOW_ADOPTION_ANNOTATION));
-    allowed.is_some_and(|allowed| allowed.split(',').any(|each| each.trim() == mode.text()))
+    allowed_adoption(cluster).is_some_and(|allowed| allowed.split(',').any(|each| each.trim() == mode.text()))
 }
 
 /// What came of asking all members.
@@ -109,6 +107,14 @@ impl Placement {
         };
         if !self.base.context.fleet.clusters.synced() {
             return Ok(Some(Action::RequeueAfter(SHOWN_SOON)));
+        }
+        if self.is_placed(key, workload) {
+            let undone = json!({ ADOPT_ANNOTATION: null });
+            annotate(&self.base.context.term, &self.base.context.hub.client, &workload.object, undone)
+                .await?;
+            let note = format!("annotation {ADOPT_ANNOTATION} was removed: the workload is placed already");
+            self.base.recorder.record(&workload.object, EventType::Warning, Reason::NotAdopted, &note).await;
+            return Ok(Some(Action::AwaitChange));
         }
         let locations = &workload.object.spec.placement.locations;
         if mode == Mode::Unmanaged && locations.is_empty() {
@@ -187,6 +193,17 @@ impl Placement {
         };
         self.base.recorder.record(&workload.object, EventType::Normal, Reason::Adopted, &note).await;
         Ok(Some(Action::AwaitChange))
+    }
+
+    /// Whether the workload runs in all clusters where its status says so: then there is nothing to take over.
+    fn is_placed(&self, key: &Key, workload: &Workload) -> bool {
+        let is_there = |cluster: &str| {
+            let member = self.base.context.fleet.member(cluster);
+            let copy = member.and_then(|member| member.index::<Deployment>().get(key));
+            copy.is_some_and(|copy| copy.meta.is_of(workload.uid()))
+        };
+        let mut held = workload.held().filter(|(_, replicas)| *replicas > 0).peekable();
+        held.peek().is_some() && held.all(|(cluster, _)| is_there(cluster))
     }
 
     async fn not_adopted(

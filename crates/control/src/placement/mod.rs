@@ -182,6 +182,10 @@ impl Declared for Workload {
         self.object.status.as_ref()
     }
 
+    fn set_observed_generation(status: &mut Self::Status, generation: Option<i64>) {
+        status.observed_generation = generation;
+    }
+
     fn conditions(status: &mut MultiClusterDeploymentStatus) -> &mut Vec<Condition> {
         &mut status.conditions
     }

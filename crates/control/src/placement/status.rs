@@ -213,8 +213,12 @@ fn observed(
 /// Adds what is to be said of a copy that is neither refused nor out of reach.
 fn noted(placement: &mut PlacementStatus, placed: &Placed, notes: &Notes) {
     let outdated = notes.outdated.contains(&placement.cluster);
-    if outdated && placement.state == PlacementState::Ready {
-        placement.state = PlacementState::Applied;
+    if outdated {
+        // What its Deployment calls updated is of the template that it has.
+        placement.updated_replicas = 0;
+        if placement.state == PlacementState::Ready {
+            placement.state = PlacementState::Applied;
+        }
     }
     if placement.reason.is_some() {
         return;
@@ -258,7 +262,9 @@ fn kept_reason(because: KeptBecause) -> Reason {
 
 fn kept_message(kept: &Kept, outdated: bool) -> String {
     let why = match kept.because {
-        KeptBecause::Evicted => "the cluster is to be left, and no other cluster has room for them",
+        KeptBecause::Evicted => {
+            "the cluster is to be left, and no other cluster that the workload may use takes them"
+        }
         KeptBecause::NotWanted => {
             "the workload does not ask for this cluster any more, and no cluster that it asks for takes them"
         }

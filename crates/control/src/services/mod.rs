@@ -65,6 +65,10 @@ impl Declared for MultiClusterService {
         self.status.as_ref()
     }
 
+    fn set_observed_generation(status: &mut Self::Status, generation: Option<i64>) {
+        status.observed_generation = generation;
+    }
+
     fn conditions(status: &mut MultiClusterServiceStatus) -> &mut Vec<Condition> {
         &mut status.conditions
     }
