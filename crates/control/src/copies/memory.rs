@@ -18,7 +18,8 @@ const REFUSAL_HOLDS_AT_MOST: Duration = Duration::from_secs(300);
 /// What was applied or deleted comes back through the watch within this time; until then it is not done again.
 pub(crate) const CACHE_LAG_GRACE: Duration = Duration::from_secs(2);
 
-/// A watch that is slow shows what was created within this time; until then nobody may say that it does not exist.
+/// A watch that is slow shows what was done within this time; until then nobody may say that it was not. After that, what
+/// it shows counts: the member may have been restored to an earlier state.
 const CACHE_LAG_LIMIT: Duration = Duration::from_secs(60);
 
 /// A member that failed so often is tried again after this long, if another one takes the workload.
@@ -54,6 +55,8 @@ struct Remembered {
 #[derive(Debug, Default)]
 struct Place {
     applied: Option<Applied>,
+    /// The uid of the copy that was applied, once the watch has shown it.
+    uid: Option<String>,
     deleted: Option<Deleted>,
     failure: Option<Failure>,
     /// What users were told last.
@@ -179,9 +182,26 @@ impl Memory {
     }
 
     /// Whether what an index shows of a copy is older than what was done: a later state of it was made, or it was deleted.
+    /// Another copy than the one that was applied is not, nor is one that the watch still shows after much time.
     pub(crate) fn is_outdated(&self, key: &Key, cluster: &str, seen: &CopyMeta) -> bool {
-        self.is_being_deleted(key, cluster, &seen.uid)
-            || self.applied(key, cluster).is_some_and(|applied| applied.generation > seen.generation)
+        self.is_being_deleted(key, cluster, &seen.uid) || self.is_behind(key, cluster, seen)
+    }
+
+    /// Whether a later state than this one was applied, which the watch will show.
+    fn is_behind(&self, key: &Key, cluster: &str, seen: &CopyMeta) -> bool {
+        let mut state = self.state();
+        let place = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster));
+        let Some((applied, uid)) = place.and_then(|place| Some((place.applied.as_ref()?, &mut place.uid))) else {
+            return false;
+        };
+        let is_older = applied.generation > seen.generation;
+        let is_another = uid.as_ref().is_some_and(|uid| *uid != seen.uid);
+        let is_due = applied.at.is_some_and(|at| at.elapsed() < CACHE_LAG_LIMIT);
+        let behind = is_older && !is_another && is_due;
+        if !behind && uid.as_ref() != Some(&seen.uid) {
+            *uid = Some(seen.uid.clone());
+        }
+        behind
     }
 
     /// What was applied last in a cluster.
@@ -213,6 +233,10 @@ impl Memory {
     /// Remembers what came of applying a copy.
     pub(super) fn set_applied(&self, key: &Key, cluster: &str, applied: Applied) {
         self.write(key, cluster, |place| {
+            if !applied.shown {
+                // It was created: nobody has seen it yet.
+                place.uid = None;
+            }
             place.applied = Some(applied);
             place.failure = None;
         });
@@ -437,12 +461,30 @@ mod tests {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
         let seen = |generation| CopyMeta { uid: "u".to_owned(), generation, ..CopyMeta::default() };
         assert!(!memory.is_outdated(&key, "m1", &seen(1)), "nothing was done");
-        memory.set_applied(&key, "m1", Applied { generation: 2, ..Applied::default() });
+        let at = Some(Instant::now());
+        memory.set_applied(&key, "m1", Applied { generation: 2, at, ..Applied::default() });
         assert!(memory.is_outdated(&key, "m1", &seen(1)) && !memory.is_outdated(&key, "m1", &seen(2)));
         memory.set_deleted(&key, "m1", "u");
         assert!(memory.is_outdated(&key, "m1", &seen(2)));
         tokio::time::sleep(CACHE_LAG_GRACE).await;
         assert!(!memory.is_outdated(&key, "m1", &seen(2)), "the deletion was lost");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_that_was_replaced_or_restored_is_not_waited_for_again() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        let seen = |uid: &str, generation| CopyMeta { uid: uid.to_owned(), generation, ..CopyMeta::default() };
+        let applied = |generation, shown| {
+            let at = Some(Instant::now());
+            memory.set_applied(&key, "m1", Applied { generation, at, shown, ..Applied::default() });
+        };
+        applied(2, false);
+        assert!(!memory.is_outdated(&key, "m1", &seen("first", 2)), "it is as it was applied");
+        assert!(!memory.is_outdated(&key, "m1", &seen("second", 1)), "somebody replaced it by another one");
+        applied(2, true);
+        assert!(memory.is_outdated(&key, "m1", &seen("second", 1)), "that one was changed a moment ago");
+        tokio::time::sleep(CACHE_LAG_LIMIT).await;
+        assert!(!memory.is_outdated(&key, "m1", &seen("second", 1)), "its cluster was set back to an earlier state");
     }
 
     #[test]
