@@ -104,10 +104,8 @@ impl Jobs {
         let limit = placement.replace_after.as_ref()?.0;
         // The time stands in the API, so that it goes on over a restart.
         let context = &self.base.context;
-        match context.fleet.silence(cluster, context.clock.now()) {
-            Silence::Believed(silent) => Some(limit.saturating_sub(silent)),
-            Silence::NotRecorded | Silence::Doubted => None,
-        }
+        let silence: Silence = context.fleet.silence(cluster, context.clock.now());
+        silence.left(limit)
     }
 
     /// Why nothing of the silent clusters is given to others although the job asks for it, if so.
