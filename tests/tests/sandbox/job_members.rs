@@ -115,3 +115,31 @@ async fn a_job_that_lost_its_label_goes_on_and_gets_it_back() {
     pass(40).await;
     assert_eq!(condition(&status(&fleet, "sum").await, "Complete").0, "True");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_lost_its_labels_after_a_completion_goes_on_too_also_a_numbered_one() {
+    let (fleet, _controller) = start().await;
+    for (name, mode) in [("sum", "NonIndexed"), ("numbered", "Indexed")] {
+        let more = json!({"locations": ["c2"], "completionMode": mode});
+        apply(&fleet.hub.client("user"), &job(name, 5, 1, more)).await;
+        pass(15).await;
+        assert_eq!(status(&fleet, name).await.succeeded, 1);
+        let uid = there(&fleet, 0, name).await.unwrap().metadata.uid;
+        for lost in [json!({"portolan.dev/hub": null}), json!({"portolan.dev/hub": null, "portolan.dev/workload": null})]
+        {
+            let patch = Patch::Merge(json!({"metadata": {"labels": lost}}));
+            in_member(&fleet, 0).patch(name, &PatchParams::default(), &patch).await.unwrap();
+            pass(5).await;
+            let job = there(&fleet, 0, name).await.unwrap();
+            assert_eq!(job.metadata.uid, uid, "running work is not killed for {lost}");
+            assert_eq!(job.spec.unwrap().suspend, Some(false));
+            let labels = job.metadata.labels.unwrap();
+            assert!(["portolan.dev/hub", "portolan.dev/workload"].iter().all(|label| labels.contains_key(*label)));
+        }
+        pass(40).await;
+        let done = status(&fleet, name).await;
+        assert_eq!(condition(&done, "Complete").0, "True", "{name}: {done:?}");
+        assert_eq!((done.succeeded, done.failed, done.placements[0].attempt), (5, 0, 0));
+        assert_eq!(there(&fleet, 0, name).await.unwrap().metadata.uid, uid);
+    }
+}

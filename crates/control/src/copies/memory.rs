@@ -57,6 +57,8 @@ struct Place {
     applied: Option<Applied>,
     /// The uid of the copy that was applied, once the watch has shown it.
     uid: Option<String>,
+    /// When the member last said that there is no copy, if none was applied or shown since.
+    absent: Option<Instant>,
     deleted: Option<Deleted>,
     failure: Option<Failure>,
     /// What users were told last.
@@ -191,7 +193,8 @@ impl Memory {
     fn is_behind(&self, key: &Key, cluster: &str, seen: &CopyMeta) -> bool {
         let mut state = self.state();
         let place = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster));
-        let Some((applied, uid)) = place.and_then(|place| Some((place.applied.as_ref()?, &mut place.uid))) else {
+        let Some((applied, uid)) = place.and_then(|place| Some((place.applied.as_ref()?, &mut place.uid)))
+        else {
             return false;
         };
         let is_older = applied.generation > seen.generation;
@@ -222,8 +225,11 @@ impl Memory {
 
     fn awaits(&self, cluster: &str, connected: Instant, key: &Key, shows: bool) -> bool {
         let mut state = self.state();
-        let place = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster));
-        let Some(applied) = place.and_then(|place| place.applied.as_mut()) else { return false };
+        let Some(place) = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster)) else {
+            return false;
+        };
+        place.absent = place.absent.filter(|_| !shows);
+        let Some(applied) = &mut place.applied else { return false };
         applied.shown |= shows;
         // A later connection has begun with all that exists.
         let since = applied.at.filter(|at| *at >= connected);
@@ -238,6 +244,7 @@ impl Memory {
                 place.uid = None;
             }
             place.applied = Some(applied);
+            place.absent = None;
             place.failure = None;
         });
     }
@@ -246,7 +253,21 @@ impl Memory {
     /// It is not known what it is like, so that it is applied again.
     pub(super) fn may_have_created(&self, key: &Key, cluster: &str) {
         let applied = Applied { at: Some(Instant::now()), ..Applied::default() };
-        self.write(key, cluster, |place| place.applied = Some(applied));
+        self.write(key, cluster, |place| (place.applied, place.absent) = (Some(applied), None));
+    }
+
+    /// Remembers that a member was asked for the copy by its name, and has none.
+    pub(crate) fn set_absent(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| place.absent = Some(Instant::now()));
+    }
+
+    /// Whether a member has said through this connection that it has no copy, and none came since.
+    pub(crate) fn is_absent(&self, member: &Member, key: &Key) -> bool {
+        self.was_absent(&member.name, member.since, key)
+    }
+
+    fn was_absent(&self, cluster: &str, connected: Instant, key: &Key) -> bool {
+        self.read(key, cluster, |place| place.absent).is_some_and(|at| at >= connected)
     }
 
     /// Whether the copy of this uid was deleted a moment ago.
@@ -423,6 +444,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_copy_is_absent_until_one_is_created_or_shown_or_the_connection_is_another() {
+        let (memory, key, connected) = (Memory::default(), Key::cluster("job"), Instant::now());
+        let absent = || memory.was_absent("m1", connected, &key);
+        assert!(!absent(), "nobody has asked");
+        memory.set_absent(&key, "m1");
+        assert!(absent() && !memory.awaits("m1", connected, &key, false) && absent());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!memory.was_absent("m1", Instant::now(), &key), "a later connection says nothing of it yet");
+        memory.may_have_created(&key, "m1");
+        assert!(!absent(), "one may exist");
+        memory.set_absent(&key, "m1");
+        memory.awaits("m1", connected, &key, true);
+        assert!(!absent(), "one was shown");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_later_decision_makes_earlier_ones_void_also_after_the_object_was_forgotten() {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
         let first = memory.begin(&key);
@@ -473,7 +510,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_copy_that_was_replaced_or_restored_is_not_waited_for_again() {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
-        let seen = |uid: &str, generation| CopyMeta { uid: uid.to_owned(), generation, ..CopyMeta::default() };
+        let seen =
+            |uid: &str, generation| CopyMeta { uid: uid.to_owned(), generation, ..CopyMeta::default() };
         let applied = |generation, shown| {
             let at = Some(Instant::now());
             memory.set_applied(&key, "m1", Applied { generation, at, shown, ..Applied::default() });
@@ -484,7 +522,10 @@ mod tests {
         applied(2, true);
         assert!(memory.is_outdated(&key, "m1", &seen("second", 1)), "that one was changed a moment ago");
         tokio::time::sleep(CACHE_LAG_LIMIT).await;
-        assert!(!memory.is_outdated(&key, "m1", &seen("second", 1)), "its cluster was set back to an earlier state");
+        assert!(
+            !memory.is_outdated(&key, "m1", &seen("second", 1)),
+            "its cluster was set back to an earlier state"
+        );
     }
 
     #[test]

@@ -46,6 +46,10 @@ impl Jobs {
     ) {
         for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.is_known) {
             let Some(member) = &seen.member else { continue };
+            if seen.missing {
+                self.search(key, job, member, round);
+                continue;
+            }
             let order = plan.orders.get(cluster).filter(|order| is_to_be_done(order, seen));
             let task = order
                 .zip(plan.record.parts.get(cluster))
