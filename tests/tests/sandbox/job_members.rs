@@ -115,3 +115,64 @@ async fn a_job_that_lost_its_label_goes_on_and_gets_it_back() {
     pass(40).await;
     assert_eq!(condition(&status(&fleet, "sum").await, "Complete").0, "True");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_lost_its_labels_after_a_completion_goes_on_too_also_a_numbered_one() {
+    let (fleet, _controller) = start().await;
+    for (name, mode) in [("sum", "NonIndexed"), ("numbered", "Indexed")] {
+        let more = json!({"locations": ["c2"], "completionMode": mode});
+        apply(&fleet.hub.client("user"), &job(name, 5, 1, more)).await;
+        pass(15).await;
+        assert_eq!(status(&fleet, name).await.succeeded, 1);
+        let uid = there(&fleet, 0, name).await.unwrap().metadata.uid;
+        for lost in [
+            json!({"portolan.dev/hub": null}),
+            json!({"portolan.dev/hub": null, "portolan.dev/workload": null}),
+        ] {
+            let patch = Patch::Merge(json!({"metadata": {"labels": lost}}));
+            in_member(&fleet, 0).patch(name, &PatchParams::default(), &patch).await.unwrap();
+            pass(5).await;
+            let job = there(&fleet, 0, name).await.unwrap();
+            assert_eq!(job.metadata.uid, uid, "running work is not killed for {lost}");
+            assert_eq!(job.spec.unwrap().suspend, Some(false));
+            let labels = job.metadata.labels.unwrap();
+            assert!(
+                ["portolan.dev/hub", "portolan.dev/workload"].iter().all(|label| labels.contains_key(*label))
+            );
+        }
+        pass(40).await;
+        let done = status(&fleet, name).await;
+        assert_eq!(condition(&done, "Complete").0, "True", "{name}: {done:?}");
+        assert_eq!((done.succeeded, done.failed, done.placements[0].attempt), (5, 0, 0));
+        assert_eq!(there(&fleet, 0, name).await.unwrap().metadata.uid, uid);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_a_job_that_its_cluster_refuses_is_told() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let contender = Contender::alone();
+    let gate = contender.to_members.clone();
+    let _controller = contend(&fleet, contender);
+    apply(&fleet.hub.client("user"), &job("sum", 40, 1, json!({"locations": ["c2"]}))).await;
+    pass(15).await;
+    gate.refuse("c2", http::Method::PATCH, "jobs", 422, "the policy of this cluster forbids it");
+    for (change, reason) in [(json!({"parallelism": 2}), "Running"), (json!({"suspend": true}), "Suspended")]
+    {
+        let patch = Patch::Merge(json!({ "spec": change }));
+        jobs(&fleet).patch("sum", &PatchParams::default(), &patch).await.unwrap();
+        pass(5).await;
+        let told = status(&fleet, "sum").await;
+        assert_eq!(told.placements[0].reason.as_deref(), Some("Refused"), "{change}: {told:?}");
+        assert!(told.placements[0].message.as_deref().unwrap().contains("forbids it"));
+        let (ready, why, message) = condition(&told, "Ready");
+        assert_eq!((ready.as_str(), why.as_str()), ("False", "Failed"), "{change}");
+        assert!(message.contains("c2: ") && message.contains("forbids it"), "{message}");
+        gate.accept();
+        pass(70).await;
+        let told = status(&fleet, "sum").await;
+        assert_eq!(condition(&told, "Ready").1, reason, "{change}: {told:?}");
+        assert_eq!(told.placements[0].reason, None);
+        gate.refuse("c2", http::Method::PATCH, "jobs", 422, "the policy of this cluster forbids it");
+    }
+}

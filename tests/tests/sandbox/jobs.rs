@@ -281,6 +281,28 @@ async fn suspended_work_stops_and_goes_on_where_it_was_with_another_template() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn numbered_work_that_was_suspended_goes_on_with_the_template_that_it_began_with() {
+    let (fleet, _controller) = start().await;
+    let numbered = json!({"locations": ["c2"], "completionMode": "Indexed"});
+    apply(&fleet.hub.client("user"), &job("sum", 4, 1, numbered)).await;
+    pass(15).await;
+    patch(&fleet, "sum", json!({"suspend": true})).await;
+    pass(10).await;
+    assert_eq!(status(&fleet, "sum").await.succeeded, 1);
+    let image = json!([{"name": "main", "image": "other:2", "resources": {"requests": {"cpu": "10m"}}}]);
+    let change = json!({"suspend": false, "parallelism": 2, "template": {"spec": {"containers": image}}});
+    patch(&fleet, "sum", change).await;
+    pass(10).await;
+    let resumed = there(&fleet, 0, "sum").await.unwrap().spec.unwrap();
+    assert_eq!((resumed.suspend, resumed.parallelism), (Some(false), Some(2)));
+    assert_ne!(resumed.template.spec.unwrap().containers[0].image.as_deref(), Some("other:2"));
+    pass(40).await;
+    let done = status(&fleet, "sum").await;
+    assert_eq!((done.succeeded, condition(&done, "Complete").0.as_str()), (4, "True"), "{done:?}");
+    assert_eq!(done.placements[0].attempt, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn times_are_kept_over_a_restart_the_deadline_and_the_time_to_live() {
     let (fleet, controller) = start().await;
     let user = fleet.hub.client("user");

@@ -1,13 +1,19 @@
 //! A member falls silent for long, and comes back.
 
+use crate::credentials::Stage;
 use crate::stage::{
     condition, contend, events, fleet, pass, patch, ready, replicas, start, status, workloads,
 };
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use portolan_api::MultiClusterJob;
 use portolan_api::conditions::ConditionType;
+use portolan_api::multiclusterjob::MultiClusterJobStatus;
 use portolan_api::placement::{PlacementCause, PlacementState};
-use portolan_sandbox::FaultPlan;
+use portolan_sandbox::{ClusterConfig, FaultPlan, NodeConfig};
 use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply};
-use portolan_tests::workload;
+use portolan_tests::{NAMESPACE, job, workload};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -113,4 +119,90 @@ async fn deleted_while_it_is_away_it_leaves_no_orphan_after_replacement() {
     pass(60).await;
     assert!(workloads(&fleet).get_opt("web").await.unwrap().is_none());
     assert_eq!(replicas(&fleet, 0, "web").await, None, "no orphan");
+}
+
+/// Takes the kubeconfig out of the Secret of a cluster; answers how it is put back.
+async fn break_secret(stage: &Stage, name: &str) -> Value {
+    let data = stage.secrets().get(name).await.unwrap().data;
+    let broken = Patch::Merge(json!({"data": {"kubeconfig": null}}));
+    stage.secrets().patch(name, &PatchParams::default(), &broken).await.unwrap();
+    json!({ "data": data })
+}
+
+async fn mend_secret(stage: &Stage, name: &str, data: Value) {
+    stage.secrets().patch(name, &PatchParams::default(), &Patch::Merge(data)).await.unwrap();
+}
+
+async fn sum(stage: &Stage) -> MultiClusterJobStatus {
+    let jobs: Api<MultiClusterJob> = Api::namespaced(stage.hub.client("user"), NAMESPACE);
+    jobs.get("sum").await.unwrap().status.unwrap_or_default()
+}
+
+async fn jobs_in(stage: &Stage, cluster: &str) -> usize {
+    let jobs: Api<Job> = Api::namespaced(stage.world.cluster(cluster).unwrap().client("user"), NAMESPACE);
+    jobs.list(&Default::default()).await.unwrap().items.len()
+}
+
+fn in_paris(time: &str) -> Value {
+    json!({"locations": ["paris"], "onUnreachable": "ReplaceAfter", "replaceAfter": time})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_whose_secret_is_broken_is_not_silent_and_keeps_its_job() {
+    let stage = Stage::new(86_400).await;
+    pass(20).await;
+    apply(&stage.hub.client("user"), &job("sum", 20, 1, in_paris("1m"))).await;
+    pass(15).await;
+    assert_eq!(sum(&stage).await.locations_summary.as_deref(), Some("paris=20"));
+    let secret = break_secret(&stage, "paris").await;
+    pass(120).await;
+    assert_eq!(stage.condition("paris", ConditionType::Reachable).await.reason, "ConnectionFailed");
+    assert_eq!(sum(&stage).await.locations_summary.as_deref(), Some("paris=20"), "it runs there");
+    assert_eq!(jobs_in(&stage, "rome").await, 0, "nothing runs twice");
+    mend_secret(&stage, "paris", secret).await;
+    pass(120).await;
+    assert_eq!((sum(&stage).await.succeeded, jobs_in(&stage, "rome").await), (20, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_without_a_connection_is_no_time_of_silence() {
+    let stage = Stage::new(86_400).await;
+    pass(20).await;
+    apply(&stage.hub.client("user"), &job("sum", 200, 1, in_paris("2m"))).await;
+    pass(15).await;
+    for again in 0..2 {
+        let secret = break_secret(&stage, "paris").await;
+        pass(300).await;
+        stage.world.partition(CONTROLLER, "paris");
+        mend_secret(&stage, "paris", secret).await;
+        pass(90).await;
+        assert_eq!(stage.condition("paris", ConditionType::Reachable).await.reason, "Unreachable");
+        assert_eq!(jobs_in(&stage, "rome").await, 0, "it was silent for no longer than a minute and a half");
+        if again == 0 {
+            stage.world.heal(CONTROLLER, "paris");
+            pass(30).await;
+        }
+    }
+    pass(60).await;
+    assert_eq!(jobs_in(&stage, "rome").await, 1, "now its time is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_whose_connection_is_lost_count_when_silence_is_doubted() {
+    let stage = Stage::new(86_400).await;
+    stage.world.add_cluster(ClusterConfig::named("oslo").nodes(1, NodeConfig::new("4", "8Gi")));
+    stage.join("oslo", 86_400).await;
+    pass(20).await;
+    apply(&stage.hub.client("user"), &job("sum", 200, 1, in_paris("1m"))).await;
+    pass(15).await;
+    let secret = break_secret(&stage, "rome").await;
+    stage.world.partition(CONTROLLER, "paris");
+    pass(180).await;
+    assert_eq!(jobs_in(&stage, "oslo").await, 0, "two of three do not answer");
+    let doubted = stage.condition("paris", ConditionType::SilenceDoubted).await;
+    assert!(doubted.status == "True" && doubted.message.contains("2 of 3 members"), "{doubted:?}");
+    mend_secret(&stage, "rome", secret).await;
+    pass(120).await;
+    assert_eq!(jobs_in(&stage, "paris").await, 1);
+    assert_eq!(jobs_in(&stage, "oslo").await + jobs_in(&stage, "rome").await, 1, "paris is alone now");
 }

@@ -21,7 +21,8 @@ const DELETED_WITHIN: Duration = Duration::from_secs(60);
 /// What was applied or deleted comes back through the watch within this time; until then it is not done again.
 pub(crate) const CACHE_LAG_GRACE: Duration = Duration::from_secs(2);
 
-/// A watch that is slow shows what was created within this time; until then nobody may say that it does not exist.
+/// A watch that is slow shows what was done within this time; until then nobody may say that it was not. After that, what
+/// it shows counts: the member may have been restored to an earlier state.
 const CACHE_LAG_LIMIT: Duration = Duration::from_secs(60);
 
 /// A member that failed so often is tried again after this long, if another one takes the workload.
@@ -57,6 +58,10 @@ struct Remembered {
 #[derive(Debug, Default)]
 struct Place {
     applied: Option<Applied>,
+    /// The uid of the copy that was applied, once the watch has shown it.
+    uid: Option<String>,
+    /// When the member last said that there is no copy, if none was applied or shown since.
+    absent: Option<Instant>,
     deleted: Option<Deleted>,
     failure: Option<Failure>,
     /// What users were told last.
@@ -184,9 +189,27 @@ impl Memory {
     }
 
     /// Whether what an index shows of a copy is older than what was done: a later state of it was made, or it was deleted.
+    /// Another copy than the one that was applied is not, nor is one that the watch still shows after much time.
     pub(crate) fn is_outdated(&self, key: &Key, cluster: &str, seen: &CopyMeta) -> bool {
-        self.is_being_deleted(key, cluster, &seen.uid)
-            || self.applied(key, cluster).is_some_and(|applied| applied.generation > seen.generation)
+        self.is_being_deleted(key, cluster, &seen.uid) || self.is_behind(key, cluster, seen)
+    }
+
+    /// Whether a later state than this one was applied, which the watch will show.
+    fn is_behind(&self, key: &Key, cluster: &str, seen: &CopyMeta) -> bool {
+        let mut state = self.state();
+        let place = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster));
+        let Some((applied, uid)) = place.and_then(|place| Some((place.applied.as_ref()?, &mut place.uid)))
+        else {
+            return false;
+        };
+        let is_older = applied.generation > seen.generation;
+        let is_another = uid.as_ref().is_some_and(|uid| *uid != seen.uid);
+        let is_due = applied.at.is_some_and(|at| at.elapsed() < CACHE_LAG_LIMIT);
+        let behind = is_older && !is_another && is_due;
+        if !behind && uid.as_ref() != Some(&seen.uid) {
+            *uid = Some(seen.uid.clone());
+        }
+        behind
     }
 
     /// What was applied last in a cluster.
@@ -207,8 +230,11 @@ impl Memory {
 
     fn awaits(&self, cluster: &str, connected: Instant, key: &Key, shows: bool) -> bool {
         let mut state = self.state();
-        let place = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster));
-        let Some(applied) = place.and_then(|place| place.applied.as_mut()) else { return false };
+        let Some(place) = state.objects.get_mut(key).and_then(|object| object.places.get_mut(cluster)) else {
+            return false;
+        };
+        place.absent = place.absent.filter(|_| !shows);
+        let Some(applied) = &mut place.applied else { return false };
         applied.shown |= shows;
         // A later connection has begun with all that exists.
         let since = applied.at.filter(|at| *at >= connected);
@@ -218,7 +244,12 @@ impl Memory {
     /// Remembers what came of applying a copy.
     pub(super) fn set_applied(&self, key: &Key, cluster: &str, applied: Applied) {
         self.write(key, cluster, |place| {
+            if !applied.shown {
+                // It was created: nobody has seen it yet.
+                place.uid = None;
+            }
             place.applied = Some(applied);
+            place.absent = None;
             place.failure = None;
         });
     }
@@ -227,7 +258,21 @@ impl Memory {
     /// It is not known what it is like, so that it is applied again.
     pub(super) fn may_have_created(&self, key: &Key, cluster: &str) {
         let applied = Applied { at: Some(Instant::now()), ..Applied::default() };
-        self.write(key, cluster, |place| place.applied = Some(applied));
+        self.write(key, cluster, |place| (place.applied, place.absent) = (Some(applied), None));
+    }
+
+    /// Remembers that a member was asked for the copy by its name, and has none.
+    pub(crate) fn set_absent(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| place.absent = Some(Instant::now()));
+    }
+
+    /// Whether a member has said through this connection that it has no copy, and none came since.
+    pub(crate) fn is_absent(&self, member: &Member, key: &Key) -> bool {
+        self.was_absent(&member.name, member.since, key)
+    }
+
+    fn was_absent(&self, cluster: &str, connected: Instant, key: &Key) -> bool {
+        self.read(key, cluster, |place| place.absent).is_some_and(|at| at >= connected)
     }
 
     /// Whether the copy of this uid was deleted a moment ago.
@@ -412,6 +457,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_copy_is_absent_until_one_is_created_or_shown_or_the_connection_is_another() {
+        let (memory, key, connected) = (Memory::default(), Key::cluster("job"), Instant::now());
+        let absent = || memory.was_absent("m1", connected, &key);
+        assert!(!absent(), "nobody has asked");
+        memory.set_absent(&key, "m1");
+        assert!(absent() && !memory.awaits("m1", connected, &key, false) && absent());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!memory.was_absent("m1", Instant::now(), &key), "a later connection says nothing of it yet");
+        memory.may_have_created(&key, "m1");
+        assert!(!absent(), "one may exist");
+        memory.set_absent(&key, "m1");
+        memory.awaits("m1", connected, &key, true);
+        assert!(!absent(), "one was shown");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_later_decision_makes_earlier_ones_void_also_after_the_object_was_forgotten() {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
         let first = memory.begin(&key);
@@ -450,7 +511,8 @@ mod tests {
         let (memory, key) = (Memory::default(), Key::cluster("app"));
         let seen = |generation| CopyMeta { uid: "u".to_owned(), generation, ..CopyMeta::default() };
         assert!(!memory.is_outdated(&key, "m1", &seen(1)), "nothing was done");
-        memory.set_applied(&key, "m1", Applied { generation: 2, ..Applied::default() });
+        let at = Some(Instant::now());
+        memory.set_applied(&key, "m1", Applied { generation: 2, at, ..Applied::default() });
         assert!(memory.is_outdated(&key, "m1", &seen(1)) && !memory.is_outdated(&key, "m1", &seen(2)));
         memory.set_deleted(&key, "m1", "u");
         assert!(memory.is_outdated(&key, "m1", &seen(2)));
@@ -469,6 +531,27 @@ mod tests {
         memory.fail(&key, "m1", "t2", "timed out");
         let failure = memory.failure(&key, "m1").unwrap();
         assert_eq!(failure.reason, Reason::Refused, "a refusal of the same says more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_that_was_replaced_or_restored_is_not_waited_for_again() {
+        let (memory, key) = (Memory::default(), Key::cluster("app"));
+        let seen =
+            |uid: &str, generation| CopyMeta { uid: uid.to_owned(), generation, ..CopyMeta::default() };
+        let applied = |generation, shown| {
+            let at = Some(Instant::now());
+            memory.set_applied(&key, "m1", Applied { generation, at, shown, ..Applied::default() });
+        };
+        applied(2, false);
+        assert!(!memory.is_outdated(&key, "m1", &seen("first", 2)), "it is as it was applied");
+        assert!(!memory.is_outdated(&key, "m1", &seen("second", 1)), "somebody replaced it by another one");
+        applied(2, true);
+        assert!(memory.is_outdated(&key, "m1", &seen("second", 1)), "that one was changed a moment ago");
+        tokio::time::sleep(CACHE_LAG_LIMIT).await;
+        assert!(
+            !memory.is_outdated(&key, "m1", &seen("second", 1)),
+            "its cluster was set back to an earlier state"
+        );
     }
 
     #[test]

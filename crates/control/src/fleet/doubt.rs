@@ -4,11 +4,16 @@
 //! members answer again one after the other, and the last ones have been silent for long by then. So the time until a
 //! cluster is replaced counts from the moment in which its silence was last doubted; the record lets that survive a
 //! restart.
+//!
+//! Silence is that an API server does not answer. A cluster to which no connection can be made, because of its Secret say,
+//! is not silent: it goes on with what it holds. The condition `Reachable` is `Unknown` for both, and keeps its time when
+//! one follows the other; the moment in which silence begins then is on record in `SilenceDoubted`.
 
 use super::Fleet;
 use super::sites::is_confirmed_lost;
 use jiff::Timestamp;
-use portolan_api::conditions::{self, ConditionType, Finding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::ClusterType;
 use portolan_api::{ForeignCluster, Reason};
 use portolan_core::brake::{Doubt, MemberSnapshot, doubt};
@@ -17,7 +22,7 @@ use std::time::Duration;
 /// What is known of the silence of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Silence {
-    /// It is not on record: the record brings everybody back.
+    /// There is none, or it is not on record: the record brings everybody back.
     NotRecorded,
     /// It is not believed.
     Doubted,
@@ -25,13 +30,30 @@ pub(crate) enum Silence {
     Believed(Duration),
 }
 
+impl Silence {
+    /// How much longer what the cluster holds is waited for by whoever has this much patience; nothing if for ever.
+    pub(crate) fn left(&self, patience: Duration) -> Option<Duration> {
+        match self {
+            Self::Believed(silent) => Some(patience.saturating_sub(*silent)),
+            // Whatever changes that brings everybody back.
+            Self::NotRecorded | Self::Doubted => None,
+        }
+    }
+}
+
 impl Fleet {
-    /// Whether so many members are silent that the hub suspects itself.
+    /// Whether a cluster is connected, and its API server does not answer.
+    pub(crate) fn is_silent(&self, name: &str) -> bool {
+        self.member(name).is_some_and(|member| member.health.unreachable_reason().is_some())
+    }
+
+    /// Whether so many members are silent that the hub suspects itself. Members whose connection is lost count with them:
+    /// what takes many connections at once is in the hub.
     pub(crate) fn doubt(&self) -> Option<Doubt> {
         let mut members = Vec::new();
         self.clusters.for_each(|key, cluster| {
-            if counts(cluster) && !self.is_unconnected(&key.name) {
-                // One that is being connected has not answered either.
+            if counts(cluster) {
+                // One that is not connected, or is being connected, has not answered either.
                 let answers = self.member(&key.name).is_some_and(|member| member.health.is_reachable());
                 let (name, confirmed_lost) = (key.name.clone(), is_confirmed_lost(cluster));
                 members.push(MemberSnapshot { name, silent: !answers, confirmed_lost });
@@ -42,17 +64,14 @@ impl Fleet {
 
     /// For how long the silence of a cluster has been believed.
     pub(crate) fn silence(&self, cluster: &ForeignCluster, now: Timestamp) -> Silence {
-        let found = |type_| {
-            let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice());
-            conditions::find(conditions.unwrap_or_default(), type_)
-        };
-        let Some(reachable) = found(ConditionType::Reachable).filter(|found| found.status != "True") else {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let reachable = told(cluster, ConditionType::Reachable).filter(|found| is_silence(found));
+        let Some(reachable) = reachable.filter(|_| self.is_silent(name)) else {
             return Silence::NotRecorded;
         };
         let mut since = reachable.last_transition_time.0;
         if !is_confirmed_lost(cluster) {
-            let name = cluster.metadata.name.as_deref().unwrap_or_default();
-            if let Some(recorded) = found(ConditionType::SilenceDoubted) {
+            if let Some(recorded) = told(cluster, ConditionType::SilenceDoubted) {
                 if recorded.status == "True" {
                     return Silence::Doubted;
                 }
@@ -68,25 +87,45 @@ impl Fleet {
 
 /// What is told of the silence of a ForeignCluster: that it is doubted, or that it is not any more.
 pub(super) fn finding(fleet: &Fleet, cluster: &ForeignCluster, silent: bool) -> Option<Finding> {
-    let told = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let recorded = conditions::find(told, ConditionType::SilenceDoubted).is_some();
-    if !silent && !recorded {
-        return None;
-    }
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    let found = |doubted: bool, reason, message: String| {
-        Some(Finding::new(ConditionType::SilenceDoubted, doubted, reason, message))
+    let doubt = fleet.doubt().filter(|doubt| silent && doubt.is_about(name));
+    let (status, reason, message) = match doubt {
+        Some(doubt) => (ConditionStatus::True, Reason::ManyMembersSilent, doubt.message()),
+        None => {
+            let status = undoubted(cluster, silent)?;
+            let (reason, message) = match silent {
+                true => (Reason::SilenceBelieved, "its silence is believed: replaceAfter counts from now on"),
+                false => (Reason::ClusterReachable, "it answers"),
+            };
+            (status, reason, message.to_owned())
+        }
     };
-    match fleet.doubt().filter(|doubt| silent && doubt.is_about(name)) {
-        Some(doubt) => found(true, Reason::ManyMembersSilent, doubt.message()),
-        None if !recorded => None,
-        None if !silent => found(false, Reason::ClusterReachable, "it answers".to_owned()),
-        None => found(
-            false,
-            Reason::SilenceBelieved,
-            "its silence is believed: replaceAfter counts from now on".to_owned(),
-        ),
+    Some(Finding::new(ConditionType::SilenceDoubted, status, reason, message))
+}
+
+/// The status of the condition `SilenceDoubted` of a cluster whose silence is not doubted; nothing if it needs none. A
+/// silence that begins where `Reachable` was `Unknown` gets another status than the recorded one, which has the time with
+/// it from which `replaceAfter` counts.
+fn undoubted(cluster: &ForeignCluster, silent: bool) -> Option<ConditionStatus> {
+    // `False` is another cluster that answers: the time moves by itself when silence follows.
+    let begins = told(cluster, ConditionType::Reachable)
+        .is_some_and(|found| silent && found.status == "Unknown" && !is_silence(found));
+    let recorded = told(cluster, ConditionType::SilenceDoubted).map(|found| found.status.as_str());
+    match (recorded, silent, begins) {
+        (Some("False"), true, true) | (Some("Unknown"), true, false) => Some(ConditionStatus::Unknown),
+        (None, _, false) => None,
+        _ => Some(ConditionStatus::False),
     }
+}
+
+/// Whether a condition `Reachable` says that the API server does not answer.
+fn is_silence(reachable: &Condition) -> bool {
+    reachable.status != "True" && reachable.reason == Reason::Unreachable.as_str()
+}
+
+fn told(cluster: &ForeignCluster, type_: ConditionType) -> Option<&Condition> {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice());
+    conditions::find(conditions.unwrap_or_default(), type_)
 }
 
 /// Whether a cluster tells anything about the network of the hub: one that leaves may be switched off, and the hub itself
@@ -95,4 +134,56 @@ fn counts(cluster: &ForeignCluster) -> bool {
     // One that has never answered is still being built, or was never right.
     let was_seen = cluster.status.as_ref().is_some_and(|status| status.last_seen.is_some());
     was_seen && cluster.metadata.deletion_timestamp.is_none() && cluster.spec.type_ != ClusterType::Local
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A cluster with the reason of its condition Reachable, and the status of its condition SilenceDoubted.
+    fn cluster(reason: Reason, doubted: Option<&str>) -> ForeignCluster {
+        let time = "2026-01-01T00:00:00Z";
+        let status = match reason {
+            Reason::ClusterReachable => "True",
+            Reason::ClusterIdentityMismatch => "False",
+            _ => "Unknown",
+        };
+        let condition = |type_: &str, status: &str, reason: &str| json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": time});
+        let mut conditions = vec![condition("Reachable", status, reason.as_str())];
+        conditions.extend(
+            doubted.map(|status| condition("SilenceDoubted", status, Reason::SilenceBelieved.as_str())),
+        );
+        let mut cluster: ForeignCluster = serde_json::from_value(json!({
+            "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
+            "spec": {"type": "Remote", "clusterIdentity": {"clusterID": "c2"}},
+        }))
+        .unwrap();
+        cluster.status = serde_json::from_value(json!({ "conditions": conditions })).unwrap();
+        cluster
+    }
+
+    #[test]
+    fn a_silence_that_follows_a_lost_connection_has_its_own_time_on_record() {
+        use Reason::{ClusterIdentityMismatch, ClusterReachable, ConnectionFailed, Unreachable};
+        let told = |reason, doubted, silent| undoubted(&cluster(reason, doubted), silent);
+        assert_eq!(told(ClusterReachable, None, true), None, "the time of the condition Reachable counts");
+        assert_eq!(told(ConnectionFailed, None, true), Some(ConditionStatus::False));
+        assert_eq!(told(ConnectionFailed, Some("False"), true), Some(ConditionStatus::Unknown), "a new time");
+        assert_eq!(told(ConnectionFailed, Some("Unknown"), true), Some(ConditionStatus::False), "a new time");
+        assert_eq!(told(Unreachable, Some("Unknown"), true), Some(ConditionStatus::Unknown), "the same time");
+        assert_eq!(
+            told(Unreachable, Some("True"), true),
+            Some(ConditionStatus::False),
+            "the doubt has ended"
+        );
+        assert_eq!(told(Unreachable, Some("Unknown"), false), Some(ConditionStatus::False));
+        assert_eq!(told(Unreachable, None, false), None);
+        assert_eq!(told(ClusterIdentityMismatch, None, true), None);
+        assert_eq!(
+            told(ClusterIdentityMismatch, Some("False"), true),
+            Some(ConditionStatus::False),
+            "no new time"
+        );
+    }
 }

@@ -38,6 +38,8 @@ pub(crate) struct JobFacts {
     pub active: u32,
     /// How many pods are ending.
     pub terminating: u32,
+    /// Whether pods have finished that its numbers do not have yet.
+    pub uncounted: bool,
     /// How many pods have finished successfully.
     pub succeeded: u32,
     /// How many pods have failed.
@@ -64,6 +66,9 @@ impl JobFacts {
             suspended: spec.suspend.unwrap_or(false),
             active: count(status.active),
             terminating: count(status.terminating),
+            uncounted: status.uncounted_terminated_pods.is_some_and(|pods| {
+                [pods.succeeded, pods.failed].into_iter().flatten().any(|pods| !pods.is_empty())
+            }),
             succeeded: count(status.succeeded),
             failed: count(status.failed),
             complete: holds("Complete").is_some(),
@@ -74,10 +79,10 @@ impl JobFacts {
         }
     }
 
-    /// Whether it will bring nothing more: it has ended, or is held and no pod of it is left.
+    /// Whether it will bring nothing more: it has ended, or is held, no pod of it is left and all are counted.
     #[must_use]
     pub(crate) fn is_over(&self) -> bool {
-        let still = self.active == 0 && self.terminating == 0;
+        let still = self.active == 0 && self.terminating == 0 && !self.uncounted;
         self.complete || self.failure.is_some() || (self.suspended && still)
     }
 }
@@ -120,5 +125,34 @@ impl Copied for Job {
 
     fn copy_meta(facts: &JobFacts) -> &CopyMeta {
         &facts.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn facts(suspend: bool, status: Value) -> JobFacts {
+        let job = json!({
+            "metadata": {"name": "sum"},
+            "spec": {"suspend": suspend, "template": {"spec": {"containers": []}}},
+            "status": status,
+        });
+        JobFacts::of(&serde_json::from_value(job).unwrap())
+    }
+
+    #[test]
+    fn a_suspended_job_is_over_once_its_last_pods_are_counted() {
+        assert!(facts(true, json!({"uncountedTerminatedPods": {}})).is_over());
+        assert!(facts(true, json!({"uncountedTerminatedPods": {"succeeded": [], "failed": []}})).is_over());
+        assert!(!facts(true, json!({"uncountedTerminatedPods": {"succeeded": ["u1"]}})).is_over());
+        assert!(!facts(true, json!({"uncountedTerminatedPods": {"failed": ["u1"]}})).is_over());
+        assert!(
+            !facts(true, json!({"terminating": 1})).is_over() && !facts(true, json!({"active": 1})).is_over()
+        );
+        assert!(!facts(false, json!({})).is_over());
+        let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+        assert!(facts(false, complete).is_over());
     }
 }

@@ -6,6 +6,7 @@
 
 mod desired;
 mod facts;
+mod missing;
 mod observe;
 mod orders;
 mod preview;

@@ -10,7 +10,7 @@ use crate::fleet::{Member, Reachability, Silence};
 use crate::placement::candidate;
 use k8s_openapi::api::batch::v1::Job;
 use portolan_api::ForeignCluster;
-use portolan_api::placement::OnUnreachable;
+use portolan_api::placement::{OnUnreachable, PlacementState};
 use portolan_core::capacity::View;
 use portolan_core::jobs::MemberJobState;
 use portolan_core::placement::Candidate;
@@ -30,6 +30,8 @@ pub(super) struct ClusterSnapshot {
     pub(super) is_known: bool,
     /// Whether a Job was made there that the watch does not show yet.
     pub(super) awaited: bool,
+    /// Whether a Job was seen there before that the watch does not show any more, and nobody knows why.
+    pub(super) missing: bool,
     /// What that means for the plan.
     pub(super) state: MemberJobState,
     /// For a silent cluster: how long until its open completions are given to others.
@@ -62,7 +64,7 @@ impl Jobs {
         name: &str,
         cluster: &ForeignCluster,
     ) -> Option<ClusterSnapshot> {
-        let reached = self.base.context.fleet.reachability(name, Some(book), Job::NEEDS);
+        let reached = self.base.context.fleet.reachability_of::<Job>(name, Some(book), Job::NEEDS, key);
         let recorded = job.object.status.iter().flat_map(|status| &status.placements);
         let is_there = || recorded.into_iter().any(|placed| placed.cluster == name);
         if reached.joining && (self.base.context.fleet.is_starting() || is_there()) {
@@ -82,6 +84,10 @@ impl Jobs {
         let awaited = changing
             || outdated
             || member.as_ref().is_some_and(|member| copies.memory.is_awaited(member, key, facts.is_some()));
+        let unexplained = |member: &Arc<Member>| !copies.memory.is_absent(member, key);
+        let missing = is_known && !awaited && facts.is_none() && had_job(job, name);
+        let missing = missing && member.as_ref().is_some_and(unexplained);
+        let awaited = awaited || missing;
         let patience = if is_known { None } else { self.patience(job, cluster) };
         let state = match (&facts, is_known) {
             (_, false) => MemberJobState::Unreachable { too_long: patience == Some(Duration::ZERO) },
@@ -92,7 +98,7 @@ impl Jobs {
         };
         let candidate =
             candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
-        Some(ClusterSnapshot { candidate, member, job: facts, is_known, awaited, state, patience })
+        Some(ClusterSnapshot { candidate, member, job: facts, is_known, awaited, missing, state, patience })
     }
 
     /// How long the job still waits for a silent cluster; nothing if for ever.
@@ -104,10 +110,8 @@ impl Jobs {
         let limit = placement.replace_after.as_ref()?.0;
         // The time stands in the API, so that it goes on over a restart.
         let context = &self.base.context;
-        match context.fleet.silence(cluster, context.clock.now()) {
-            Silence::Believed(silent) => Some(limit.saturating_sub(silent)),
-            Silence::NotRecorded | Silence::Doubted => None,
-        }
+        let silence: Silence = context.fleet.silence(cluster, context.clock.now());
+        silence.left(limit)
     }
 
     /// Why nothing of the silent clusters is given to others although the job asks for it, if so.
@@ -124,4 +128,15 @@ impl Jobs {
         let doubt = self.base.context.fleet.doubt()?;
         seen.keys().any(|name| job.is_in(name) && doubt.is_about(name)).then(|| doubt.message())
     }
+}
+
+/// Whether a cluster has open completions on record, and had a Job for them when it was last looked at.
+fn had_job(job: &DeclaredJob, cluster: &str) -> bool {
+    let mut placements = job.object.status.iter().flat_map(|status| &status.placements);
+    let placed = placements.find(|placed| placed.cluster == cluster);
+    placed.is_some_and(|placed| {
+        let brought = placed.succeeded > placed.finished_before;
+        let seen = placed.state == PlacementState::Applied || placed.active > 0;
+        placed.completions > placed.succeeded && (brought || seen)
+    })
 }

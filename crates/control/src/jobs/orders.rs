@@ -4,17 +4,23 @@ use super::desired::{Numbers, desired, template_digest};
 use super::facts::JobFacts;
 use super::observe::ClusterSnapshot;
 use super::{DeclaredJob, Jobs};
-use crate::copies::{Copies, Desired, Outcome, Ownership, Round, is_superseded};
+use crate::copies::{
+    Copies, Desired, FailureKind, Outcome, Ownership, Round, insert, is_superseded, refusal_message,
+};
 use crate::dependencies::Propagation;
 use crate::driver::Declared;
 use crate::fleet::Member;
-use crate::names::FIELD_MANAGER;
+use crate::names::{
+    ATTEMPT_ANNOTATION, DIGEST_ANNOTATION, EPOCH_ANNOTATION, FIELD_MANAGER, FINISHED_BEFORE_ANNOTATION,
+    HUB_LABEL, WORKLOAD_LABEL,
+};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use portolan_api::Reason;
 use portolan_core::jobs::{Order, Part, Plan};
 use portolan_runtime::{CallError, Key, Term};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,8 +34,12 @@ struct Task {
     /// What is to be created, or what the Job is to be like; nothing if it is suspended or deleted.
     desired: Option<Desired>,
     there: Option<Arc<JobFacts>>,
+    /// A digest of the template in the hub: what a member refuses is known by it.
+    template: String,
     /// Whether the Job that exists is as planned.
     as_planned: bool,
+    /// Whether the Job that exists has another template than the hub. A Job does not let it be changed.
+    is_outdated: bool,
     order: Order,
 }
 
@@ -46,6 +56,10 @@ impl Jobs {
     ) {
         for (cluster, seen) in seen.iter().filter(|(_, seen)| seen.is_known) {
             let Some(member) = &seen.member else { continue };
+            if seen.missing {
+                self.search(key, job, member, round);
+                continue;
+            }
             let order = plan.orders.get(cluster).filter(|order| is_to_be_done(order, seen));
             let task = order
                 .zip(plan.record.parts.get(cluster))
@@ -53,8 +67,7 @@ impl Jobs {
             let creates = seen.awaited || matches!(plan.orders.get(cluster), Some(Order::Create { .. }));
             match task {
                 Some(task) => {
-                    let template = task.desired.as_ref().map(|desired| desired.template.clone());
-                    let template = template.unwrap_or_default();
+                    let template = task.template.clone();
                     self.base.copies.submit(round, member, key, &template, move || task.run());
                 }
                 None if seen.job.is_some() || creates => {}
@@ -95,7 +108,7 @@ impl Jobs {
                 && !there.suspended
                 && there.deadline == deadline
         };
-        let context = &self.base.context;
+        let (context, template) = (&self.base.context, template_digest(&job.object));
         Task {
             copies: Arc::clone(&self.base.copies),
             propagation: self.base.propagation(key, job, member),
@@ -106,6 +119,8 @@ impl Jobs {
                 .as_deref()
                 .zip(numbers)
                 .is_some_and(|(there, numbers)| as_planned(there, numbers)),
+            is_outdated: there.as_deref().is_some_and(|there| there.template.as_deref() != Some(&template)),
+            template,
             desired: numbers.map(|numbers| self.desired(key, job, numbers)),
             there,
             order: order.clone(),
@@ -158,34 +173,83 @@ impl Task {
                 if self.as_planned {
                     return copies.confirm(member, key, &there.meta).await;
                 }
+                if self.is_outdated {
+                    let patch = resumed(&desired.object);
+                    return self.patch(there, format!("resume Job {key} in {}", member.name), patch).await;
+                }
                 if copies.memory.made(key, &member.name, &desired.digest, &there.meta.version) {
                     return Ok(Outcome::AsDecided);
                 }
                 Ok(copies.apply(member, key, Some(&there.meta), desired).await?.0)
             }
             (Order::Suspend, Some(there), _) => self.suspend(there).await,
-            (Order::Delete, Some(there), _) => copies.delete(member, key, &there.meta).await,
+            (Order::Delete, Some(there), _) => match copies.delete(member, key, &there.meta).await {
+                Err(error) if error.is_final() => Ok(self.refused(&error)),
+                outcome => outcome,
+            },
             _ => Ok(Outcome::AsDecided),
         }
     }
 
     /// Suspends a Job: its pods are stopped, what it has finished stays counted.
     async fn suspend(&self, there: &JobFacts) -> Result<Outcome, CallError> {
-        let Self { member, key, term, .. } = self;
-        if there.suspended || is_superseded(term, member, key, Some(&there.meta)).await {
+        if there.suspended {
+            return Ok(Outcome::AsDecided);
+        }
+        let what = format!("suspend Job {} in {}", self.key, self.member.name);
+        self.patch(there, what, json!({"spec": {"suspend": true}})).await
+    }
+
+    /// Changes a Job that still is as it was seen, and nothing else of it.
+    async fn patch(&self, there: &JobFacts, what: String, mut patch: Value) -> Result<Outcome, CallError> {
+        let Self { copies, member, key, term, .. } = self;
+        if copies.is_refused(member, key, &self.template)
+            || is_superseded(term, member, key, Some(&there.meta)).await
+        {
             return Ok(Outcome::AsDecided);
         }
         let api: Api<Job> = Api::namespaced(member.client.clone(), &key.namespace);
         let seen = there.meta.object_version();
-        let patch = json!({
-            "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
-            "spec": {"suspend": true},
-        });
+        insert(&mut patch, &["metadata"], "uid", json!(seen.uid));
+        insert(&mut patch, &["metadata"], "resourceVersion", json!(seen.version));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let what = format!("suspend Job {key} in {}", member.name);
         match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(Outcome::NotSeenYet),
-            other => other.map(|_| Outcome::NotSeenYet),
+            Err(error) if error.is_final() => Ok(self.refused(&error)),
+            Err(error) => Err(error),
+            Ok(_) => {
+                copies.memory.forgive_in(key, &member.name);
+                Ok(Outcome::NotSeenYet)
+            }
         }
     }
+
+    /// Remembers that the member does not let its Job be changed.
+    fn refused(&self, error: &CallError) -> Outcome {
+        let Self { copies, member, key, template, .. } = self;
+        let why = (Reason::Refused, refusal_message(error, &key.namespace));
+        copies.memory.refuse(key, &member.name, template, FailureKind::RefusedByMember, why);
+        Outcome::Refused
+    }
+}
+
+/// What a Job is given of what it is to be like, so that it goes on with the template that it began with.
+fn resumed(desired: &Value) -> Value {
+    let taken = |field: &str, names: &[&str]| -> Value {
+        let all = &desired["metadata"][field];
+        let taken = names.iter().filter_map(|name| Some(((*name).to_owned(), all.get(name)?.clone())));
+        Value::Object(taken.collect())
+    };
+    let annotations = [ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, DIGEST_ANNOTATION, EPOCH_ANNOTATION];
+    json!({
+        "metadata": {
+            "labels": taken("labels", &[HUB_LABEL, WORKLOAD_LABEL]),
+            "annotations": taken("annotations", &annotations),
+        },
+        "spec": {
+            "suspend": desired["spec"]["suspend"],
+            "parallelism": desired["spec"]["parallelism"],
+            "activeDeadlineSeconds": desired["spec"]["activeDeadlineSeconds"],
+        },
+    })
 }

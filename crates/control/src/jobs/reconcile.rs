@@ -227,7 +227,7 @@ impl Jobs {
         }
     }
 
-    /// The refusals that still hold, of what would be created now.
+    /// The refusals of what would be created, changed or deleted now.
     fn failures(
         &self,
         key: &Key,
@@ -237,11 +237,15 @@ impl Jobs {
     ) -> BTreeMap<String, (Reason, String)> {
         let (refusals, template) = (self.base.copies.memory.failures(key), template_digest(&job.object));
         let failure = |cluster: &String, order: &Order| {
-            if !matches!(order, Order::Create { .. }) {
-                return None;
-            }
-            if let Some(closed) = seen.get(cluster).and_then(|seen| seen.candidate.closed.clone()) {
-                return Some((closed.reason, closed.message));
+            let closed = || seen.get(cluster).and_then(|seen| seen.candidate.closed.clone());
+            match order {
+                Order::Noop => return None,
+                Order::Create { .. } => {
+                    if let Some(closed) = closed() {
+                        return Some((closed.reason, closed.message));
+                    }
+                }
+                Order::Resume { .. } | Order::Suspend | Order::Delete => {}
             }
             let refusal = refusals.get(cluster)?;
             let current = refusal.template == template && refusal.kind != FailureKind::MemberError;

@@ -158,7 +158,7 @@ fn placement(
         placed.observed_at = Some(now.clone());
     }
     placed.active = active;
-    if let Some((reason, message)) = situation.failures.get(cluster).filter(|_| part.open() > 0) {
+    if let Some((reason, message)) = situation.failures.get(cluster) {
         say(&mut placed, PlacementState::Failed, *reason, message.clone());
         return placed;
     }
@@ -239,7 +239,7 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
             Finding::new(ConditionType::Failed, false, Reason::Running, progress.clone()),
         ),
     };
-    let refused = placements.iter().find(|each| situation.failures.contains_key(&each.cluster));
+    let refused = situation.failures.iter().next().filter(|_| silent.is_empty());
     let waits = |each: &&JobPlacementStatus| {
         situation.plan.stuck.contains_key(&each.cluster) && each.completions > each.succeeded
     };
@@ -248,6 +248,9 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
         Some(End::Complete) => Finding::new(ConditionType::Ready, true, Reason::Complete, progress),
         Some(End::Failed { message, .. }) => {
             Finding::new(ConditionType::Ready, false, Reason::Failed, format!("{progress}: {message}"))
+        }
+        None if let Some((cluster, (_, why))) = refused => {
+            Finding::new(ConditionType::Ready, false, Reason::Failed, format!("{cluster}: {why}"))
         }
         None if situation.job.spec.suspend => Finding::new(
             ConditionType::Ready,
@@ -259,28 +262,17 @@ fn findings(situation: &Situation<'_>, placements: &[JobPlacementStatus], succee
             let message = format!("{silent} cannot be asked: {progress} as far as is known");
             Finding::new(ConditionType::Ready, ConditionStatus::Unknown, Reason::Unreachable, message)
         }
-        None => match refused {
-            Some(refused) => {
-                let why = refused.message.as_deref().unwrap_or_default();
-                Finding::new(
-                    ConditionType::Ready,
-                    false,
-                    Reason::Failed,
-                    format!("{}: {why}", refused.cluster),
-                )
-            }
-            None if pending == 0 && stuck.is_some() => {
-                let stuck = stuck.map(|each| (each.cluster.as_str(), each.message.as_deref()));
-                let (cluster, why) = stuck.unwrap_or_default();
-                let message = format!("{progress}; {cluster}: {}", why.unwrap_or_default());
-                Finding::new(ConditionType::Ready, false, Reason::Waiting, message)
-            }
-            None if pending > 0 => {
-                let message = format!("{progress}; {pending} have no cluster");
-                Finding::new(ConditionType::Ready, false, Reason::Pending, message)
-            }
-            None => Finding::new(ConditionType::Ready, true, Reason::Running, progress),
-        },
+        None if pending == 0 && stuck.is_some() => {
+            let stuck = stuck.map(|each| (each.cluster.as_str(), each.message.as_deref()));
+            let (cluster, why) = stuck.unwrap_or_default();
+            let message = format!("{progress}; {cluster}: {}", why.unwrap_or_default());
+            Finding::new(ConditionType::Ready, false, Reason::Waiting, message)
+        }
+        None if pending > 0 => {
+            let message = format!("{progress}; {pending} have no cluster");
+            Finding::new(ConditionType::Ready, false, Reason::Pending, message)
+        }
+        None => Finding::new(ConditionType::Ready, true, Reason::Running, progress),
     };
     let placed = if pending == 0 || ended {
         Finding::new(ConditionType::Placed, pending == 0, Reason::Placed, "every completion has a cluster")

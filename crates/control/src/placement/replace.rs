@@ -1,9 +1,9 @@
 //! What a cluster holds that has been silent for too long is placed elsewhere.
 //!
-//! How long it has been silent is told by the recorded transition of its `Reachable` condition, so that a restart in
-//! the middle does not start the time anew. While so many clusters are silent that the hub is probably cut off itself,
-//! nothing is replaced. Once replaced, it stays replaced until it answers again, whatever becomes
-//! of the policy meanwhile: going back on it would take away copies that serve.
+//! How long it has been silent is on record in the conditions of its ForeignCluster, so that a restart in the middle
+//! does not start the time anew; what silence is, and since when, is told by [`Silence`]. While so many clusters are
+//! silent that the hub is probably cut off itself, nothing is replaced. Once replaced, it stays replaced until it answers
+//! again, whatever becomes of the policy meanwhile: going back on it would take away copies that serve.
 
 use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
@@ -25,15 +25,13 @@ impl Placement {
         let recorded: BTreeMap<&str, &PlacementStatus> =
             recorded.map(|placed| (placed.cluster.as_str(), placed)).collect();
         for (name, seen) in seen.iter_mut() {
-            let Some(member) =
-                seen.member.as_ref().filter(|member| member.health.unreachable_reason().is_some())
-            else {
-                continue;
-            };
             let Some(record) = recorded.get(name.as_str()) else { continue };
+            if !self.base.context.fleet.is_silent(name) {
+                continue;
+            }
             let left = match is_replaced(record) {
                 true => Some(Duration::ZERO),
-                false => self.left(workload, &member.name),
+                false => self.left(workload, name),
             };
             match left {
                 Some(Duration::ZERO) => {
@@ -55,11 +53,8 @@ impl Placement {
             placement.replace_after.filter(|_| placement.on_unreachable == OnUnreachable::ReplaceAfter)?;
         let foreign = self.base.context.fleet.clusters.get(&Key::cluster(cluster))?;
         let context = &self.base.context;
-        match context.fleet.silence(&foreign, context.clock.now()) {
-            Silence::Believed(silent) => Some(patience.0.saturating_sub(silent)),
-            // Whatever changes that brings us back.
-            Silence::NotRecorded | Silence::Doubted => None,
-        }
+        let silence: Silence = context.fleet.silence(&foreign, context.clock.now());
+        silence.left(patience.0)
     }
 
     /// Why nothing of the silent clusters is replaced although the workload asks for it, if so.

@@ -42,14 +42,15 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
     if row.is("batch", "jobs") {
         immutable("spec.selector");
         immutable("spec.completionMode");
-        if at(new, "/spec/suspend") != Some(&json!(true)) && at(old, "/spec/suspend") != Some(&json!(true)) {
-            immutable("spec.template");
-        }
+        immutable("spec.podFailurePolicy");
     }
     if row.is("rbac.authorization.k8s.io", "rolebindings")
         || row.is("rbac.authorization.k8s.io", "clusterrolebindings")
     {
         immutable("roleRef");
+    }
+    if row.is("batch", "jobs") {
+        causes.extend(job_template_update(old, new));
     }
     if row.is("apps", "statefulsets") {
         let rest = |object: &Value| {
@@ -275,6 +276,44 @@ fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
+/// The template of a Job is fixed. While the Job is suspended and none of its pods is left, only what says where its pods run
+/// and how much they ask for may change; its controller takes `startTime` away by then.
+fn job_template_update(old: &Value, new: &Value) -> Option<Cause> {
+    let is_stopped = at(old, "/spec/suspend") == Some(&json!(true))
+        && at(old, "/status/startTime").is_none()
+        && at(old, "/status/active").and_then(Value::as_i64).unwrap_or_default() == 0;
+    let template = |job: &Value| at(job, "/spec/template").cloned().unwrap_or_default();
+    let fixed = |job: &Value| if is_stopped { unscheduled(template(job)) } else { template(job) };
+    (fixed(old) != fixed(new)).then(|| Cause::invalid("spec.template", &template(new), "field is immutable"))
+}
+
+/// A template without its scheduling directives and resources.
+fn unscheduled(mut template: Value) -> Value {
+    fn remove(object: Option<&mut Value>, fields: &[&str]) {
+        if let Some(object) = object.and_then(Value::as_object_mut) {
+            object.retain(|field, _| !fields.contains(&field.as_str()));
+        }
+    }
+    remove(template.get_mut("metadata"), &["labels", "annotations"]);
+    if let Some(spec) = template.get_mut("spec") {
+        remove(spec.get_mut("affinity"), &["nodeAffinity"]);
+        for list in ["containers", "initContainers"] {
+            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                remove(Some(container), &["resources"]);
+            }
+        }
+        remove(Some(spec), &["nodeSelector", "tolerations", "schedulingGates"]);
+    }
+    let is_empty = |value: Option<&Value>| value == Some(&json!({}));
+    if is_empty(template.get("metadata")) {
+        remove(Some(&mut template), &["metadata"]);
+    }
+    if is_empty(at(&template, "/spec/affinity")) {
+        remove(template.get_mut("spec"), &["affinity"]);
+    }
+    template
+}
+
 /// Only images, the deadline, added tolerations, and a few others may change in a pod's spec.
 fn pod_update(old: &Value, new: &Value) -> Option<Cause> {
     let stripped = |pod: &Value| {
@@ -302,4 +341,43 @@ fn pod_update(old: &Value, new: &Value) -> Option<Cause> {
             tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
         Cause::forbidden("spec", detail)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(suspend: bool, status: Value, template: Value) -> Value {
+        json!({"spec": {"suspend": suspend, "template": template}, "status": status})
+    }
+
+    #[test]
+    fn a_suspended_job_lets_its_scheduling_and_resources_be_changed_and_nothing_else() {
+        let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let allows = |suspended: bool, status: Value, new: &Value| {
+            let old = job(suspended, status.clone(), template.clone());
+            job_template_update(&old, &job(false, status, new.clone())).is_none()
+        };
+        let mut moved = template.clone();
+        moved["metadata"] = json!({"labels": {"a": "b"}, "annotations": {"a": "b"}});
+        moved["spec"]["nodeSelector"] = json!({"zone": "a"});
+        moved["spec"]["affinity"] = json!({"nodeAffinity": {}});
+        moved["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+        moved["spec"]["schedulingGates"] = json!([{"name": "g"}]);
+        moved["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        assert!(allows(true, json!({}), &moved));
+        assert!(!allows(false, json!({}), &moved), "it may have pods");
+        assert!(
+            !allows(true, json!({"startTime": "2026-01-01T00:00:00Z"}), &moved),
+            "it has not stopped yet"
+        );
+        assert!(!allows(true, json!({"active": 1}), &moved));
+        let mut image = template.clone();
+        image["spec"]["containers"][0]["image"] = json!("j");
+        assert!(!allows(true, json!({}), &image));
+        let mut spread = template.clone();
+        spread["spec"]["affinity"] = json!({"podAffinity": {}});
+        assert!(!allows(true, json!({}), &spread));
+        assert!(allows(false, json!({}), &template));
+    }
 }
