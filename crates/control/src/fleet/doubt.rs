@@ -143,20 +143,24 @@ mod tests {
 
     /// A cluster with the reason of its condition Reachable, and the status of its condition SilenceDoubted.
     fn cluster(reason: Reason, doubted: Option<&str>) -> ForeignCluster {
-        let time = "2026-01-01T00:00:00Z";
         let status = match reason {
             Reason::ClusterReachable => "True",
             Reason::ClusterIdentityMismatch => "False",
             _ => "Unknown",
         };
-        let condition = |type_: &str, status: &str, reason: &str| json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": time});
+        let condition = |type_: &str, status: &str, reason: &str| {
+            let time = "2026-01-01T00:00:00Z";
+            json!({
+                "type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": time,
+            })
+        };
         let mut conditions = vec![condition("Reachable", status, reason.as_str())];
         conditions.extend(
             doubted.map(|status| condition("SilenceDoubted", status, Reason::SilenceBelieved.as_str())),
         );
         let mut cluster: ForeignCluster = serde_json::from_value(json!({
             "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
-            "spec": {"type": "Remote", "clusterIdentity": {"clusterID": "c2"}},
+            "spec": {"type": "Remote", "clusterIdentity": {"clusterID": "c2", "clusterName": "c2"}},
         }))
         .unwrap();
         cluster.status = serde_json::from_value(json!({ "conditions": conditions })).unwrap();
