@@ -44,7 +44,7 @@ impl Silence {
 impl Fleet {
     /// Whether a cluster is connected, and its API server does not answer.
     pub(crate) fn is_silent(&self, name: &str) -> bool {
-        self.member(name).is_some_and(|member| member.health.unreachable_reason().is_some())
+        self.member(name).is_some_and(|member| member.health.is_silent())
     }
 
     /// Whether so many members are silent that the hub suspects itself. Members whose connection is lost count with them:

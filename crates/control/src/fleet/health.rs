@@ -60,6 +60,12 @@ impl Health {
         self.read().silent.map(|unanswered| unanswered.why)
     }
 
+    /// Whether its API server does not answer.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.read().silent.is_some_and(|unanswered| !unanswered.refused)
+    }
+
     /// Whether its API server answers, and refuses the credential of the hub.
     #[must_use]
     pub fn is_refused(&self) -> bool {

@@ -291,7 +291,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
             (None, Some(_)) => return Ok(Action::RequeueAfter(STATUS_PERIOD)),
             (None, None) => not_heard_yet(),
         };
-        let silent = member.health.unreachable_reason().is_some();
+        let silent = member.health.is_silent();
         let found: Vec<Finding> =
             found.into_iter().chain(doubt::finding(&self.fleet, cluster, silent)).collect();
         let found: Vec<Finding> =
