@@ -508,20 +508,6 @@ async fn a_namesake_in_another_cluster_that_nobody_manages_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_workload_that_this_hub_placed_is_not_adopted_from_nobody() {
-    let (fleet, _controller) = start().await;
-    allow(&fleet, "unmanaged").await;
-    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
-    pass(20).await;
-    let before = pods(&fleet).await;
-    mark(&fleet, "web", json!("unmanaged")).await;
-    pass(60).await;
-    let (_, reason, message) = condition(&fleet, "web", ConditionType::Ready).await;
-    assert!(reason == "NotAdopted" && message.contains("was placed by this hub already"), "{message}");
-    assert_eq!(pods(&fleet).await, before, "no pod is restarted");
-}
-
-#[tokio::test(start_paused = true)]
 async fn nobody_gets_hold_of_an_orphan_by_writing_its_identity() {
     let (fleet, controller) = start().await;
     let user = fleet.hub.client("user");
