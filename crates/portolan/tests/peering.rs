@@ -152,3 +152,25 @@ fn who_is_refused_and_which_contexts_there_are_is_told() {
     assert!(text(&unknown.stderr).contains("it has c1"), "{}", text(&unknown.stderr));
     assert_eq!(unknown.status.code(), Some(2));
 }
+
+#[test]
+fn a_member_is_not_removed_under_another_name() {
+    let world = World::start("other-name", 2);
+    let joined = world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    assert!(joined.status.success(), "{}", text(&joined.stderr));
+    for more in [&[][..], &["--dry-run"]] {
+        let wrong = world.portolan(&[&["unpeer", "c9", "--remote-context", "c2"], more].concat());
+        let told = text(&wrong.stderr);
+        assert_eq!(wrong.status.code(), Some(2), "{told}");
+        assert!(told.contains("the cluster of context c2 is member c2"), "{told}");
+        assert!(wrong.stdout.is_empty() && !told.contains("taking"), "{told}");
+    }
+    // The member still has what peering created: it is deleted now, and not before.
+    world.succeeds(&["unpeer", "c2"]);
+    let cleaned = world.portolan(&["unpeer", "c9", "--remote-context", "c2"]);
+    assert!(cleaned.status.success(), "a cluster that is no member is cleaned up: {}", text(&cleaned.stderr));
+    let again = world.portolan(&["unpeer", "c2", "--remote-context", "c2"]);
+    let told = text(&again.stderr);
+    assert_eq!(again.status.code(), Some(2), "{told}");
+    assert!(told.starts_with("error: no member is called c2"), "{told}");
+}
