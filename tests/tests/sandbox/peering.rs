@@ -347,6 +347,50 @@ async fn leaving_leaves_what_others_made_or_use_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_keeps_its_pod_security_whichever_hubs_peer_and_part() {
+    let fleet = Fleet::new();
+    let (paris, rome) = (&fleet.members[0], &fleet.members[1]);
+    let admin = paris.client("admin");
+    let second = Sides { hub: rome.client("admin"), ..fleet.sides(paris) };
+    let now = fleet.world.clock().now();
+    let api: Api<Namespace> = Api::all(admin.clone());
+    let level = async |name: &str| {
+        let labels = api.get(name).await.unwrap().metadata.labels.unwrap_or_default();
+        labels.get("pod-security.kubernetes.io/enforce").cloned()
+    };
+    let baseline = Some("baseline".to_owned());
+    fleet.join(&peer("paris")).await.unwrap();
+    join(&second, &peer("paris"), now, &|_| ()).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "a second hub peers");
+    assert_eq!(level("portolan").await, baseline);
+    fleet.join(&peer("paris")).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "the first hub peers again");
+
+    // The hub whose peering created it leaves first, then the other one.
+    let first = identity(&fleet.hub.client("admin"), "the hub").await.unwrap();
+    let other = identity(&second.hub, "the hub").await.unwrap();
+    leave_member(&admin, &first).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "the first hub leaves");
+    leave_member(&admin, &other).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "the second hub leaves");
+
+    // What its owner says stays, also if peering created the namespace.
+    let owned = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    api.patch(NAMESPACE, &PatchParams::default(), &Patch::Merge(owned)).await.unwrap();
+    fleet.join(&peer("paris")).await.unwrap();
+    join(&second, &peer("paris"), now, &|_| ()).await.unwrap();
+    assert_eq!(level(NAMESPACE).await.as_deref(), Some("restricted"));
+
+    // A member that becomes a hub keeps the namespace that peering created in it.
+    let before = api.get("portolan").await.unwrap().metadata;
+    let address = Address { server: "https://rome".to_owned(), ..Address::default() };
+    let as_hub = Sides { hub: admin.clone(), member: rome.client("admin"), address };
+    join(&as_hub, &peer("rome"), now, &|_| ()).await.unwrap();
+    let after = api.get("portolan").await.unwrap().metadata;
+    assert_eq!((after.labels, after.annotations), (before.labels, before.annotations));
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_member_is_published_as_a_cluster_profile_that_goes_with_it() {
     let fleet = Fleet::new();
     fleet.join(&Peer { labels: region("eu-west"), ..peer("paris") }).await.unwrap();

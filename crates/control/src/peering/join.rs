@@ -3,7 +3,7 @@
 use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply, called};
 use super::identity::identity;
-use super::namespaces::make;
+use super::namespaces::{make, make_missing};
 use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
 use super::peer::{NAMESPACE, Peer};
 use super::{Address, Need, token};
@@ -88,7 +88,12 @@ pub async fn join(
         let text = serde_json::to_string_pretty(&kubeconfig)
             .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
         for object in in_hub(&peer.name, &text, &facts, &address) {
-            apply(&sides.hub, &object, "the hub").await?;
+            match object["kind"].as_str() {
+                Some("Namespace") => make_missing(&sides.hub, &object, "the hub").await?,
+                _ => {
+                    apply(&sides.hub, &object, "the hub").await?;
+                }
+            }
         }
         (Some(kubeconfig), Some(facts.expires))
     };

@@ -57,17 +57,25 @@ pub(super) async fn make(
     let mut namespace = namespace.clone();
     if let Some(found) = &there {
         // What pods may do in a namespace that is there is for its owner to say, also after peering has made it.
-        let own = found.metadata.labels.as_ref().and_then(|labels| labels.get(POD_SECURITY_LABEL));
-        let own = own.filter(|_| maker.as_deref() == Some(hub)).cloned();
         if let Some(labels) = namespace["metadata"]["labels"].as_object_mut() {
             labels.remove(POD_SECURITY_LABEL);
-            labels.extend(own.map(|level| (POD_SECURITY_LABEL.to_owned(), json!(level))));
+            let applied = applied_pod_security(&found.metadata);
+            labels.extend(applied.map(|level| (POD_SECURITY_LABEL.to_owned(), json!(level))));
         }
     }
     if let Some(maker) = maker {
         namespace["metadata"]["annotations"] = json!({ MADE_BY: maker });
     }
     apply(client, &namespace, place).await?;
+    Ok(())
+}
+
+/// Applies a namespace unless it exists: the hub may be a member of another hub, whose peering made it.
+pub(super) async fn make_missing(client: &Client, namespace: &Value, place: &str) -> Result<(), PeerError> {
+    let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+    if found(client, name, place).await?.is_none() {
+        apply(client, namespace, place).await?;
+    }
     Ok(())
 }
 
@@ -86,15 +94,22 @@ pub(super) async fn opened_locally(hub: &Client, names: &Names) -> Result<Opened
     let api: Api<Namespace> = Api::all(hub.clone());
     let list = call("list Namespaces of the hub", api.list_metadata(&ListParams::default())).await?;
     let ours = list.items.into_iter().filter(|namespace| {
-        maker(namespace).as_deref() == Some(names.hub()) || is_opened_by_us(&namespace.metadata)
+        maker(namespace).as_deref() == Some(names.hub()) || is_applied(&namespace.metadata, OPT_IN_LABEL)
     });
     let to_us = ours.filter_map(|namespace| namespace.metadata.name).collect();
     Ok(Opened { to_us, to_others: others })
 }
 
-/// Whether the label that opens a namespace was applied by peering.
-fn is_opened_by_us(meta: &ObjectMeta) -> bool {
-    let label = format!("f:{OPT_IN_LABEL}");
+/// The Pod Security Standard of a namespace, if peering applied its label. All hubs apply with one field manager: a label
+/// that one of them leaves out of its next apply would be removed, also if another hub applied it.
+fn applied_pod_security(meta: &ObjectMeta) -> Option<String> {
+    let level = meta.labels.as_ref()?.get(POD_SECURITY_LABEL)?;
+    is_applied(meta, POD_SECURITY_LABEL).then(|| level.clone())
+}
+
+/// Whether a label of a namespace was applied by peering, of this hub or of another one.
+fn is_applied(meta: &ObjectMeta, label: &str) -> bool {
+    let label = format!("f:{label}");
     let mut managed = meta.managed_fields.iter().flatten();
     managed.any(|each| {
         let fields = each.fields_v1.as_ref().map(|fields| &fields.0["f:metadata"]["f:labels"]);
@@ -175,10 +190,7 @@ async fn close(
     };
     let was_open = is_open(namespace.metadata.labels.as_ref());
     let mut wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-    let labels = namespace.metadata.labels.as_ref();
-    if let Some(level) = labels.and_then(|labels| labels.get(POD_SECURITY_LABEL))
-        && maker(namespace).as_deref() == Some(names.hub())
-    {
+    if let Some(level) = applied_pod_security(&namespace.metadata) {
         wanted["metadata"]["labels"] = json!({ POD_SECURITY_LABEL: level });
     }
     if let Some(other) = maker(namespace).filter(|maker| maker != names.hub()) {
