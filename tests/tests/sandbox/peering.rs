@@ -236,6 +236,26 @@ async fn missing_rights_are_named_verb_by_verb_before_anything_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn missing_rights_are_named_also_to_a_user_who_may_read_no_namespace() {
+    let fleet = Fleet::new();
+    let now = fleet.world.clock().now();
+    let nobody = |cluster: &Cluster| cluster.client_as("jane", User::named("jane"));
+    let in_hub = Sides { hub: nobody(&fleet.hub), ..fleet.sides(&fleet.members[0]) };
+    let in_member = Sides { member: nobody(&fleet.members[0]), ..fleet.sides(&fleet.members[0]) };
+    for (sides, place) in [(in_hub, "in the hub"), (in_member, "in paris")] {
+        let refused = join(&sides, &peer("paris"), now, &|_| ()).await.unwrap_err();
+        let PeerError::MissingRights { missing, side } = &refused else { panic!("{place}: {refused}") };
+        assert_eq!(side, place);
+        for need in ["get namespaces", "create namespaces"] {
+            assert!(missing.contains(&need.to_owned()), "{missing:?}");
+        }
+    }
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(fleet.hub.client("admin"), &ApiResource::from_gvk(&kind));
+    assert!(api.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was made in the hub");
+}
+
+#[tokio::test(start_paused = true)]
 async fn leaving_takes_back_what_joining_made() {
     let fleet = Fleet::new();
     fleet.join(&peer("paris")).await.unwrap();

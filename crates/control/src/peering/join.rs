@@ -54,13 +54,16 @@ pub async fn join(
     now: Timestamp,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
+    refuse_missing(&sides.hub, &of_hub(), "the hub").await?;
+    if !peer.local {
+        let needs = of_member(&sides.member, peer).await?;
+        refuse_missing(&sides.member, &needs, &peer.name).await?;
+    }
     let hub_id = identity(&sides.hub, "the hub").await?;
     let id = if peer.local { hub_id.clone() } else { identity(&sides.member, "the member").await? };
     if !peer.local && id == hub_id {
         return Err(PeerError::SameCluster { id });
     }
-    let hub_name = "the hub".to_owned();
-    refuse_missing(&sides.hub, &of_hub(), &hub_name).await?;
     tell("installing definitions in the hub");
     install_definitions(&sides.hub).await?;
     let existing = check_name(&sides.hub, &peer.name, &id).await?;
@@ -71,8 +74,6 @@ pub async fn join(
         (None, None)
     } else {
         let names = Names::of(&hub_id);
-        let needs = of_member(&sides.member, peer).await?;
-        refuse_missing(&sides.member, &needs, &peer.name).await?;
         tell("making the hub's account and its roles in the member");
         for object in in_member(&names, peer) {
             match object["kind"].as_str() {
