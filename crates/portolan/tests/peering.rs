@@ -174,3 +174,43 @@ fn a_member_is_not_removed_under_another_name() {
     assert_eq!(again.status.code(), Some(2), "{told}");
     assert!(told.starts_with("error: no member is called c2"), "{told}");
 }
+
+#[test]
+fn kubeconfigs_that_do_not_exist_are_skipped_as_kubectl_does() {
+    let world = World::start("kubeconfigs", 1);
+    let run = |files: &str, more: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(["version"])
+            .args(more)
+            .env("KUBECONFIG", files)
+            .env("HOME", "/nonexistent")
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let some = format!("/nonexistent/a:{}:/nonexistent/b", world.file());
+    for more in [&[][..], &["--context", "c1"]] {
+        let (code, told, error) = run(&some, more);
+        assert!(code == Some(0) && told.contains("Kubernetes v1."), "{more:?}: {told}{error}");
+        let (code, _, error) = run("/nonexistent/a:/nonexistent/b", more);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(
+            error.contains("none of the files of KUBECONFIG exists: /nonexistent/a, /nonexistent/b"),
+            "{error}"
+        );
+        let (code, _, error) = run("", more);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains("/nonexistent/.kube/config does not exist"), "{error}");
+        assert!(!error.contains("incluster") && !error.contains("infer"), "{error}");
+    }
+    let broken = world.write_text("broken.yaml", "clusters: [\n");
+    let (code, _, error) = run(&format!("{}:{broken}", world.file()), &[]);
+    assert!(
+        code == Some(2) && error.contains(&format!("kubeconfig {broken}: it is not valid YAML")),
+        "{error}"
+    );
+    let empty = world.write_text("empty.yaml", "apiVersion: v1\nkind: Config\n");
+    let (code, _, error) = run(&empty, &[]);
+    assert!(code == Some(2) && error.contains(&empty) && error.contains("no current-context"), "{error}");
+}

@@ -66,6 +66,11 @@ impl World {
         self.processes.push(controller);
     }
 
+    /// The kubeconfig of all clusters.
+    pub(crate) fn file(&self) -> &str {
+        self.file.to_str().unwrap()
+    }
+
     /// Runs a command on the hub.
     pub(crate) fn portolan(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_portolan"))
