@@ -157,3 +157,52 @@ fn a_job_that_runs_is_well_and_objects_are_named_in_either_form() {
     assert_eq!(kind.status.code(), Some(2));
     assert!(text(&kind.stderr).contains("give mcd/web"), "{}", text(&kind.stderr));
 }
+
+#[test]
+fn what_cannot_be_adopted_is_refused_also_in_a_dry_run() {
+    let world = World::start("adopt", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    world.apply("c1", &namespace("shop"));
+    for name in ["web", "legacy"] {
+        world.apply("c1", &workload(name, 1, "100m", &json!({"locations": ["c2"]})));
+    }
+    let status = json!({"placements": [{"cluster": "c2", "replicas": 1}]});
+    world.set_status("multiclusterdeployments", Some("shop"), "web", &status);
+    let deployment = |name: &str, labels: &Value| {
+        let pod = json!({"containers": [{"name": "main", "image": "app:1"}]});
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "shop", "labels": labels},
+            "spec": {"selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": {"labels": {"app": name}}, "spec": pod}},
+        })
+    };
+    let (one, other) = ("6f0c2b1e-7c55-4a41-9d0c-2f4b6b8f3a10", "6f0c2b1e-7c55-4a41-9d0c-2f4b6b8f3a11");
+    world.apply("c2", &deployment("legacy", &json!({})));
+    world.apply("c2", &deployment("lost", &json!({"portolan.dev/hub": one})));
+    world.apply("c2", &deployment("fresh", &json!({})));
+    let adopt = |name: &str, more: &[&str]| {
+        let output = world.portolan(&[&["adopt", "deployment", name, "-n", "shop"], more].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    for more in [&["--unmanaged"][..], &["--unmanaged", "--dry-run"]] {
+        let (code, told) = adopt("web", more);
+        assert!(code == Some(1) && told.contains("web is placed already: not marked"), "{told}");
+    }
+    let (code, told) = adopt("legacy", &["--from-hub", "abc"]);
+    assert!(code == Some(2) && told.contains("\"abc\" is not the id of a hub"), "{told}");
+
+    let create = ["--create", "--from-context", "c2", "--cluster", "c2", "--dry-run"];
+    let (code, told) = adopt("legacy", &[&create[..], &["--unmanaged"]].concat());
+    assert!(code == Some(1) && told.contains("shop/legacy already exists"), "{told}");
+    let (code, told) = adopt("fresh", &[&create[..], &["--from-hub", one]].concat());
+    assert!(code == Some(2) && told.contains("belongs to no hub"), "{told}");
+    let (code, told) = adopt("lost", &[&create[..], &["--from-hub", other]].concat());
+    assert!(code == Some(2) && told.contains(&format!("belongs to the hub {one}")), "{told}");
+    for (name, whose) in [("fresh", &["--unmanaged"][..]), ("lost", &["--from-hub", one])] {
+        let (code, told) = adopt(name, &[&create[..], whose].concat());
+        assert!(code == Some(0) && told.contains("(dry run)"), "{told}");
+    }
+    let names = world.succeeds(&["get", "mcd", "-n", "shop", "-o", "name"]);
+    assert_eq!(names.lines().count(), 2, "nothing was created: {names}");
+}
