@@ -206,3 +206,33 @@ fn what_cannot_be_adopted_is_refused_also_in_a_dry_run() {
     let names = world.succeeds(&["get", "mcd", "-n", "shop", "-o", "name"]);
     assert_eq!(names.lines().count(), 2, "nothing was created: {names}");
 }
+
+#[test]
+fn members_that_leave_or_have_orphans_are_marked() {
+    let world = World::start("marks", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
+    let condition = |type_: &str, message: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Some", "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+        })
+    };
+    let lost = "1 objects were placed by this hub and have no object in it; see `portolan adopt --list`";
+    let status = json!({"conditions": [condition("Ready", "fine"), condition("Orphaned", lost)]});
+    world.set_status("foreignclusters", None, "c2", &status);
+    let clusters = world.succeeds(&["get", "clusters"]);
+    assert!(clusters.contains(" True,Orphans "), "{clusters}");
+    let leaving = json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
+        "spec": {"taints": [{"key": "portolan.dev/leaving", "effect": "NoExecute"}]},
+    });
+    world.apply("c1", &leaving);
+    let clusters = world.succeeds(&["get", "clusters"]);
+    assert!(clusters.contains(" True,Leaving,Orphans "), "{clusters}");
+    let fleet = text(&world.portolan(&["status"]).stdout);
+    assert!(fleet.contains(", leaving, orphans: `portolan adopt --list` names them"), "{fleet}");
+    let member = text(&world.portolan(&["status", "clusters/c2"]).stdout);
+    assert!(member.contains("member c2, leaving, orphans, "), "{member}");
+    let list = world.succeeds(&["adopt", "--list"]);
+    assert!(!list.contains("adopt --list"), "{list}");
+}

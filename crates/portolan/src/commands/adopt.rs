@@ -224,7 +224,9 @@ async fn list(hub: &Client) -> Result<(), Failure> {
             conditions::find(conditions, ConditionType::Orphaned).filter(|each| each.status == "True")
         {
             any = true;
-            let told = crate::clean::line(&format!("{}: {}", cluster.name_any(), found.message));
+            // The message of the condition ends with the command that is running.
+            let message = found.message.trim_end_matches("; see `portolan adopt --list`");
+            let told = crate::clean::line(&format!("{}: {message}", cluster.name_any()));
             output::data(&format!("{told}\n"))?;
         }
     }

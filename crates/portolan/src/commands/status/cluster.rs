@@ -3,7 +3,7 @@
 use super::Report;
 use crate::clean;
 use crate::commands::events;
-use crate::commands::get::{health, parts};
+use crate::commands::get::{health, marks, parts};
 use crate::failure::Failure;
 use crate::human::{age, share};
 use crate::kind::Kind;
@@ -27,8 +27,8 @@ pub(super) async fn report(hub: &Client, raw: Value) -> Result<Report, Failure> 
     let status = cluster.status.clone().unwrap_or_default();
     let name = cluster.metadata.name.clone().unwrap_or_default();
     let since = age(cluster.metadata.creation_timestamp.as_ref().map(|time| time.0), now);
-    let cordoned = if cluster.spec.unschedulable { ", cordoned" } else { "" };
-    let mut text = format!("{} member {name}{cordoned}, {since} old\n  {message}\n", mark(ready));
+    let marks: String = marks(&cluster).iter().map(|mark| format!(", {}", mark.to_lowercase())).collect();
+    let mut text = format!("{} member {name}{marks}, {since} old\n  {message}\n", mark(ready));
     if let Some(nodes) = status.nodes {
         let room = ["cpu", "memory", "pods"]
             .map(|name| format!("{name} {}", share(name, &status.allocated, &status.capacity)));

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::clean;
-use crate::commands::get::{health, summary};
+use crate::commands::get::{health, is_orphaned, marks, summary};
 use crate::failure::Failure;
 use crate::human::share;
 use crate::kind::Kind;
@@ -64,8 +64,13 @@ fn member(cluster: &ForeignCluster) -> Line {
         1 => ", 1 pod waits for a node".to_owned(),
         count => format!(", {count} pods wait for a node"),
     };
-    let cordoned = if cluster.spec.unschedulable { ", cordoned" } else { "" };
-    let said = if fine { format!("{}{pending}{cordoned}", room.join(", ")) } else { message };
+    let mut said = if fine { format!("{}{pending}", room.join(", ")) } else { message };
+    for mark in marks(cluster) {
+        said.push_str(&format!(", {}", mark.to_lowercase()));
+    }
+    if is_orphaned(cluster) {
+        said.push_str(": `portolan adopt --list` names them");
+    }
     (fine, cluster.metadata.name.clone().unwrap_or_default(), said)
 }
 
