@@ -236,3 +236,62 @@ fn members_that_leave_or_have_orphans_are_marked() {
     let list = world.succeeds(&["adopt", "--list"]);
     assert!(!list.contains("adopt --list"), "{list}");
 }
+
+#[test]
+fn a_developer_sees_what_may_be_read_and_hears_what_is_missing() {
+    let world = World::start("developer", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 1, "100m", &json!({"locations": ["c2"]})));
+    let rbac = "rbac.authorization.k8s.io";
+    let bind = |kind: &str, namespace: Option<&str>, role: &str| {
+        let scope = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": scope,
+            "metadata": {"name": format!("dev-{role}"), "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": kind, "name": role},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "shop", "name": "dev"}],
+        })
+    };
+    let token = world.account("shop", "dev");
+    let kinds = json!(["multiclusterdeployments", "multiclusterjobs", "multiclusterservices"]);
+    world.apply("c1", &json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": "kinds", "namespace": "shop"},
+        "rules": [{"apiGroups": ["portolan.dev"], "resources": kinds, "verbs": ["get", "list"]}],
+    }));
+    world.apply("c1", &bind("Role", Some("shop"), "kinds"));
+
+    let one = world.as_token(&token, &["status", "mcd/web", "-n", "shop"]);
+    let (told, missing) = (text(&one.stdout), text(&one.stderr));
+    assert!(told.contains("multiclusterdeployment shop/web"), "{told}{missing}");
+    for words in
+        ["not shown: cannot list the events of namespace shop", "hint: ", "portolan-developer"]
+    {
+        assert!(missing.contains(words), "{words}: {missing}");
+    }
+    let all = world.as_token(&token, &["status", "-n", "shop"]);
+    let (told, missing) = (text(&all.stdout), text(&all.stderr));
+    assert!(told.starts_with("1 MultiClusterDeployment, 0 ready"), "{told}{missing}");
+    assert!(missing.contains("not shown: cannot list clusters"), "{missing}");
+    let everywhere = world.as_token(&token, &["status"]);
+    assert_eq!(everywhere.status.code(), Some(1));
+    assert!(text(&everywhere.stderr).contains("-n NAMESPACE"), "{}", text(&everywhere.stderr));
+    let events = world.as_token(&token, &["events", "mcd/web", "-n", "shop"]);
+    assert_eq!(events.status.code(), Some(0), "{}", text(&events.stderr));
+    assert!(text(&events.stderr).contains("not shown: cannot list the events"), "{}", text(&events.stderr));
+
+    // The roles that the documentation gives to developers are enough.
+    let page = include_str!("../../../docs/src/start/requirements.md");
+    let yaml = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let roles: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    roles.iter().for_each(|role| world.apply("c1", role));
+    world.apply("c1", &bind("ClusterRole", Some("shop"), "portolan-developer"));
+    world.apply("c1", &bind("ClusterRole", None, "portolan-fleet-viewer"));
+    for command in [&["status", "-n", "shop"][..], &["status", "mcd/web", "-n", "shop"]] {
+        let shown = world.as_token(&token, command);
+        assert_eq!(shown.status.code(), Some(3), "{}", text(&shown.stderr));
+        assert_eq!(text(&shown.stderr), "", "{command:?}");
+    }
+    let planned = world.as_token(&token, &["explain", "mcd/web", "-n", "shop", "--timeout", "1s"]);
+    assert!(text(&planned.stderr).contains("no controller answered"), "{}", text(&planned.stderr));
+}

@@ -5,7 +5,7 @@ mod fleet;
 mod workload;
 
 use crate::cli::{DataFormat, StatusArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, NotShown};
 use crate::kind::Kind;
 use crate::{clean, connection, output};
 use serde_json::Value;
@@ -25,6 +25,8 @@ struct Report {
     ready: bool,
     text: String,
     data: Value,
+    /// What the user may not read.
+    not_shown: NotShown,
 }
 
 /// Prints the status, and answers whether all is well.
@@ -46,5 +48,6 @@ async fn status(args: &StatusArgs) -> Result<bool, Failure> {
         Some(DataFormat::Json) => output::json(&[report.data], false)?,
         Some(DataFormat::Yaml) => output::yaml(&[report.data])?,
     }
+    report.not_shown.report();
     Ok(report.ready)
 }
