@@ -159,6 +159,54 @@ fn a_job_that_runs_is_well_and_objects_are_named_in_either_form() {
 }
 
 #[test]
+fn status_says_that_no_controller_leads() {
+    let mut world = World::start("leader", 2);
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    let well = world.portolan(&["status"]);
+    assert_eq!(well.status.code(), Some(0), "{}{}", text(&well.stdout), text(&well.stderr));
+    assert!(!text(&well.stdout).contains("controller"), "{}", text(&well.stdout));
+    world.kill_controller();
+    let alone = world.until(&["status"], &["no controller leads: Lease portolan/portolan-controller"]);
+    assert_eq!(alone.status.code(), Some(3), "{}", text(&alone.stdout));
+    assert!(text(&alone.stdout).contains("1 member, 1 ready"), "{}", text(&alone.stdout));
+    let data = world.portolan(&["status", "clusters/c2", "-o", "json"]);
+    assert_eq!(data.status.code(), Some(3));
+    let data: Value = serde_json::from_slice(&data.stdout).unwrap();
+    assert_eq!((&data["ready"], &data["controller"]["ready"]), (&json!(false), &json!(false)), "{data}");
+}
+
+#[test]
+fn members_that_leave_or_have_orphans_are_marked() {
+    let world = World::start("marks", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
+    let condition = |type_: &str, message: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Some", "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+        })
+    };
+    let lost = "1 objects were placed by this hub and have no object in it; see `portolan adopt --list`";
+    let status = json!({"conditions": [condition("Ready", "fine"), condition("Orphaned", lost)]});
+    world.set_status("foreignclusters", None, "c2", &status);
+    let clusters = world.succeeds(&["get", "clusters"]);
+    assert!(clusters.contains(" True,Orphans "), "{clusters}");
+    let leaving = json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
+        "spec": {"taints": [{"key": "portolan.dev/leaving", "effect": "NoExecute"}]},
+    });
+    world.apply("c1", &leaving);
+    let clusters = world.succeeds(&["get", "clusters"]);
+    assert!(clusters.contains(" True,Leaving,Orphans "), "{clusters}");
+    let fleet = text(&world.portolan(&["status"]).stdout);
+    assert!(fleet.contains(", leaving, orphans: `portolan adopt --list` names them"), "{fleet}");
+    let member = text(&world.portolan(&["status", "clusters/c2"]).stdout);
+    assert!(member.contains("member c2, leaving, orphans, "), "{member}");
+    let list = world.succeeds(&["adopt", "--list"]);
+    assert!(!list.contains("adopt --list"), "{list}");
+}
+
+#[test]
 fn what_cannot_be_adopted_is_refused_also_in_a_dry_run() {
     let world = World::start("adopt", 2);
     world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
@@ -208,36 +256,6 @@ fn what_cannot_be_adopted_is_refused_also_in_a_dry_run() {
 }
 
 #[test]
-fn members_that_leave_or_have_orphans_are_marked() {
-    let world = World::start("marks", 2);
-    world.portolan(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
-    let condition = |type_: &str, message: &str| {
-        json!({
-            "type": type_, "status": "True", "reason": "Some", "message": message,
-            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
-        })
-    };
-    let lost = "1 objects were placed by this hub and have no object in it; see `portolan adopt --list`";
-    let status = json!({"conditions": [condition("Ready", "fine"), condition("Orphaned", lost)]});
-    world.set_status("foreignclusters", None, "c2", &status);
-    let clusters = world.succeeds(&["get", "clusters"]);
-    assert!(clusters.contains(" True,Orphans "), "{clusters}");
-    let leaving = json!({
-        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
-        "spec": {"taints": [{"key": "portolan.dev/leaving", "effect": "NoExecute"}]},
-    });
-    world.apply("c1", &leaving);
-    let clusters = world.succeeds(&["get", "clusters"]);
-    assert!(clusters.contains(" True,Leaving,Orphans "), "{clusters}");
-    let fleet = text(&world.portolan(&["status"]).stdout);
-    assert!(fleet.contains(", leaving, orphans: `portolan adopt --list` names them"), "{fleet}");
-    let member = text(&world.portolan(&["status", "clusters/c2"]).stdout);
-    assert!(member.contains("member c2, leaving, orphans, "), "{member}");
-    let list = world.succeeds(&["adopt", "--list"]);
-    assert!(!list.contains("adopt --list"), "{list}");
-}
-
-#[test]
 fn a_developer_sees_what_may_be_read_and_hears_what_is_missing() {
     let world = World::start("developer", 2);
     world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
@@ -265,7 +283,7 @@ fn a_developer_sees_what_may_be_read_and_hears_what_is_missing() {
     let (told, missing) = (text(&one.stdout), text(&one.stderr));
     assert!(told.contains("multiclusterdeployment shop/web"), "{told}{missing}");
     for words in
-        ["not shown: cannot list the events of namespace shop", "hint: ", "portolan-developer"]
+        ["not shown: cannot list the events of namespace shop", "Lease", "hint: ", "portolan-developer"]
     {
         assert!(missing.contains(words), "{words}: {missing}");
     }
