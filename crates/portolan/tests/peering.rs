@@ -176,6 +176,23 @@ fn a_member_is_not_removed_under_another_name() {
 }
 
 #[test]
+fn a_member_without_an_open_namespace_is_told_how_to_open_one() {
+    let world = World::start("no-namespace", 2);
+    let peer = |more: &[&str]| {
+        let start = ["peer", "--remote-context", "c2", "--timeout", "0s"];
+        let joined = world.portolan(&[&start, more].concat());
+        assert!(joined.status.success(), "{}", text(&joined.stderr));
+        text(&joined.stderr)
+    };
+    let told = peer(&[]);
+    assert!(told.contains("nothing can be placed in c2 yet"), "{told}");
+    assert!(told.contains("`portolan peer --context c1 --remote-context c2 --namespace NAME`"), "{told}");
+    assert!(!peer(&["-n", "shop"]).contains("nothing can be placed"));
+    let again = peer(&[]);
+    assert!(!again.contains("nothing can be placed"), "shop is open: {again}");
+}
+
+#[test]
 fn kubeconfigs_that_do_not_exist_are_skipped_as_kubectl_does() {
     let world = World::start("kubeconfigs", 1);
     let run = |files: &str, more: &[&str]| {

@@ -3,9 +3,9 @@
 use super::apply::{PeerError, apply};
 use super::objects::{Names, POD_SECURITY_LABEL};
 use super::peer::NAMESPACE;
-use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN_LABEL};
+use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
@@ -135,6 +135,27 @@ pub(super) async fn opened(member: &Client, names: &Names) -> Result<Opened, Pee
         }
     }
     Ok(Opened { to_us, to_others })
+}
+
+/// Whether some namespace of a member is open to the hub, or to itself if it is a member of its own fleet.
+///
+/// # Errors
+/// The member does not answer, or does not let us look.
+pub async fn has_open_namespace(member: &Client, hub: &str, local: bool) -> Result<bool, PeerError> {
+    let names = Names::of(hub);
+    let labelled = ListParams::default().labels(&format!("{OPT_IN_LABEL}={OPT_IN}"));
+    let api: Api<Namespace> = Api::all(member.clone());
+    let list = call("list the open Namespaces of the member", api.list_metadata(&labelled)).await?;
+    let open: BTreeSet<String> = list.items.into_iter().filter_map(|each| each.metadata.name).collect();
+    if local || open.is_empty() {
+        return Ok(!open.is_empty());
+    }
+    let api: Api<ClusterRoleBinding> = Api::all(member.clone());
+    let what = format!("look for ClusterRoleBinding {} in the member", names.placement);
+    if call(what, api.get_metadata_opt(&names.placement)).await?.is_some() {
+        return Ok(true);
+    }
+    Ok(!opened(member, &names).await?.to_us.is_disjoint(&open))
 }
 
 /// Takes away those of the namespaces that peering made, if nothing else is in them, and the labels that it gave to others.
