@@ -148,6 +148,18 @@ pub(crate) struct ClusterArgs {
     pub(crate) context: Option<String>,
 }
 
+/// Which Lease the controllers share.
+#[derive(Debug, Args)]
+pub(crate) struct LeaseArgs {
+    /// The namespace, in the hub, of the controller's Lease.
+    #[arg(long, value_name = "NAMESPACE", default_value = "portolan")]
+    pub(crate) lease_namespace: String,
+
+    /// The name of that Lease.
+    #[arg(long, value_name = "NAME", default_value = "portolan-controller")]
+    pub(crate) lease_name: String,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ControllerArgs {
     #[command(flatten)]

@@ -8,33 +8,33 @@ use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use portolan_control::fleet::{check_server, check_token};
 use portolan_control::peering::Address;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A client for the cluster that the flags name.
 pub(crate) async fn client(args: &ClusterArgs) -> Result<Client, Failure> {
     let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    let config = match (&args.kubeconfig, &args.context) {
-        (None, None) => Config::infer().await.map_err(|error| {
-            let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref());
-            let why = match cause {
-                Some(cause @ KubeconfigError::Parse(_)) => unreadable(cause),
-                _ => error.to_string(),
-            };
-            Failure::input(format!("no cluster to work with: {why}"))
-                .hint("give --kubeconfig FILE, or set KUBECONFIG, or try `portolan demo` without any cluster")
-        })?,
-        (file, context) => {
-            let kubeconfig = read(file.as_deref())?;
-            if let Some(context) = context {
-                find_context(&kubeconfig, context)?;
-            }
-            let called = called(file.as_deref());
-            Config::from_custom_kubeconfig(kubeconfig, &options)
-                .await
-                .map_err(|error| Failure::input(format!("{called} is not usable: {}", unreadable(&error))))?
+    let file = args.kubeconfig.as_deref();
+    let loaded = load(file)?;
+    let names_none = loaded.as_ref().is_none_or(|loaded| loaded.kubeconfig.contexts.is_empty());
+    let config = if names_none && file.is_none() && args.context.is_none() && in_cluster() {
+        Config::incluster().map_err(|error| {
+            Failure::input(format!("the service account of this pod is not usable: {error}"))
+        })?
+    } else {
+        let Loaded { kubeconfig, called } = loaded.ok_or_else(no_kubeconfig)?;
+        if let Some(context) = &args.context {
+            find_context(&kubeconfig, context)?;
         }
+        Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .map_err(|error| Failure::input(format!("{called} is not usable: {}", unreadable(&error))))?
     };
     made(config).map_err(|problem| Failure::input(format!("cannot make a client: {problem}")))
+}
+
+/// Whether this process runs in a pod.
+fn in_cluster() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 /// A client, unless something in the configuration cannot be sent: the library panics on it.
@@ -111,22 +111,84 @@ fn find_context(kubeconfig: &Kubeconfig, context: &str) -> Result<String, Failur
 }
 
 fn read(file: Option<&Path>) -> Result<Kubeconfig, Failure> {
-    let read = match file {
-        Some(file) => Kubeconfig::read_from(file),
-        None => Kubeconfig::read(),
-    };
-    read.map_err(|error| Failure::input(format!("cannot use {}: {}", called(file), unreadable(&error))))
+    load(file)?.map(|loaded| loaded.kubeconfig).ok_or_else(no_kubeconfig)
 }
 
-fn called(file: Option<&Path>) -> String {
-    file.map_or_else(|| "the default kubeconfig".to_owned(), |file| format!("kubeconfig {}", file.display()))
+/// A kubeconfig, and the files that it comes from, in words.
+struct Loaded {
+    kubeconfig: Kubeconfig,
+    called: String,
+}
+
+/// The kubeconfig of the flag, of $KUBECONFIG or of the home directory. As in kubectl, only the file of the flag must exist;
+/// nothing if no file does.
+fn load(file: Option<&Path>) -> Result<Option<Loaded>, Failure> {
+    let files = file.map_or_else(default_files, |file| vec![file.to_owned()]);
+    let exists = |each: &PathBuf| file.is_some() || each.try_exists().unwrap_or(true);
+    let mut loaded: Option<Loaded> = None;
+    for each in files.into_iter().filter(exists) {
+        let unusable = |error: KubeconfigError| {
+            Failure::input(format!("cannot use kubeconfig {}: {}", each.display(), unreadable(&error)))
+        };
+        let mut next = Kubeconfig::read_from(&each).map_err(unusable)?;
+        next.current_context = next.current_context.filter(|context| !context.is_empty());
+        loaded = Some(match loaded {
+            None => Loaded { kubeconfig: next, called: format!("kubeconfig {}", each.display()) },
+            Some(Loaded { kubeconfig, called }) => Loaded {
+                kubeconfig: kubeconfig.merge(next).map_err(unusable)?,
+                called: format!("{called}, {}", each.display()),
+            },
+        });
+    }
+    Ok(loaded)
+}
+
+/// The files that $KUBECONFIG names; none if it is not set.
+fn files_of_environment() -> Vec<PathBuf> {
+    let value = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+fn default_files() -> Vec<PathBuf> {
+    let files = files_of_environment();
+    if files.is_empty() {
+        std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect()
+    } else {
+        files
+    }
+}
+
+/// The failure of a command that finds no kubeconfig.
+fn no_kubeconfig() -> Failure {
+    let named = |files: Vec<PathBuf>| {
+        files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let why = if files_of_environment().is_empty() {
+        format!("KUBECONFIG is not set, and {} does not exist", named(default_files()))
+    } else {
+        format!("none of the files of KUBECONFIG exists: {}", named(files_of_environment()))
+    };
+    Failure::input(format!("no cluster to work with: {why}"))
+        .hint("give --kubeconfig FILE, or set KUBECONFIG, or try `portolan demo` without any cluster")
 }
 
 /// Why a kubeconfig cannot be used. The parser shows the lines around a mistake, and with them credentials: only the
 /// place of the mistake is told.
 fn unreadable(error: &KubeconfigError) -> String {
-    if !matches!(error, KubeconfigError::Parse(_)) {
-        return error.to_string();
+    match error {
+        KubeconfigError::Parse(_) => {}
+        KubeconfigError::ReadConfig(source, _) => return source.to_string(),
+        KubeconfigError::CurrentContextNotSet => {
+            return "it has no current-context: set one, or give --context".to_owned();
+        }
+        KubeconfigError::LoadContext(name) => {
+            return format!("it has no context {name:?}, which is its current-context");
+        }
+        KubeconfigError::LoadClusterOfContext(name) => {
+            return format!("it has no cluster {name:?}, which its context names");
+        }
+        KubeconfigError::MissingClusterUrl => return "its cluster has no server".to_owned(),
+        other => return other.to_string(),
     }
     let text = error.to_string();
     let number = |word: &str| {

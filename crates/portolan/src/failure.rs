@@ -2,6 +2,7 @@
 
 use crate::clean;
 use anstream::eprintln;
+use portolan_runtime::{CallError, chain};
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -17,9 +18,45 @@ pub(crate) struct Failure {
 enum Kind {
     /// The user's input is wrong; the same command fails again.
     Input,
+    /// The user lacks a right.
+    Forbidden,
     /// Something else is.
     Other,
 }
+
+/// Why the user may not see something that a command shows beside the rest.
+#[derive(Debug, Default)]
+pub(crate) struct NotShown {
+    pub(crate) reasons: Vec<String>,
+}
+
+impl NotShown {
+    /// The answer, or nothing if the user may not read it. Any other failure stays one.
+    pub(crate) fn unless_forbidden<T>(&mut self, answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(failure) if failure.kind == Kind::Forbidden => {
+                self.reasons.push(failure.message);
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Says what is missing, and what would help.
+    pub(crate) fn report(&self) {
+        for reason in &self.reasons {
+            eprintln!("not shown: {}", clean::lines(reason));
+        }
+        if !self.reasons.is_empty() {
+            eprintln!("\u{1b}[1mhint\u{1b}[0m: {RIGHTS}");
+        }
+    }
+}
+
+/// What helps somebody who lacks the rights to read.
+pub(crate) const RIGHTS: &str = "ask an administrator of the hub for the ClusterRoles portolan-developer and \
+                                 portolan-fleet-viewer, as the documentation has them under Requirements";
 
 impl Failure {
     /// The input is wrong.
@@ -30,6 +67,12 @@ impl Failure {
     /// The command failed.
     pub(crate) fn other(message: impl Display) -> Self {
         Self { kind: Kind::Other, message: message.to_string(), hints: Vec::new() }
+    }
+
+    /// A request failed.
+    pub(crate) fn call(error: &CallError) -> Self {
+        let kind = if error.code() == Some(403) { Kind::Forbidden } else { Kind::Other };
+        Self { kind, message: chain(error), hints: Vec::new() }
     }
 
     /// Adds what would help.
@@ -58,7 +101,7 @@ impl Failure {
         }
         match self.kind {
             Kind::Input => ExitCode::from(2),
-            Kind::Other => ExitCode::FAILURE,
+            Kind::Forbidden | Kind::Other => ExitCode::FAILURE,
         }
     }
 }

@@ -5,7 +5,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client, Resource};
 use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
-use portolan_runtime::{call, chain};
+use portolan_runtime::call;
 use serde_json::Value;
 
 /// A kind of the hub.
@@ -124,7 +124,7 @@ impl Kind {
     ) -> Result<Vec<Value>, Failure> {
         let api = self.api(hub, namespace);
         let list = call(format!("list {}", self.plural()), api.list(params)).await.map_err(|error| {
-            let failure = Failure::other(chain(&error));
+            let failure = Failure::call(&error);
             if error.is_not_found() {
                 failure.hint("the hub does not have Portolan's custom resource definitions").hint(
                     "`portolan peer` installs them, or `portolan crds | kubectl apply --server-side -f -`",

@@ -157,3 +157,159 @@ fn a_job_that_runs_is_well_and_objects_are_named_in_either_form() {
     assert_eq!(kind.status.code(), Some(2));
     assert!(text(&kind.stderr).contains("give mcd/web"), "{}", text(&kind.stderr));
 }
+
+#[test]
+fn status_says_that_no_controller_leads() {
+    let mut world = World::start("leader", 2);
+    world.control();
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    let well = world.portolan(&["status"]);
+    assert_eq!(well.status.code(), Some(0), "{}{}", text(&well.stdout), text(&well.stderr));
+    assert!(!text(&well.stdout).contains("controller"), "{}", text(&well.stdout));
+    world.kill_controller();
+    let alone = world.until(&["status"], &["no controller leads: Lease portolan/portolan-controller"]);
+    assert_eq!(alone.status.code(), Some(3), "{}", text(&alone.stdout));
+    assert!(text(&alone.stdout).contains("1 member, 1 ready"), "{}", text(&alone.stdout));
+    let data = world.portolan(&["status", "clusters/c2", "-o", "json"]);
+    assert_eq!(data.status.code(), Some(3));
+    let data: Value = serde_json::from_slice(&data.stdout).unwrap();
+    assert_eq!((&data["ready"], &data["controller"]["ready"]), (&json!(false), &json!(false)), "{data}");
+}
+
+#[test]
+fn members_that_leave_or_have_orphans_are_marked() {
+    let world = World::start("marks", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
+    let condition = |type_: &str, message: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Some", "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+        })
+    };
+    let lost = "1 objects were placed by this hub and have no object in it; see `portolan adopt --list`";
+    let status = json!({"conditions": [condition("Ready", "fine"), condition("Orphaned", lost)]});
+    world.set_status("foreignclusters", None, "c2", &status);
+    let clusters = world.succeeds(&["get", "clusters"]);
+    assert!(clusters.contains(" True,Orphans "), "{clusters}");
+    let leaving = json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "c2"},
+        "spec": {"taints": [{"key": "portolan.dev/leaving", "effect": "NoExecute"}]},
+    });
+    world.apply("c1", &leaving);
+    let clusters = world.succeeds(&["get", "clusters"]);
+    assert!(clusters.contains(" True,Leaving,Orphans "), "{clusters}");
+    let fleet = text(&world.portolan(&["status"]).stdout);
+    assert!(fleet.contains(", leaving, orphans: `portolan adopt --list` names them"), "{fleet}");
+    let member = text(&world.portolan(&["status", "clusters/c2"]).stdout);
+    assert!(member.contains("member c2, leaving, orphans, "), "{member}");
+    let list = world.succeeds(&["adopt", "--list"]);
+    assert!(!list.contains("adopt --list"), "{list}");
+}
+
+#[test]
+fn what_cannot_be_adopted_is_refused_also_in_a_dry_run() {
+    let world = World::start("adopt", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    world.apply("c1", &namespace("shop"));
+    for name in ["web", "legacy"] {
+        world.apply("c1", &workload(name, 1, "100m", &json!({"locations": ["c2"]})));
+    }
+    let status = json!({"placements": [{"cluster": "c2", "replicas": 1}]});
+    world.set_status("multiclusterdeployments", Some("shop"), "web", &status);
+    let deployment = |name: &str, labels: &Value| {
+        let pod = json!({"containers": [{"name": "main", "image": "app:1"}]});
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "shop", "labels": labels},
+            "spec": {"selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": {"labels": {"app": name}}, "spec": pod}},
+        })
+    };
+    let (one, other) = ("6f0c2b1e-7c55-4a41-9d0c-2f4b6b8f3a10", "6f0c2b1e-7c55-4a41-9d0c-2f4b6b8f3a11");
+    world.apply("c2", &deployment("legacy", &json!({})));
+    world.apply("c2", &deployment("lost", &json!({"portolan.dev/hub": one})));
+    world.apply("c2", &deployment("fresh", &json!({})));
+    let adopt = |name: &str, more: &[&str]| {
+        let output = world.portolan(&[&["adopt", "deployment", name, "-n", "shop"], more].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    for more in [&["--unmanaged"][..], &["--unmanaged", "--dry-run"]] {
+        let (code, told) = adopt("web", more);
+        assert!(code == Some(1) && told.contains("web is placed already: not marked"), "{told}");
+    }
+    let (code, told) = adopt("legacy", &["--from-hub", "abc"]);
+    assert!(code == Some(2) && told.contains("\"abc\" is not the id of a hub"), "{told}");
+
+    let create = ["--create", "--from-context", "c2", "--cluster", "c2", "--dry-run"];
+    let (code, told) = adopt("legacy", &[&create[..], &["--unmanaged"]].concat());
+    assert!(code == Some(1) && told.contains("shop/legacy already exists"), "{told}");
+    let (code, told) = adopt("fresh", &[&create[..], &["--from-hub", one]].concat());
+    assert!(code == Some(2) && told.contains("belongs to no hub"), "{told}");
+    let (code, told) = adopt("lost", &[&create[..], &["--from-hub", other]].concat());
+    assert!(code == Some(2) && told.contains(&format!("belongs to the hub {one}")), "{told}");
+    for (name, whose) in [("fresh", &["--unmanaged"][..]), ("lost", &["--from-hub", one])] {
+        let (code, told) = adopt(name, &[&create[..], whose].concat());
+        assert!(code == Some(0) && told.contains("(dry run)"), "{told}");
+    }
+    let names = world.succeeds(&["get", "mcd", "-n", "shop", "-o", "name"]);
+    assert_eq!(names.lines().count(), 2, "nothing was created: {names}");
+}
+
+#[test]
+fn a_developer_sees_what_may_be_read_and_hears_what_is_missing() {
+    let world = World::start("developer", 2);
+    world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 1, "100m", &json!({"locations": ["c2"]})));
+    let rbac = "rbac.authorization.k8s.io";
+    let bind = |kind: &str, namespace: Option<&str>, role: &str| {
+        let scope = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": scope,
+            "metadata": {"name": format!("dev-{role}"), "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": kind, "name": role},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "shop", "name": "dev"}],
+        })
+    };
+    let token = world.account("shop", "dev");
+    let kinds = json!(["multiclusterdeployments", "multiclusterjobs", "multiclusterservices"]);
+    world.apply("c1", &json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": "kinds", "namespace": "shop"},
+        "rules": [{"apiGroups": ["portolan.dev"], "resources": kinds, "verbs": ["get", "list"]}],
+    }));
+    world.apply("c1", &bind("Role", Some("shop"), "kinds"));
+
+    let one = world.as_token(&token, &["status", "mcd/web", "-n", "shop"]);
+    let (told, missing) = (text(&one.stdout), text(&one.stderr));
+    assert!(told.contains("multiclusterdeployment shop/web"), "{told}{missing}");
+    for words in
+        ["not shown: cannot list the events of namespace shop", "Lease", "hint: ", "portolan-developer"]
+    {
+        assert!(missing.contains(words), "{words}: {missing}");
+    }
+    let all = world.as_token(&token, &["status", "-n", "shop"]);
+    let (told, missing) = (text(&all.stdout), text(&all.stderr));
+    assert!(told.starts_with("1 MultiClusterDeployment, 0 ready"), "{told}{missing}");
+    assert!(missing.contains("not shown: cannot list clusters"), "{missing}");
+    let everywhere = world.as_token(&token, &["status"]);
+    assert_eq!(everywhere.status.code(), Some(1));
+    assert!(text(&everywhere.stderr).contains("-n NAMESPACE"), "{}", text(&everywhere.stderr));
+    let events = world.as_token(&token, &["events", "mcd/web", "-n", "shop"]);
+    assert_eq!(events.status.code(), Some(0), "{}", text(&events.stderr));
+    assert!(text(&events.stderr).contains("not shown: cannot list the events"), "{}", text(&events.stderr));
+
+    // The roles that the documentation gives to developers are enough.
+    let page = include_str!("../../../docs/src/start/requirements.md");
+    let yaml = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let roles: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    roles.iter().for_each(|role| world.apply("c1", role));
+    world.apply("c1", &bind("ClusterRole", Some("shop"), "portolan-developer"));
+    world.apply("c1", &bind("ClusterRole", None, "portolan-fleet-viewer"));
+    for command in [&["status", "-n", "shop"][..], &["status", "mcd/web", "-n", "shop"]] {
+        let shown = world.as_token(&token, command);
+        assert_eq!(shown.status.code(), Some(3), "{}", text(&shown.stderr));
+        assert_eq!(text(&shown.stderr), "", "{command:?}");
+    }
+    let planned = world.as_token(&token, &["explain", "mcd/web", "-n", "shop", "--timeout", "1s"]);
+    assert!(text(&planned.stderr).contains("no controller answered"), "{}", text(&planned.stderr));
+}

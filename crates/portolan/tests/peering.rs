@@ -152,3 +152,82 @@ fn who_is_refused_and_which_contexts_there_are_is_told() {
     assert!(text(&unknown.stderr).contains("it has c1"), "{}", text(&unknown.stderr));
     assert_eq!(unknown.status.code(), Some(2));
 }
+
+#[test]
+fn a_member_is_not_removed_under_another_name() {
+    let world = World::start("other-name", 2);
+    let joined = world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    assert!(joined.status.success(), "{}", text(&joined.stderr));
+    for more in [&[][..], &["--dry-run"]] {
+        let wrong = world.portolan(&[&["unpeer", "c9", "--remote-context", "c2"], more].concat());
+        let told = text(&wrong.stderr);
+        assert_eq!(wrong.status.code(), Some(2), "{told}");
+        assert!(told.contains("the cluster of context c2 is member c2"), "{told}");
+        assert!(wrong.stdout.is_empty() && !told.contains("taking"), "{told}");
+    }
+    // The member still has what peering created: it is deleted now, and not before.
+    world.succeeds(&["unpeer", "c2"]);
+    let cleaned = world.portolan(&["unpeer", "c9", "--remote-context", "c2"]);
+    assert!(cleaned.status.success(), "a cluster that is no member is cleaned up: {}", text(&cleaned.stderr));
+    let again = world.portolan(&["unpeer", "c2", "--remote-context", "c2"]);
+    let told = text(&again.stderr);
+    assert_eq!(again.status.code(), Some(2), "{told}");
+    assert!(told.starts_with("error: no member is called c2"), "{told}");
+}
+
+#[test]
+fn a_member_without_an_open_namespace_is_told_how_to_open_one() {
+    let world = World::start("no-namespace", 2);
+    let peer = |more: &[&str]| {
+        let start = ["peer", "--remote-context", "c2", "--timeout", "0s"];
+        let joined = world.portolan(&[&start, more].concat());
+        assert!(joined.status.success(), "{}", text(&joined.stderr));
+        text(&joined.stderr)
+    };
+    let told = peer(&[]);
+    assert!(told.contains("nothing can be placed in c2 yet"), "{told}");
+    assert!(told.contains("`portolan peer --context c1 --remote-context c2 --namespace NAME`"), "{told}");
+    assert!(!peer(&["-n", "shop"]).contains("nothing can be placed"));
+    let again = peer(&[]);
+    assert!(!again.contains("nothing can be placed"), "shop is open: {again}");
+}
+
+#[test]
+fn kubeconfigs_that_do_not_exist_are_skipped_as_kubectl_does() {
+    let world = World::start("kubeconfigs", 1);
+    let run = |files: &str, more: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(["version"])
+            .args(more)
+            .env("KUBECONFIG", files)
+            .env("HOME", "/nonexistent")
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let some = format!("/nonexistent/a:{}:/nonexistent/b", world.file());
+    for more in [&[][..], &["--context", "c1"]] {
+        let (code, told, error) = run(&some, more);
+        assert!(code == Some(0) && told.contains("Kubernetes v1."), "{more:?}: {told}{error}");
+        let (code, _, error) = run("/nonexistent/a:/nonexistent/b", more);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(
+            error.contains("none of the files of KUBECONFIG exists: /nonexistent/a, /nonexistent/b"),
+            "{error}"
+        );
+        let (code, _, error) = run("", more);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains("/nonexistent/.kube/config does not exist"), "{error}");
+        assert!(!error.contains("incluster") && !error.contains("infer"), "{error}");
+    }
+    let broken = world.write_text("broken.yaml", "clusters: [\n");
+    let (code, _, error) = run(&format!("{}:{broken}", world.file()), &[]);
+    assert!(
+        code == Some(2) && error.contains(&format!("kubeconfig {broken}: it is not valid YAML")),
+        "{error}"
+    );
+    let empty = world.write_text("empty.yaml", "apiVersion: v1\nkind: Config\n");
+    let (code, _, error) = run(&empty, &[]);
+    assert!(code == Some(2) && error.contains(&empty) && error.contains("no current-context"), "{error}");
+}

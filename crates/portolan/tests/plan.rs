@@ -51,6 +51,20 @@ fn what_would_happen_is_told_and_nothing_happens() {
         assert!(text(&refused.stdout).contains(told), "{}", text(&refused.stdout));
         assert_eq!(text(&refused.stderr), "", "no line of a library");
     }
+    let wrong_kind = json!({"apiVersion": "portolan.dev/v1alpha1", "kind": "MultiClusterDeploymnet", "metadata": {"name": "x"}});
+    let beside = world.write_text("beside.yaml", &format!("{wrong_kind}\n---\n{five}\n"));
+    let refused = world.portolan(&["plan", "-f", &beside]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("has no kind MultiClusterDeploymnet"),
+        "{}",
+        text(&refused.stderr)
+    );
+    assert!(text(&refused.stdout).contains("nothing changes"), "the others are planned");
+    let known =
+        json!({"apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "x"}});
+    let beside = world.write_text("beside.yaml", &format!("{known}\n---\n{five}\n"));
+    assert_eq!(world.portolan(&["plan", "-f", &beside]).status.code(), Some(0), "it is not planned");
     let moved = world.write("moved.yaml", &workload("web", 4, "1", &json!({"locations": ["c3"]})));
     let fewer = world.portolan(&["plan", "-f", &moved]);
     let told = text(&fewer.stdout);

@@ -236,6 +236,26 @@ async fn missing_rights_are_named_verb_by_verb_before_anything_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn missing_rights_are_named_also_to_a_user_who_may_read_no_namespace() {
+    let fleet = Fleet::new();
+    let now = fleet.world.clock().now();
+    let nobody = |cluster: &Cluster| cluster.client_as("jane", User::named("jane"));
+    let in_hub = Sides { hub: nobody(&fleet.hub), ..fleet.sides(&fleet.members[0]) };
+    let in_member = Sides { member: nobody(&fleet.members[0]), ..fleet.sides(&fleet.members[0]) };
+    for (sides, place) in [(in_hub, "in the hub"), (in_member, "in paris")] {
+        let refused = join(&sides, &peer("paris"), now, &|_| ()).await.unwrap_err();
+        let PeerError::MissingRights { missing, side } = &refused else { panic!("{place}: {refused}") };
+        assert_eq!(side, place);
+        for need in ["get namespaces", "create namespaces"] {
+            assert!(missing.contains(&need.to_owned()), "{missing:?}");
+        }
+    }
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(fleet.hub.client("admin"), &ApiResource::from_gvk(&kind));
+    assert!(api.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was made in the hub");
+}
+
+#[tokio::test(start_paused = true)]
 async fn leaving_takes_back_what_joining_made() {
     let fleet = Fleet::new();
     fleet.join(&peer("paris")).await.unwrap();
@@ -344,6 +364,50 @@ async fn leaving_leaves_what_others_made_or_use_and_says_why() {
     }
     let again = leave_member(&paris, &hub).await.unwrap();
     assert!(again.went.is_empty() && again.stays.is_empty(), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_keeps_its_pod_security_whichever_hubs_peer_and_part() {
+    let fleet = Fleet::new();
+    let (paris, rome) = (&fleet.members[0], &fleet.members[1]);
+    let admin = paris.client("admin");
+    let second = Sides { hub: rome.client("admin"), ..fleet.sides(paris) };
+    let now = fleet.world.clock().now();
+    let api: Api<Namespace> = Api::all(admin.clone());
+    let level = async |name: &str| {
+        let labels = api.get(name).await.unwrap().metadata.labels.unwrap_or_default();
+        labels.get("pod-security.kubernetes.io/enforce").cloned()
+    };
+    let baseline = Some("baseline".to_owned());
+    fleet.join(&peer("paris")).await.unwrap();
+    join(&second, &peer("paris"), now, &|_| ()).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "a second hub peers");
+    assert_eq!(level("portolan").await, baseline);
+    fleet.join(&peer("paris")).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "the first hub peers again");
+
+    // The hub whose peering created it leaves first, then the other one.
+    let first = identity(&fleet.hub.client("admin"), "the hub").await.unwrap();
+    let other = identity(&second.hub, "the hub").await.unwrap();
+    leave_member(&admin, &first).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "the first hub leaves");
+    leave_member(&admin, &other).await.unwrap();
+    assert_eq!(level(NAMESPACE).await, baseline, "the second hub leaves");
+
+    // What its owner says stays, also if peering created the namespace.
+    let owned = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    api.patch(NAMESPACE, &PatchParams::default(), &Patch::Merge(owned)).await.unwrap();
+    fleet.join(&peer("paris")).await.unwrap();
+    join(&second, &peer("paris"), now, &|_| ()).await.unwrap();
+    assert_eq!(level(NAMESPACE).await.as_deref(), Some("restricted"));
+
+    // A member that becomes a hub keeps the namespace that peering created in it.
+    let before = api.get("portolan").await.unwrap().metadata;
+    let address = Address { server: "https://rome".to_owned(), ..Address::default() };
+    let as_hub = Sides { hub: admin.clone(), member: rome.client("admin"), address };
+    join(&as_hub, &peer("rome"), now, &|_| ()).await.unwrap();
+    let after = api.get("portolan").await.unwrap().metadata;
+    assert_eq!((after.labels, after.annotations), (before.labels, before.annotations));
 }
 
 #[tokio::test(start_paused = true)]

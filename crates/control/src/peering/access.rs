@@ -58,7 +58,10 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
         .chain(kept(RBAC, "clusterrolebindings", None))
         .chain(kept(RBAC, "roles", own))
         .chain(kept(RBAC, "rolebindings", own))
-        .chain([Need::new("create", "", "serviceaccounts/token", own)])
+        .chain([
+            Need::new("get", "", "namespaces", None),
+            Need::new("create", "", "serviceaccounts/token", own),
+        ])
         .collect();
     for namespace in namespaces {
         needs.extend(kept(RBAC, "rolebindings", Some(namespace)));
@@ -91,6 +94,7 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
 /// What making a member takes in the hub.
 pub(super) fn of_hub() -> Vec<Need> {
     kept("", "namespaces", None)
+        .chain([Need::new("get", "", "namespaces", None)])
         .chain(kept("", "secrets", Some(NAMESPACE)))
         .chain([Need::new("get", "", "secrets", Some(NAMESPACE))])
         .chain(kept("portolan.dev", "foreignclusters", None))

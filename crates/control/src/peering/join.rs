@@ -3,7 +3,7 @@
 use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply, called};
 use super::identity::identity;
-use super::namespaces::make;
+use super::namespaces::{make, make_missing};
 use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
 use super::peer::{NAMESPACE, Peer};
 use super::{Address, Need, token};
@@ -54,13 +54,16 @@ pub async fn join(
     now: Timestamp,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
+    refuse_missing(&sides.hub, &of_hub(), "the hub").await?;
+    if !peer.local {
+        let needs = of_member(&sides.member, peer).await?;
+        refuse_missing(&sides.member, &needs, &peer.name).await?;
+    }
     let hub_id = identity(&sides.hub, "the hub").await?;
     let id = if peer.local { hub_id.clone() } else { identity(&sides.member, "the member").await? };
     if !peer.local && id == hub_id {
         return Err(PeerError::SameCluster { id });
     }
-    let hub_name = "the hub".to_owned();
-    refuse_missing(&sides.hub, &of_hub(), &hub_name).await?;
     tell("installing definitions in the hub");
     install_definitions(&sides.hub).await?;
     let existing = check_name(&sides.hub, &peer.name, &id).await?;
@@ -71,8 +74,6 @@ pub async fn join(
         (None, None)
     } else {
         let names = Names::of(&hub_id);
-        let needs = of_member(&sides.member, peer).await?;
-        refuse_missing(&sides.member, &needs, &peer.name).await?;
         tell("making the hub's account and its roles in the member");
         for object in in_member(&names, peer) {
             match object["kind"].as_str() {
@@ -88,7 +89,12 @@ pub async fn join(
         let text = serde_json::to_string_pretty(&kubeconfig)
             .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
         for object in in_hub(&peer.name, &text, &facts, &address) {
-            apply(&sides.hub, &object, "the hub").await?;
+            match object["kind"].as_str() {
+                Some("Namespace") => make_missing(&sides.hub, &object, "the hub").await?,
+                _ => {
+                    apply(&sides.hub, &object, "the hub").await?;
+                }
+            }
         }
         (Some(kubeconfig), Some(facts.expires))
     };

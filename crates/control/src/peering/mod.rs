@@ -28,7 +28,7 @@ pub use identity::identity;
 pub use join::{Joined, Sides, install_definitions, join};
 pub use kubeconfig::Address;
 pub use leave::{Holding, has_credential, holdings, leave_hub, leave_local, leave_member};
-pub use namespaces::Departure;
+pub use namespaces::{Departure, has_open_namespace};
 pub use objects::{Names, foreign_cluster, in_hub, in_member};
 pub use peer::Peer;
 pub use profile::publish;

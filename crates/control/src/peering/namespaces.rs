@@ -3,9 +3,9 @@
 use super::apply::{PeerError, apply};
 use super::objects::{Names, POD_SECURITY_LABEL};
 use super::peer::NAMESPACE;
-use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN_LABEL};
+use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
@@ -57,17 +57,25 @@ pub(super) async fn make(
     let mut namespace = namespace.clone();
     if let Some(found) = &there {
         // What pods may do in a namespace that is there is for its owner to say, also after peering has made it.
-        let own = found.metadata.labels.as_ref().and_then(|labels| labels.get(POD_SECURITY_LABEL));
-        let own = own.filter(|_| maker.as_deref() == Some(hub)).cloned();
         if let Some(labels) = namespace["metadata"]["labels"].as_object_mut() {
             labels.remove(POD_SECURITY_LABEL);
-            labels.extend(own.map(|level| (POD_SECURITY_LABEL.to_owned(), json!(level))));
+            let applied = applied_pod_security(&found.metadata);
+            labels.extend(applied.map(|level| (POD_SECURITY_LABEL.to_owned(), json!(level))));
         }
     }
     if let Some(maker) = maker {
         namespace["metadata"]["annotations"] = json!({ MADE_BY: maker });
     }
     apply(client, &namespace, place).await?;
+    Ok(())
+}
+
+/// Applies a namespace unless it exists: the hub may be a member of another hub, whose peering made it.
+pub(super) async fn make_missing(client: &Client, namespace: &Value, place: &str) -> Result<(), PeerError> {
+    let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+    if found(client, name, place).await?.is_none() {
+        apply(client, namespace, place).await?;
+    }
     Ok(())
 }
 
@@ -86,15 +94,22 @@ pub(super) async fn opened_locally(hub: &Client, names: &Names) -> Result<Opened
     let api: Api<Namespace> = Api::all(hub.clone());
     let list = call("list Namespaces of the hub", api.list_metadata(&ListParams::default())).await?;
     let ours = list.items.into_iter().filter(|namespace| {
-        maker(namespace).as_deref() == Some(names.hub()) || is_opened_by_us(&namespace.metadata)
+        maker(namespace).as_deref() == Some(names.hub()) || is_applied(&namespace.metadata, OPT_IN_LABEL)
     });
     let to_us = ours.filter_map(|namespace| namespace.metadata.name).collect();
     Ok(Opened { to_us, to_others: others })
 }
 
-/// Whether the label that opens a namespace was applied by peering.
-fn is_opened_by_us(meta: &ObjectMeta) -> bool {
-    let label = format!("f:{OPT_IN_LABEL}");
+/// The Pod Security Standard of a namespace, if peering applied its label. All hubs apply with one field manager: a label
+/// that one of them leaves out of its next apply would be removed, also if another hub applied it.
+fn applied_pod_security(meta: &ObjectMeta) -> Option<String> {
+    let level = meta.labels.as_ref()?.get(POD_SECURITY_LABEL)?;
+    is_applied(meta, POD_SECURITY_LABEL).then(|| level.clone())
+}
+
+/// Whether a label of a namespace was applied by peering, of this hub or of another one.
+fn is_applied(meta: &ObjectMeta, label: &str) -> bool {
+    let label = format!("f:{label}");
     let mut managed = meta.managed_fields.iter().flatten();
     managed.any(|each| {
         let fields = each.fields_v1.as_ref().map(|fields| &fields.0["f:metadata"]["f:labels"]);
@@ -120,6 +135,27 @@ pub(super) async fn opened(member: &Client, names: &Names) -> Result<Opened, Pee
         }
     }
     Ok(Opened { to_us, to_others })
+}
+
+/// Whether some namespace of a member is open to the hub, or to itself if it is a member of its own fleet.
+///
+/// # Errors
+/// The member does not answer, or does not let us look.
+pub async fn has_open_namespace(member: &Client, hub: &str, local: bool) -> Result<bool, PeerError> {
+    let names = Names::of(hub);
+    let labelled = ListParams::default().labels(&format!("{OPT_IN_LABEL}={OPT_IN}"));
+    let api: Api<Namespace> = Api::all(member.clone());
+    let list = call("list the open Namespaces of the member", api.list_metadata(&labelled)).await?;
+    let open: BTreeSet<String> = list.items.into_iter().filter_map(|each| each.metadata.name).collect();
+    if local || open.is_empty() {
+        return Ok(!open.is_empty());
+    }
+    let api: Api<ClusterRoleBinding> = Api::all(member.clone());
+    let what = format!("look for ClusterRoleBinding {} in the member", names.placement);
+    if call(what, api.get_metadata_opt(&names.placement)).await?.is_some() {
+        return Ok(true);
+    }
+    Ok(!opened(member, &names).await?.to_us.is_disjoint(&open))
 }
 
 /// Takes away those of the namespaces that peering made, if nothing else is in them, and the labels that it gave to others.
@@ -175,10 +211,7 @@ async fn close(
     };
     let was_open = is_open(namespace.metadata.labels.as_ref());
     let mut wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-    let labels = namespace.metadata.labels.as_ref();
-    if let Some(level) = labels.and_then(|labels| labels.get(POD_SECURITY_LABEL))
-        && maker(namespace).as_deref() == Some(names.hub())
-    {
+    if let Some(level) = applied_pod_security(&namespace.metadata) {
         wanted["metadata"]["labels"] = json!({ POD_SECURITY_LABEL: level });
     }
     if let Some(other) = maker(namespace).filter(|maker| maker != names.hub()) {

@@ -1,6 +1,6 @@
 //! The arguments of `portolan get` and `portolan status`.
 
-use super::{ClusterArgs, DataFormat};
+use super::{ClusterArgs, DataFormat, LeaseArgs};
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
@@ -72,7 +72,8 @@ Examples:
   portolan status mcd/web -n shop
   portolan status clusters/paris -o json
 
-Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready.")]
+Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready, or no controller
+leads. Members or workloads that you may not read are named on standard error, and do not count.")]
 pub(crate) struct StatusArgs {
     /// A workload or a member as KIND/NAME or KIND NAME, such as mcd/web; without it, the whole fleet.
     #[arg(num_args = 0..=2, value_name = "OBJECT")]
@@ -84,6 +85,9 @@ pub(crate) struct StatusArgs {
     /// The namespace; without it, that of the context for one workload, and all for the fleet.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
     /// The form of the output; without it, text.
     #[arg(short, long, value_enum)]

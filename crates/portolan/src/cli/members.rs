@@ -1,6 +1,6 @@
 //! The arguments of the commands that work on members: `cordon`, `uncordon`, `logs`, `events`, and of `version`.
 
-use super::{ClusterArgs, DataFormat};
+use super::{ClusterArgs, DataFormat, LeaseArgs};
 use clap::Args;
 use portolan_api::duration::Duration;
 
@@ -105,13 +105,8 @@ pub(crate) struct VersionArgs {
     #[arg(long)]
     pub(crate) client: bool,
 
-    /// The namespace, in the hub, of the controller's Lease.
-    #[arg(long, value_name = "NAMESPACE", default_value = "portolan")]
-    pub(crate) lease_namespace: String,
-
-    /// The name of that Lease.
-    #[arg(long, value_name = "NAME", default_value = "portolan-controller")]
-    pub(crate) lease_name: String,
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
     /// The form of the output; without it, text.
     #[arg(short, long, value_enum)]

@@ -26,7 +26,10 @@ async fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
     }
     let name = named(&args.object)?;
     let mark = match (&args.from_hub, args.unmanaged) {
-        (Some(hub), _) => format!("hub/{hub}"),
+        (Some(hub), _) => {
+            check_id(hub)?;
+            format!("hub/{hub}")
+        }
         (None, true) => ADOPT_UNMANAGED.to_owned(),
         (None, false) => {
             return Err(Failure::input("it is not said whose Deployments are taken over").hint(
@@ -39,16 +42,21 @@ async fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
     match (name, args.all) {
         (Some(name), false) if args.create => create(args, &hub, &namespace, &name, &mark).await,
         (Some(name), false) => {
-            Kind::Deployment.get(&hub, Some(&namespace), &name).await.map_err(|failure| {
+            let found = Kind::Deployment.get(&hub, Some(&namespace), &name).await.map_err(|failure| {
                 failure.hint("--create --from-context CONTEXT --cluster CLUSTER creates it from a Deployment")
             })?;
+            if is_placed(&found) {
+                return Err(Failure::other(format!(
+                    "multiclusterdeployment {namespace}/{name} is placed already: not marked"
+                ))
+                .hint("only a workload that is placed nowhere can take over Deployments"));
+            }
             one(args, &hub, &namespace, &name, &mark).await
         }
         (None, true) => {
             for object in Kind::Deployment.list(&hub, Some(&namespace), &ListParams::default()).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                let placed = object["status"]["placements"].as_array().is_some_and(|all| !all.is_empty());
-                if placed {
+                if is_placed(&object) {
                     say(args, name, "is placed already: not marked")?;
                     continue;
                 }
@@ -59,6 +67,24 @@ async fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
         (Some(_), true) => Err(Failure::input("a name and --all exclude each other")),
         (None, false) => Err(Failure::input("no workload is named").hint("give deployment NAME, or --all")),
     }
+}
+
+/// Whether a workload is placed in some member.
+fn is_placed(object: &Value) -> bool {
+    object["status"]["placements"].as_array().is_some_and(|all| !all.is_empty())
+}
+
+/// Refuses what cannot be the id of a hub.
+fn check_id(hub: &str) -> Result<(), Failure> {
+    let parts: Vec<_> = hub.split('-').collect();
+    let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
+    let hexadecimal = |part: &&str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if lengths == [8, 4, 4, 4, 12] && parts.iter().all(hexadecimal) {
+        return Ok(());
+    }
+    Err(Failure::input(format!("--from-hub: {hub:?} is not the id of a hub")).hint(
+        "the id is the uid of its namespace kube-system, and stands on its copies as label portolan.dev/hub",
+    ))
 }
 
 /// The name among the words, if there is one.
@@ -118,26 +144,35 @@ async fn create(
                 "`kubectl --context {context} -n {namespace} get deployments` lists those there are"
             )));
     };
-    if let Some(owner) = found.labels().get(HUB_LABEL).filter(|_| args.unmanaged) {
-        return Err(Failure::input(format!("Deployment {namespace}/{name} belongs to the hub {owner}"))
-            .hint(format!("--from-hub {owner} takes it over")));
-    }
+    check_owner(args, &found, &format!("Deployment {namespace}/{name}"))?;
     let object = manifest(&found, namespace, name, cluster, mark)?;
     let object: MultiClusterDeployment = serde_json::from_value(object).map_err(Failure::other)?;
-    if !args.dry_run {
-        let api: Api<MultiClusterDeployment> = Api::namespaced(hub.clone(), namespace);
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let what = format!("create MultiClusterDeployment {namespace}/{name}");
-        call(what, api.create(&params, &object)).await.map_err(|error| {
-            if error.is_conflict() {
-                Failure::other(format!("MultiClusterDeployment {namespace}/{name} already exists"))
-                    .hint("leave --create out, and it is marked")
-            } else {
-                Failure::other(chain(&error))
-            }
-        })?;
-    }
+    let api: Api<MultiClusterDeployment> = Api::namespaced(hub.clone(), namespace);
+    // The API server checks a dry run as it checks the real one.
+    let params = PostParams { dry_run: args.dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
+    let what = format!("create MultiClusterDeployment {namespace}/{name}");
+    call(what, api.create(&params, &object)).await.map_err(|error| {
+        if error.is_conflict() {
+            Failure::other(format!("MultiClusterDeployment {namespace}/{name} already exists"))
+                .hint("leave --create out, and it is marked")
+        } else {
+            Failure::other(chain(&error))
+        }
+    })?;
     say(args, name, &format!("created to adopt {mark} in {cluster}"))
+}
+
+/// Refuses a Deployment of another owner than the flags name.
+fn check_owner(args: &AdoptArgs, found: &Deployment, called: &str) -> Result<(), Failure> {
+    match (found.labels().get(HUB_LABEL), &args.from_hub) {
+        (Some(owner), Some(hub)) if owner == hub => Ok(()),
+        (None, None) => Ok(()),
+        (Some(owner), _) => Err(Failure::input(format!("{called} belongs to the hub {owner}"))
+            .hint(format!("--from-hub {owner} takes it over"))),
+        (None, Some(_)) => {
+            Err(Failure::input(format!("{called} belongs to no hub")).hint("--unmanaged takes it over"))
+        }
+    }
 }
 
 /// A MultiClusterDeployment with the template, selector and numbers of a Deployment.
@@ -189,7 +224,9 @@ async fn list(hub: &Client) -> Result<(), Failure> {
             conditions::find(conditions, ConditionType::Orphaned).filter(|each| each.status == "True")
         {
             any = true;
-            let told = crate::clean::line(&format!("{}: {}", cluster.name_any(), found.message));
+            // The message of the condition ends with the command that is running.
+            let message = found.message.trim_end_matches("; see `portolan adopt --list`");
+            let told = crate::clean::line(&format!("{}: {message}", cluster.name_any()));
             output::data(&format!("{told}\n"))?;
         }
     }

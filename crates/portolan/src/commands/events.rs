@@ -2,7 +2,7 @@
 
 use super::members::{self, Workload};
 use crate::cli::EventsArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, NotShown};
 use crate::human::age;
 use crate::kind::Kind;
 use crate::{clean, output};
@@ -40,10 +40,11 @@ pub(super) fn run(args: &EventsArgs) -> Result<(), Failure> {
 
 async fn events(args: &EventsArgs) -> Result<(), Failure> {
     let workload = members::find(&args.workload).await?;
-    let of_hub =
-        about(&workload.hub, &workload.namespace, std::slice::from_ref(&workload.object_uid)).await?;
+    let of_hub = about(&workload.hub, &workload.namespace, std::slice::from_ref(&workload.object_uid)).await;
+    let mut not_shown = NotShown::default();
+    let of_hub = not_shown.unless_forbidden(of_hub)?;
     let mut all: Vec<(String, Happened)> =
-        of_hub.into_iter().map(|event| ("hub".to_owned(), event)).collect();
+        of_hub.into_iter().flatten().map(|event| ("hub".to_owned(), event)).collect();
     let mut failed = Vec::new();
     for (cluster, client) in workload.members(&args.workload).await {
         let found = match client {
@@ -63,10 +64,12 @@ async fn events(args: &EventsArgs) -> Result<(), Failure> {
         table.add_row([age(when, now), clean::line(cluster), type_, reason, object, note]);
     }
     match all.is_empty() {
-        true => eprintln!("No events found."),
+        true if not_shown.reasons.is_empty() => eprintln!("No events found."),
+        true => {}
         false if args.no_headers => output::data(&crate::table::body(&table))?,
         false => output::data(&crate::table::text(&table))?,
     }
+    not_shown.report();
     let mut failed = failed.into_iter();
     let Some((first, failure)) = failed.next() else { return Ok(()) };
     for (cluster, failure) in failed {
@@ -111,7 +114,7 @@ pub(super) async fn about(
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);
     let what = format!("list the events of namespace {namespace}");
     let listed = call(what, api.list(&ListParams::default())).await;
-    let listed = listed.map_err(|error| Failure::other(chain(&error)))?;
+    let listed = listed.map_err(|error| Failure::call(&error))?;
     let regarding = |event: &Event| event.regarding.as_ref().and_then(|each| each.uid.clone());
     let ours = |event: &Event| regarding(event).is_some_and(|uid| uids.contains(&uid));
     let mut events: Vec<Happened> = listed.items.iter().filter(|event| ours(event)).map(happened).collect();

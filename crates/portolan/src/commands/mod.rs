@@ -10,6 +10,7 @@ mod demo;
 mod events;
 mod explain;
 mod get;
+mod leader;
 mod logs;
 mod members;
 mod peer;

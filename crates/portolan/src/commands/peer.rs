@@ -5,7 +5,7 @@ use crate::connection::{self, Remote};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
@@ -14,8 +14,8 @@ use portolan_api::convert::{to_json, to_yaml};
 use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
 use portolan_control::fleet::check_server;
 use portolan_control::peering::{
-    Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, identity, in_hub, in_member,
-    join,
+    Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace,
+    identity, in_hub, in_member, join,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,7 +73,33 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     } else {
         progress.done(&format!("{} is a member{until}", peer.name))
     }
+    if peer.namespaces.is_empty() && !peer.everywhere {
+        hint_namespaces(args, &sides, &peer).await;
+    }
     print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+}
+
+/// Says how to open a namespace, if none is open to the hub. Who may not look is not told.
+async fn hint_namespaces(args: &PeerArgs, sides: &Sides, peer: &Peer) {
+    let Ok(hub) = identity(&sides.hub, "the hub").await else { return };
+    if !matches!(has_open_namespace(&sides.member, &hub, peer.local).await, Ok(false)) {
+        return;
+    }
+    let flag = |name: &str, value: Option<&String>| match value {
+        Some(value) => format!(" --{name} {value}"),
+        None => String::new(),
+    };
+    let hub = flag("context", args.cluster.context.as_ref());
+    let (member, name) = match &args.remote.remote_context {
+        Some(context) => (format!(" --remote-context {context}"), args.name.as_ref()),
+        None => (" --local".to_owned(), args.name.as_ref()),
+    };
+    anstream::eprintln!(
+        "\u{1b}[1mhint\u{1b}[0m: nothing can be placed in {} yet, since no namespace is open to the hub: `portolan \
+         peer{hub}{member}{} --namespace NAME` opens one",
+        peer.name,
+        flag("name", name)
+    );
 }
 
 /// The context of the member; none if the hub itself is to be one.
@@ -238,9 +264,10 @@ async fn dry_run(args: &PeerArgs, sides: &Sides, peer: &Peer) -> Result<(), Fail
         let names = Names::of(&hub);
         objects.extend(in_member(&names, peer));
         let kubeconfig = sides.address.kubeconfig(&peer.name, "made by the member").to_string();
-        let now = Timestamp::now();
-        let facts =
-            TokenFacts { account: names.account, expires: now, renew: now, lifetime: peer.token_lifetime };
+        let (now, lifetime) = (Timestamp::now(), peer.token_lifetime);
+        let after = |seconds: i64| now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
+        let (expires, renew) = (after(lifetime), after(lifetime / 2));
+        let facts = TokenFacts { account: names.account, expires, renew, lifetime };
         objects.extend(in_hub(&peer.name, &kubeconfig, &facts, &sides.address));
     }
     objects.push(foreign_cluster(peer, &member));

@@ -5,7 +5,7 @@ use crate::cli::UnpeerArgs;
 use crate::connection;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::ClusterType;
@@ -32,18 +32,21 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
     let cluster = cluster.map_err(|error| Failure::other(chain(&error)))?;
     let member = remote(args).await?;
     let hub_id = identity(&hub, "the hub").await.map_err(told)?;
-    if let (Some(cluster), Some(member)) = (&cluster, &member) {
-        let (known, found) = (
-            cluster.spec.cluster_identity.cluster_id.clone(),
-            identity(member, "the member").await.map_err(told)?,
-        );
-        if known != found {
-            return Err(told(PeerError::OtherCluster { name: name.clone(), known, found }));
+    if let Some(member) = &member {
+        let found = identity(member, "the member").await.map_err(told)?;
+        match &cluster {
+            Some(cluster) => {
+                let known = cluster.spec.cluster_identity.cluster_id.clone();
+                if known != found {
+                    return Err(told(PeerError::OtherCluster { name: name.clone(), known, found }));
+                }
+            }
+            None => refuse_other_name(args, &api, &found).await?,
         }
     }
-    if cluster.is_none() && member.is_none() && !has_credential(&hub, name).await.map_err(told)? {
-        return Err(Failure::input(format!("no member is called {name}"))
-            .hint("`portolan get clusters` lists the members"));
+    let known = cluster.is_some() || has_credential(&hub, name).await.map_err(told)?;
+    if !known && member.is_none() {
+        return Err(unknown(name));
     }
     let progress = Progress::start();
     let held = holdings(&hub, name).await.map_err(told)?;
@@ -72,18 +75,21 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
         progress.step("taking what peering made out of the hub");
         came = leave_local(&hub, &hub_id).await.map_err(told)?;
     }
-    progress.step("taking it out of the hub");
+    if known {
+        progress.step("taking it out of the hub");
+    }
     let was_there = leave_hub(&hub, name).await.map_err(told)?;
     if let Some(member) = member.as_ref().filter(|_| !is_local(cluster.as_ref())) {
-        progress.step("taking what peering made out of the member");
+        if known {
+            progress.step("taking what peering made out of the member");
+        }
         came = leave_member(member, &hub_id).await.map_err(told)?;
+    }
+    if !was_there && came.went.is_empty() {
+        return Err(unknown(name));
     }
     for stays in &came.stays {
         anstream::eprintln!("stays in {name}: {stays}");
-    }
-    if !was_there && came.went.is_empty() {
-        return Err(Failure::input(format!("no member is called {name}"))
-            .hint("`portolan get clusters` lists the members"));
     }
     if member.is_none() && !is_local(cluster.as_ref()) {
         anstream::eprintln!(
@@ -92,6 +98,25 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
     }
     progress.done(&format!("{name} is no longer a member"));
     Ok(())
+}
+
+/// The failure of a name that no member has.
+fn unknown(name: &str) -> Failure {
+    Failure::input(format!("no member is called {name}")).hint("`portolan get clusters` lists the members")
+}
+
+/// Refuses a cluster that is a member under another name than the given one, which no member has.
+async fn refuse_other_name(args: &UnpeerArgs, api: &Api<ForeignCluster>, id: &str) -> Result<(), Failure> {
+    let list = call("list ForeignClusters of the hub", api.list(&ListParams::default())).await;
+    let list = list.map_err(|error| Failure::other(chain(&error)))?;
+    let same = |each: &&ForeignCluster| each.spec.cluster_identity.cluster_id == id;
+    let Some(member) = list.items.iter().find(same) else { return Ok(()) };
+    let (given, name) = (&args.name, member.metadata.name.as_deref().unwrap_or_default());
+    let context = args.remote.remote_context.as_deref().unwrap_or_default();
+    Err(Failure::input(format!(
+        "no member is called {given}: the cluster of context {context} is member {name}"
+    ))
+    .hint(format!("`portolan unpeer {name} --remote-context {context}` removes that member")))
 }
 
 /// Whether it is the hub as a member of its own fleet.

@@ -1,12 +1,12 @@
 //! `portolan version`
 
+use super::leader;
 use crate::cli::{DataFormat, VersionArgs};
 use crate::failure::Failure;
 use crate::human::age;
 use crate::{clean, connection, output};
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::Client;
 use portolan_api::API_VERSION;
 use portolan_runtime::{call, chain};
 use serde::Serialize;
@@ -83,11 +83,9 @@ async fn ask(args: &VersionArgs, versions: &mut Versions) -> Result<(), Failure>
 
 /// What the Lease of the controllers says about the one that leads.
 async fn controller(hub: &Client, args: &VersionArgs) -> String {
-    let api: Api<Lease> = Api::namespaced(hub.clone(), &args.lease_namespace);
-    let place = format!("{}/{}", args.lease_namespace, args.lease_name);
-    let lease = match call(format!("read Lease {place}"), api.get_opt(&args.lease_name)).await {
+    let lease = match leader::lease(hub, &args.lease).await {
         Ok(Some(lease)) => lease,
-        Ok(None) => return format!("none has led yet: there is no Lease {place}"),
+        Ok(None) => return format!("none has led yet: there is no Lease {}", leader::place(&args.lease)),
         Err(error) => return format!("unknown: {}", chain(&error)),
     };
     let annotations = lease.metadata.annotations.unwrap_or_default();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, dead_code)]
 
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
@@ -64,6 +65,18 @@ impl World {
             .spawn()
             .unwrap();
         self.processes.push(controller);
+    }
+
+    /// Kills the controller, which was started last.
+    pub(crate) fn kill_controller(&mut self) {
+        let mut controller = self.processes.pop().unwrap();
+        controller.kill().unwrap();
+        controller.wait().unwrap();
+    }
+
+    /// The kubeconfig of all clusters.
+    pub(crate) fn file(&self) -> &str {
+        self.file.to_str().unwrap()
     }
 
     /// Runs a command on the hub.
@@ -149,16 +162,37 @@ impl World {
         command.args(arguments).arg("--kubeconfig").arg(&self.file).stdin(Stdio::null()).output().unwrap()
     }
 
+    /// A token of a service account of the hub, which is created.
+    pub(crate) fn account(&self, namespace: &str, name: &str) -> String {
+        let meta = json!({"name": name, "namespace": namespace});
+        self.apply("c1", &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let api: Api<ServiceAccount> = Api::namespaced(self.client("c1").await, namespace);
+            let request = serde_json::from_value(json!({"spec": {"audiences": []}})).unwrap();
+            let made = api.create_token_request(name, &Default::default(), &request).await.unwrap();
+            made.status.unwrap().token.unwrap()
+        })
+    }
+
+    /// Runs a command on the hub as somebody who has this token.
+    pub(crate) fn as_token(&self, token: &str, arguments: &[&str]) -> Output {
+        self.run_with_token("c1", token, arguments)
+    }
+
     /// What `get clusters` says to somebody who has this token.
     pub(crate) fn with_token(&self, context: &str, token: &str) -> String {
+        text(&self.run_with_token(context, token, &["get", "clusters"]).stderr)
+    }
+
+    fn run_with_token(&self, context: &str, token: &str, arguments: &[&str]) -> Output {
         let mut config: Value = serde_json::from_slice(&std::fs::read(&self.file).unwrap()).unwrap();
         for user in config["users"].as_array_mut().unwrap() {
             user["user"] = json!({ "token": token });
         }
         let file = self.write_text("other-token.yaml", &config.to_string());
         let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
-        let output = command.args(["get", "clusters", "--context", context, "--kubeconfig", &file]).output();
-        text(&output.unwrap().stderr)
+        command.args(arguments).args(["--context", context, "--kubeconfig", &file]).output().unwrap()
     }
 
     /// Writes a text for a command to read.

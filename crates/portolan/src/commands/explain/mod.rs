@@ -55,13 +55,10 @@ async fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 
 /// Reads `mcd/web` and `mcd web`.
 fn target(words: &[String]) -> Result<ReviewTarget, Failure> {
-    let text = words.join("/");
-    let (kind, names) = Kind::parse(&text)?;
-    let [name] = names.as_slice() else {
-        return Err(Failure::input(format!("{text:?} names no workload")).hint(KINDS));
-    };
-    if name.is_empty() || name.contains('/') {
-        return Err(Failure::input(format!("{text:?} names no workload")).hint(KINDS));
+    let text = words.join(" ");
+    let (kind, name) = Kind::parse_one(words)?;
+    if name.contains('/') {
+        return Err(Failure::input(format!("{text:?} is not one workload")).hint(KINDS));
     }
     let kind = match kind {
         Kind::Deployment => ReviewedKind::MultiClusterDeployment,
@@ -69,7 +66,7 @@ fn target(words: &[String]) -> Result<ReviewTarget, Failure> {
         Kind::Service => ReviewedKind::MultiClusterService,
         _ => return Err(Failure::input(format!("{text:?} is no workload")).hint(KINDS)),
     };
-    Ok(ReviewTarget { kind, name: name.clone() })
+    Ok(ReviewTarget { kind, name })
 }
 
 #[cfg(test)]
@@ -84,6 +81,14 @@ mod tests {
         assert_eq!(target(&words("mcd web")).unwrap(), expected);
         for wrong in ["mcd", "mcd/", "mcd/web x", "clusters/c2", "web"] {
             assert!(target(&words(wrong)).is_err(), "{wrong}");
+        }
+        for several in ["mcd/web mcd/shop", "mcd web/shop"] {
+            let failure = target(&words(several)).unwrap_err();
+            assert!(
+                failure.message().starts_with(&format!("{several:?} is not one")),
+                "{}",
+                failure.message()
+            );
         }
     }
 }

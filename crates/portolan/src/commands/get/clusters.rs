@@ -4,9 +4,11 @@ use crate::failure::Failure;
 use crate::human::{age, round_trip, share};
 use comfy_table::Table;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::foreigncluster::{ClusterType, ForeignClusterStatus, LatencySource};
+use portolan_control::names::LEAVING_TAINT;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ pub(super) fn table(objects: &[Value], wide: bool, now: Timestamp) -> Result<Tab
 fn row(cluster: &ForeignCluster, wide: bool, now: Timestamp) -> Vec<String> {
     let status = cluster.status.clone().unwrap_or_default();
     let (ready, message) = health(cluster);
+    let ready = std::iter::once(ready.as_str()).chain(marks(cluster)).collect::<Vec<_>>().join(",");
     let dash = || "-".to_owned();
     let used = |name: &str| share(name, &status.allocated, &status.capacity);
     let mut cells = vec![
@@ -67,15 +70,30 @@ fn row(cluster: &ForeignCluster, wide: bool, now: Timestamp) -> Vec<String> {
 
 /// Whether a cluster is well, in one word, and why.
 pub(in crate::commands) fn health(cluster: &ForeignCluster) -> (String, String) {
-    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let Some(ready) = conditions::find(conditions, ConditionType::Ready) else {
-        return ("Unknown".to_owned(), "no controller has looked at it yet".to_owned());
-    };
-    let word = match ready.status.as_str() {
-        "True" if cluster.spec.unschedulable => "True,Cordoned".to_owned(),
-        other => other.to_owned(),
-    };
-    (word, ready.message.clone())
+    match condition(cluster, ConditionType::Ready) {
+        Some(ready) => (ready.status.clone(), ready.message.clone()),
+        None => ("Unknown".to_owned(), "no controller has looked at it yet".to_owned()),
+    }
+}
+
+/// What else a user should know about a cluster, in one word each.
+pub(in crate::commands) fn marks(cluster: &ForeignCluster) -> Vec<&'static str> {
+    let tainted = cluster.spec.taints.iter().any(|taint| taint.key == LEAVING_TAINT);
+    let all = [
+        (cluster.spec.unschedulable, "Cordoned"),
+        (tainted || cluster.metadata.deletion_timestamp.is_some(), "Leaving"),
+        (is_orphaned(cluster), "Orphans"),
+    ];
+    all.into_iter().filter(|(holds, _)| *holds).map(|(_, mark)| mark).collect()
+}
+
+/// Whether a cluster has objects that the hub placed and has no object for any more.
+pub(in crate::commands) fn is_orphaned(cluster: &ForeignCluster) -> bool {
+    condition(cluster, ConditionType::Orphaned).is_some_and(|orphaned| orphaned.status == "True")
+}
+
+fn condition(cluster: &ForeignCluster, type_: ConditionType) -> Option<&Condition> {
+    conditions::find(&cluster.status.as_ref()?.conditions, type_)
 }
 
 /// The nearest other clusters; in wide form all, with where the number comes from.

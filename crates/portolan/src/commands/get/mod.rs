@@ -4,7 +4,7 @@ mod clusters;
 mod watch;
 mod workloads;
 
-pub(super) use clusters::health;
+pub(super) use clusters::{health, is_orphaned, marks};
 pub(super) use workloads::{Part, parts, summary};
 
 use crate::cli::{GetArgs, GetFormat};

@@ -6,9 +6,10 @@ use super::review;
 use crate::cli::{DataFormat, PlanArgs};
 use crate::failure::Failure;
 use crate::{connection, manifest, output};
-use portolan_api::PlacementReviewSpec;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use portolan_api::placementreview::{MAX_MANIFESTS, ObjectReview, ReviewResult, ReviewedKind};
 use portolan_api::template::PreservedObject;
+use portolan_api::{GROUP, PlacementReviewSpec};
 use portolan_runtime::foreign_text;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
-    let documents = documents(args)?;
+    let Documents { planned: documents, mut result } = documents(args)?;
     let (hub, _) = connection::answering(&args.cluster).await?;
     let default = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
     let mut plans: Vec<(String, ObjectReview)> = Vec::new();
@@ -54,7 +55,8 @@ async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
             }
         }
     }
-    Ok(ExitCode::from(code(plans.iter().map(|(_, plan)| plan.result).max().unwrap_or_default())))
+    result = plans.iter().map(|(_, plan)| plan.result).fold(result, ReviewResult::max);
+    Ok(ExitCode::from(code(result)))
 }
 
 /// What the shell is told.
@@ -68,13 +70,24 @@ fn code(result: ReviewResult) -> u8 {
     }
 }
 
+/// What is in the files.
+struct Documents {
+    /// The manifests that can be planned.
+    planned: Vec<Value>,
+    /// Invalid if something else is of a kind that Portolan does not have.
+    result: ReviewResult,
+}
+
 /// The manifests that can be planned. What else is in the files is named.
-fn documents(args: &PlanArgs) -> Result<Vec<Value>, Failure> {
-    let mut documents = Vec::new();
+fn documents(args: &PlanArgs) -> Result<Documents, Failure> {
+    let (mut documents, mut result) = (Vec::new(), ReviewResult::default());
     for document in manifest::read(&args.filename)? {
         let text = |value: &Value| foreign_text(value.as_str().unwrap_or_default());
         let (kind, name) = (text(&document["kind"]), text(&document["metadata"]["name"]));
-        if ReviewedKind::of(&kind).is_some() {
+        if is_unknown(&document["apiVersion"], &kind) {
+            result = ReviewResult::Invalid;
+            anstream::eprintln!("{kind} {name}: group {GROUP} has no kind {kind}; {KINDS} are planned");
+        } else if ReviewedKind::of(&kind).is_some() {
             documents.push(document);
         } else if kind.is_empty() {
             anstream::eprintln!("a document without kind is not planned: {KINDS} are");
@@ -85,7 +98,14 @@ fn documents(args: &PlanArgs) -> Result<Vec<Value>, Failure> {
     if documents.is_empty() {
         return Err(Failure::input("nothing in what was given can be planned").hint(format!("{KINDS} can")));
     }
-    Ok(documents)
+    Ok(Documents { planned: documents, result })
+}
+
+/// Whether a document is of Portolan's group, and of no kind of it.
+fn is_unknown(api_version: &Value, kind: &str) -> bool {
+    let group = api_version.as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    let known = |crd: CustomResourceDefinition| crd.spec.group == GROUP && crd.spec.names.kind == kind;
+    group == Some(GROUP) && !portolan_api::crds().into_iter().any(known)
 }
 
 /// The manifests by namespace, in the order in which the namespaces appear.

@@ -42,7 +42,7 @@ pub(super) fn plan(namespace: &str, plan: &ObjectReview) -> Result<(), Failure> 
         }
     }
     if plan.pending > 0 {
-        anstream::println!("{} {} would be pending:", plan.pending, unit(plan.kind));
+        anstream::println!("{} {} would be pending:", plan.pending, unit(plan.kind, plan.pending == 1));
         for refusal in &plan.refusals {
             anstream::println!("  {}: {}: {}", refusal.cluster, refusal.reason, refusal.message);
         }
@@ -95,10 +95,24 @@ fn told(error: &ReviewError) -> String {
     }
 }
 
-fn unit(kind: ReviewedKind) -> &'static str {
-    match kind {
-        ReviewedKind::MultiClusterDeployment => "replicas",
-        ReviewedKind::MultiClusterJob => "completions",
-        ReviewedKind::MultiClusterService => "Services",
+fn unit(kind: ReviewedKind, one: bool) -> &'static str {
+    match (kind, one) {
+        (ReviewedKind::MultiClusterDeployment, true) => "replica",
+        (ReviewedKind::MultiClusterDeployment, false) => "replicas",
+        (ReviewedKind::MultiClusterJob, true) => "completion",
+        (ReviewedKind::MultiClusterJob, false) => "completions",
+        (ReviewedKind::MultiClusterService, true) => "Service",
+        (ReviewedKind::MultiClusterService, false) => "Services",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_replica_is_not_several() {
+        assert_eq!(unit(ReviewedKind::MultiClusterDeployment, true), "replica");
+        assert_eq!(unit(ReviewedKind::MultiClusterJob, false), "completions");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Report;
 use crate::clean;
-use crate::commands::get::{health, summary};
-use crate::failure::Failure;
+use crate::commands::get::{health, is_orphaned, marks, summary};
+use crate::failure::{Failure, NotShown, RIGHTS};
 use crate::human::share;
 use crate::kind::Kind;
 use crate::style::{mark, state};
@@ -18,30 +18,43 @@ type Line = (bool, String, String);
 /// The state of the members and of the workloads.
 pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Report, Failure> {
     let all = ListParams::default();
+    let mut not_shown = NotShown::default();
+    let members = not_shown.unless_forbidden(Kind::Cluster.list(hub, None, &all).await)?;
+    let may_list_members = members.is_some();
     let mut lines = Vec::new();
-    for object in Kind::Cluster.list(hub, None, &all).await? {
+    for object in members.unwrap_or_default() {
         let cluster: ForeignCluster =
             serde_json::from_value(clean::object(object)).map_err(Failure::other)?;
         lines.push(member(&cluster));
     }
     let count = |lines: &[Line]| lines.iter().filter(|(fine, ..)| *fine).count();
     let mut well = lines.iter().all(|(fine, ..)| *fine);
-    let mut text =
-        format!("{}, {} ready\n{}", Kind::Cluster.count(lines.len()), count(&lines), listed(&lines));
-    if lines.is_empty() {
+    let mut text = String::new();
+    if may_list_members {
+        let all = Kind::Cluster.count(lines.len());
+        text.push_str(&format!("{all}, {} ready\n{}", count(&lines), listed(&lines)));
+    }
+    if may_list_members && lines.is_empty() {
         text.push_str("  `portolan peer` adds a cluster to the fleet\n");
     }
     let entry = |(ready, name, message): &Line| json!({"name": name, "ready": ready, "message": message});
     let clusters: Vec<Value> = lines.iter().map(entry).collect();
     let mut workloads = Vec::new();
     for kind in Kind::WORKLOADS {
-        let objects = kind.list(hub, namespace, &all).await?;
+        let objects = not_shown.unless_forbidden(kind.list(hub, namespace, &all).await)?;
+        let objects = objects.unwrap_or_default();
         if objects.is_empty() {
             continue;
         }
         let lines: Vec<_> = objects.into_iter().map(|object| line(kind, &clean::object(object))).collect();
         well &= count(&lines) == lines.len();
-        text.push_str(&format!("\n{}, {} ready\n{}", kind.count(lines.len()), count(&lines), listed(&lines)));
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!(
+            "{gap}{}, {} ready\n{}",
+            kind.count(lines.len()),
+            count(&lines),
+            listed(&lines)
+        ));
         workloads.extend(lines.iter().map(|(ready, name, message)| {
             let (namespace, name) = name.split_once('/').unwrap_or(("", name));
             json!({
@@ -49,8 +62,15 @@ pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Repo
             })
         }));
     }
+    if not_shown.reasons.len() == 1 + Kind::WORKLOADS.len() {
+        let failure = Failure::other(not_shown.reasons.join("\n")).hint(RIGHTS);
+        return Err(match namespace {
+            Some(_) => failure,
+            None => failure.hint("-n NAMESPACE shows the workloads of one namespace"),
+        });
+    }
     let data = json!({"ready": well, "clusters": clusters, "workloads": workloads});
-    Ok(Report { ready: well, text, data })
+    Ok(Report { ready: well, text, data, not_shown })
 }
 
 fn member(cluster: &ForeignCluster) -> Line {
@@ -64,8 +84,13 @@ fn member(cluster: &ForeignCluster) -> Line {
         1 => ", 1 pod waits for a node".to_owned(),
         count => format!(", {count} pods wait for a node"),
     };
-    let cordoned = if cluster.spec.unschedulable { ", cordoned" } else { "" };
-    let said = if fine { format!("{}{pending}{cordoned}", room.join(", ")) } else { message };
+    let mut said = if fine { format!("{}{pending}", room.join(", ")) } else { message };
+    for mark in marks(cluster) {
+        said.push_str(&format!(", {}", mark.to_lowercase()));
+    }
+    if is_orphaned(cluster) {
+        said.push_str(": `portolan adopt --list` names them");
+    }
     (fine, cluster.metadata.name.clone().unwrap_or_default(), said)
 }
 

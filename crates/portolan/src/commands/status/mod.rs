@@ -4,11 +4,13 @@ mod cluster;
 mod fleet;
 mod workload;
 
+use super::leader;
 use crate::cli::{DataFormat, StatusArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, NotShown};
 use crate::kind::Kind;
+use crate::style::mark;
 use crate::{clean, connection, output};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Something is not Ready.
@@ -25,12 +27,14 @@ struct Report {
     ready: bool,
     text: String,
     data: Value,
+    /// What the user may not read.
+    not_shown: NotShown,
 }
 
 /// Prints the status, and answers whether all is well.
 async fn status(args: &StatusArgs) -> Result<bool, Failure> {
     let (hub, _) = connection::answering(&args.cluster).await?;
-    let report = if args.object.is_empty() {
+    let mut report = if args.object.is_empty() {
         fleet::report(&hub, args.namespace.as_deref()).await?
     } else {
         let (kind, name) = Kind::parse_one(&args.object)?;
@@ -41,10 +45,19 @@ async fn status(args: &StatusArgs) -> Result<bool, Failure> {
             workload::report(&hub, kind, kind.get(&hub, Some(&namespace), &name).await?).await?
         }
     };
+    let problem = report.not_shown.unless_forbidden(leader::problem(&hub, &args.lease).await)?.flatten();
+    if let Some(problem) = &problem {
+        report.ready = false;
+        report.data["ready"] = false.into();
+        report.text = format!("{} {problem}\n\n{}", mark(false), report.text);
+    }
+    report.data["controller"] = json!({"ready": problem.is_none(), "message": problem});
+    report.data["notShown"] = json!(report.not_shown.reasons);
     match args.output {
         None => anstream::print!("{}", clean::styled(&report.text)),
         Some(DataFormat::Json) => output::json(&[report.data], false)?,
         Some(DataFormat::Yaml) => output::yaml(&[report.data])?,
     }
+    report.not_shown.report();
     Ok(report.ready)
 }

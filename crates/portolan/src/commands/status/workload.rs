@@ -4,7 +4,7 @@ use super::Report;
 use crate::clean;
 use crate::commands::events;
 use crate::commands::get::{Part, parts, summary};
-use crate::failure::Failure;
+use crate::failure::{Failure, NotShown};
 use crate::human::age;
 use crate::kind::Kind;
 use crate::style::{conditions, mark, state};
@@ -33,11 +33,13 @@ pub(super) async fn report(hub: &Client, kind: Kind, raw: Value) -> Result<Repor
     }
     text.push_str(&tree(kind, &object, pending));
     text.push_str(&conditions(&object, now));
-    let events = events::about(hub, meta("namespace"), &[meta("uid").to_owned()]).await?;
+    let mut not_shown = NotShown::default();
+    let events = events::about(hub, meta("namespace"), &[meta("uid").to_owned()]).await;
+    let events = not_shown.unless_forbidden(events)?.unwrap_or_default();
     text.push_str(&events::listed(&events, now));
     let events: Vec<Value> = events.iter().map(events::Happened::data).collect();
     let data = json!({"ready": ready, "message": message, "object": raw, "events": events});
-    Ok(Report { ready, text, data })
+    Ok(Report { ready, text, data, not_shown })
 }
 
 /// What each cluster holds, and why the rest is pending.
