@@ -257,9 +257,10 @@ pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) 
         0 => String::new(),
         more => format!(" and {more} more"),
     };
+    let (objects, have) = if count == 1 { ("object was", "has") } else { ("objects were", "have") };
     let message = format!(
-        "{count} objects were placed by this hub and have no object in it: {}{more}. They stay as they are. Create \
-         their objects again and they are taken over, or delete them in the member; see `portolan adopt --list`",
+        "{count} {objects} placed by this hub and {have} no object in it: {}{more}. What runs stays as it is. Create the \
+         object again and it takes over what runs, or delete that in the member; see `portolan adopt --list`",
         named.join(", ")
     );
     Some(Finding::new(ConditionType::Orphaned, true, Reason::ObjectsNotFound, message))
