@@ -1,0 +1,28 @@
+//! Plans of edits that cannot be satisfied: each is told with its reason, as the status tells it afterwards.
+
+use super::plan;
+use crate::stage::{pass, start};
+use portolan_api::placementreview::ReviewResult;
+use portolan_tests::simulation::apply;
+use portolan_tests::{service, workload};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_would_have_to_be_another_one_is_told() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let mut headless = service("web", json!({"app": "web"}));
+    headless["spec"]["clusterIP"] = json!("None");
+    apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    apply(&user, &headless).await;
+    pass(30).await;
+    assert_eq!(plan(&fleet, &headless).await.result, ReviewResult::Unchanged);
+    let planned = plan(&fleet, &service("web", json!({"app": "web"}))).await;
+    let refused = planned.clusters[0].refused.as_ref().unwrap();
+    assert_eq!(
+        (planned.result, refused.reason.as_str()),
+        (ReviewResult::Pending, "Immutable"),
+        "{planned:?}"
+    );
+    assert!(refused.message.starts_with("spec.clusterIP of a Service cannot be changed"), "{refused:?}");
+}
