@@ -8,7 +8,11 @@ use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner, Supposed};
 use crate::driver::Declared;
 use crate::driver::{Problem, Reserved, reserved};
+use crate::names::ADOPT_ANNOTATION;
+use kube::ResourceExt;
 use portolan_api::MultiClusterDeployment;
+use portolan_api::Reason;
+use portolan_api::conditions::ConditionType;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Account, Decision, explain};
 use portolan_runtime::Key;
@@ -136,6 +140,10 @@ impl Previews {
             missing: self.missing(key, workload),
             paused: workload.object.spec.paused,
         };
+        if let Some(problem) = awaits_adoption(workload) {
+            outlook.decision = Err(problem);
+            return outlook;
+        }
         match self.0.consider(book, key, workload) {
             Evaluated::CacheNotSynced => {}
             Evaluated::Impossible(reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
@@ -186,6 +194,25 @@ impl Previews {
         let needed = missing.into_iter().filter(|(_, optional)| !optional);
         needed.map(|(reference, _)| reference.to_string()).collect()
     }
+}
+
+/// Nothing is decided about a workload that is marked to take over Deployments until it has them: what it waits for, as its
+/// status says.
+fn awaits_adoption(workload: &Workload) -> Option<Problem> {
+    let mark = workload.object.annotations().get(ADOPT_ANNOTATION)?;
+    let begin = format!("it is marked to take over Deployments ({ADOPT_ANNOTATION}: {mark})");
+    let conditions = workload.object.status.iter().flat_map(|status| &status.conditions);
+    let mut conditions = conditions.filter(|each| each.type_ == ConditionType::Placed.as_str());
+    let told = conditions.find_map(|each| {
+        let reason = Reason::parse(&each.reason)?;
+        let waits = [Reason::NotAdopted, Reason::InvalidAdoption, Reason::AwaitingMembers].contains(&reason);
+        waits.then(|| (reason, each.message.clone()))
+    });
+    let (reason, message) = match told {
+        Some((reason, why)) => (reason, format!("{begin}, and nothing is decided until it has: {why}")),
+        None => (Reason::NotAdopted, format!("{begin}: what is placed is decided when it has")),
+    };
+    Some(Problem::Undecided(reason, message))
 }
 
 /// The ready replicas of a cluster's copy: as it says, or as it last said if it is silent.

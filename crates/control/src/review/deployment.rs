@@ -42,8 +42,12 @@ pub(super) fn explained(
         Err(problem) => {
             review.errors.push(undecided(problem)?);
             review.result = ReviewResult::Pending;
-            let known = last().map(|each| noted(ClusterReview::default(), Some(each), outlook));
-            review.clusters = known.collect();
+            let known = |each: &PlacementStatus| {
+                let verdict = "it stays as it is".to_owned();
+                let stays = ClusterReview { after: each.replicas, verdict, ..ClusterReview::default() };
+                noted(stays, Some(each), outlook)
+            };
+            review.clusters = last().map(known).collect();
             return Ok(review);
         }
     };
