@@ -31,6 +31,8 @@ pub(crate) struct Outlook {
     pub(crate) before: BTreeMap<String, u32>,
     /// How many replicas are ready in each cluster that has a copy, as last known.
     pub(crate) ready: BTreeMap<String, u32>,
+    /// How many replicas the copy of each cluster is asked to run, as last known, whatever is recorded.
+    pub(crate) running: BTreeMap<String, u32>,
     /// What was decided; what is asked for is more than what is placed if some are pending.
     pub(crate) decision: Result<Decision, Problem>,
     /// Every cluster's part in it.
@@ -133,6 +135,7 @@ impl Previews {
         let mut outlook = Outlook {
             before,
             ready: BTreeMap::new(),
+            running: BTreeMap::new(),
             decision: Err(Problem::NotKnown),
             accounts: Vec::new(),
             reserved: reserved(book, &Owner::new(KIND, key)),
@@ -160,6 +163,9 @@ impl Previews {
                         outlook.waiting_updates.push(cluster.clone());
                     }
                 }
+                let running =
+                    |(cluster, seen): (&String, &ClusterSnapshot)| (cluster.clone(), seen.candidate.running);
+                outlook.running = seen.iter().map(running).collect();
                 outlook.ready = seen.iter().filter_map(|each| ready(workload, each)).collect();
                 outlook.decision = Ok(decision);
             }

@@ -123,7 +123,6 @@ pub(super) fn planned(
             return Ok(review);
         }
     };
-    let absent = missing(outlook);
     let names: BTreeSet<&String> = outlook.before.keys().chain(decision.placed.keys()).collect();
     let mut clusters = Vec::new();
     for name in names {
@@ -151,16 +150,26 @@ pub(super) fn planned(
             Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
             Some(Trial::Accepted { replaces: false } | Trial::Held) | None => {}
         }
-        if each.refused.is_some() || (!absent.is_empty() && decided > 0) {
-            // What a member refuses is not there: it keeps what it has.
-            each.after = before.min(each.ready.map_or(0, |_| before));
+        if each.refused.is_some() {
+            // What a member refuses is not there, whatever is recorded: what runs there stays.
+            let running = outlook.running.get(name).map_or(0, |count| signed(*count));
+            (each.before, each.after) = (running, running);
+            each.verdict = match running {
+                0 => "nothing: it refuses the workload as it would be".to_owned(),
+                1 => "1 replica stays as it is: the cluster refuses the workload as it would be".to_owned(),
+                count => {
+                    format!(
+                        "{count} replicas stay as they are: the cluster refuses the workload as it would be"
+                    )
+                }
+            };
         }
         if outlook.waiting_updates.contains(name) && decided > 0 {
             each.note.get_or_insert_with(|| WAITS.to_owned());
         }
         clusters.push(each);
     }
-    review.errors.extend(absent);
+    review.errors.extend(missing(outlook));
     let replaced: i32 = clusters.iter().filter_map(|each| each.replaced_pods).sum();
     if let Some(live) = live.filter(|_| replaced > 0) {
         let mut rollout = differences(&live.spec.template.0, &object.spec.template.0);
@@ -224,7 +233,7 @@ fn missing(outlook: &Outlook) -> Vec<ReviewError> {
     let told = |name: &String| {
         error(
             Reason::DependencyNotFound,
-            format!("{name} does not exist in the hub: nothing is applied until it does"),
+            format!("{name} does not exist in the hub: new pods wait in each cluster until it does"),
         )
     };
     outlook.missing.iter().map(told).collect()

@@ -191,10 +191,12 @@ fn verdict(
                 }
             };
             let kept = match standing {
-                Standing::NoNewReplicas(_) if placed.kept.is_none() => {
-                    "; it takes nothing new and keeps what it has"
+                Standing::NoNewReplicas(_) if placed.kept.is_some() => String::new(),
+                Standing::NoNewReplicas(refusal) if candidate.refused.as_ref() == Some(refusal) => {
+                    format!("; it refuses the workload as it is now, and {} run there", candidate.running)
                 }
-                _ => "",
+                Standing::NoNewReplicas(_) => "; it takes nothing new and keeps what it has".to_owned(),
+                _ => String::new(),
             };
             format!("{} replicas: {why}{kept}", placed.replicas)
         }

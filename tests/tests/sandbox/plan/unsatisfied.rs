@@ -1,9 +1,10 @@
 //! Plans of edits that cannot be satisfied: each is told with its reason, as the status tells it afterwards.
 
-use super::{explain, plan, steps};
+use super::{explain, plan, steps, there};
 use crate::stage::{pass, start};
 use portolan_api::placementreview::ReviewResult;
-use portolan_tests::simulation::apply;
+use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
+use portolan_tests::simulation::{CONTROLLER, apply};
 use portolan_tests::{service, workload};
 use serde_json::json;
 
@@ -25,6 +26,59 @@ async fn a_service_that_would_have_to_be_another_one_is_told() {
         "{planned:?}"
     );
     assert!(refused.message.starts_with("spec.clusterIP of a Service cannot be changed"), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_config_map_does_not_hold_the_workload_up() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let needs = |replicas: i32, image: &str| {
+        let mut object = workload("web", replicas, json!({"locations": ["c2"]}));
+        let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+        container["image"] = json!(image);
+        container["envFrom"] = json!([{"configMapRef": {"name": "nocm"}}]);
+        object
+    };
+    apply(&user, &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(30).await;
+    let changed = needs(3, "app:2");
+    let planned = plan(&fleet, &changed).await;
+    assert_eq!((planned.result, steps(&planned)["c2"]), (ReviewResult::Pending, (2, 3)), "{planned:?}");
+    let error = &planned.errors[0];
+    assert_eq!(error.reason, "DependencyNotFound");
+    assert!(error.message.contains("new pods wait") && !error.message.contains("applied"), "{error:?}");
+    apply(&user, &changed).await;
+    pass(30).await;
+    let (replicas, template) = there(&fleet, "web").await.remove("c2").unwrap();
+    let image = template.spec.unwrap().containers[0].image.clone();
+    assert_eq!((replicas, image.as_deref()), (3, Some("app:2")), "it is applied");
+    let told = explain(&fleet, "web").await;
+    assert!(told.errors[0].message.contains("new pods wait"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_in_a_member_that_refuses_stays_and_is_counted() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let web = |replicas: i32| workload("web", replicas, json!({"locations": ["c2"]}));
+    apply(&user, &web(3)).await;
+    pass(30).await;
+    let changes = RequestFilter::any().party(CONTROLLER).verb("patch").resource("deployments.apps");
+    let denied = HostileAnswer::refusal(403, "deployments is forbidden");
+    fleet.world.hostile("c2", vec![HostileRule::new(changes, denied)]);
+    let planned = plan(&fleet, &web(4)).await;
+    assert_eq!((planned.result, steps(&planned)["c2"]), (ReviewResult::Pending, (3, 3)), "{planned:?}");
+    assert!(planned.clusters[0].verdict.starts_with("3 replicas stay as they are"), "{planned:?}");
+    // Then 4 are recorded, and 3 run.
+    apply(&user, &web(4)).await;
+    pass(30).await;
+    let planned = plan(&fleet, &web(5)).await;
+    assert_eq!((planned.result, steps(&planned)["c2"]), (ReviewResult::Pending, (3, 3)), "{planned:?}");
+    let new = plan(&fleet, &workload("new", 2, json!({"locations": ["c2"]}))).await;
+    assert_eq!((new.result, steps(&new)["c2"]), (ReviewResult::Pending, (0, 0)), "{new:?}");
+    assert!(new.clusters[0].verdict.starts_with("nothing: it refuses"), "{new:?}");
+    let told = explain(&fleet, "web").await;
+    assert!(told.clusters[0].verdict.contains("and 3 run there"), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
