@@ -153,8 +153,7 @@ impl Previews {
             Evaluated::Made { seen, wanted, decision, .. } => {
                 let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
                 outlook.accounts = explain(&wanted, &candidates, &decision);
-                let placed = |cluster: &String| decision.placed.contains_key(cluster);
-                for (cluster, sight) in seen.iter().filter(|(cluster, _)| placed(cluster)) {
+                for (cluster, sight) in seen.iter().filter(|(cluster, _)| updates(&decision, cluster)) {
                     // Somebody without pods there has no room: what the new pods need, the old ones hold.
                     let others = book.view(cluster, "", &wanted.shape).room.max_replicas;
                     let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
@@ -234,6 +233,11 @@ fn ready(workload: &Workload, (cluster, seen): (&String, &ClusterSnapshot)) -> O
         None => last(),
     };
     Some((cluster.clone(), u32::try_from(count?).unwrap_or(0)))
+}
+
+/// Whether the copy of a cluster is brought to the present template, and not left as it is for want of room.
+fn updates(decision: &Decision, cluster: &str) -> bool {
+    decision.placed.get(cluster).is_some_and(|placed| placed.kept.is_none_or(|kept| !kept.as_they_are))
 }
 
 /// How many pods a Deployment does without while it is updated, as Kubernetes counts: a quarter, rounded down, unless the

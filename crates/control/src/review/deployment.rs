@@ -53,6 +53,7 @@ pub(super) fn explained(
     };
     let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
     review.summary.push(format!("{placed} replicas placed, {} pending", decision.pending));
+    review.summary.extend(stays(decision));
     review.summary.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
     review.pending = signed(decision.pending);
     review.refusals = refusals(&decision.refusals, &mut review.notes);
@@ -76,7 +77,7 @@ pub(super) fn explained(
     }
     review.errors.extend(missing(outlook));
     let refused = clusters.iter().any(|each| each.refused.is_some());
-    if decision.pending > 0 || refused || !review.errors.is_empty() {
+    if is_short(decision) || refused || !review.errors.is_empty() {
         review.result = ReviewResult::Pending;
     }
     review.clusters = bounded(clusters, &mut review.notes);
@@ -164,7 +165,8 @@ pub(super) fn planned(
                 }
             };
         }
-        if outlook.waiting_updates.contains(name) && decided > 0 {
+        // What replaces no pods waits for none.
+        if outlook.waiting_updates.contains(name) && each.replaced_pods.is_some_and(|pods| pods > 0) {
             each.note.get_or_insert_with(|| WAITS.to_owned());
         }
         clusters.push(each);
@@ -180,12 +182,13 @@ pub(super) fn planned(
     let left: i32 = clusters.iter().map(|each| each.after).sum();
     review.removed_running_replicas = (running - left).max(0);
     review.pending = signed(decision.pending);
+    review.notes.extend(stays(decision));
     review.notes.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
     review.refusals = refusals(&decision.refusals, &mut review.notes);
     let refused = clusters.iter().any(|each| each.refused.is_some()) || !review.errors.is_empty();
     review.result = if review.removed_running_replicas > 0 {
         ReviewResult::Removes
-    } else if decision.pending > 0 || refused {
+    } else if is_short(decision) || refused {
         ReviewResult::Pending
     } else if clusters.iter().any(ClusterReview::changes) {
         ReviewResult::Changes
@@ -237,6 +240,22 @@ fn missing(outlook: &Outlook) -> Vec<ReviewError> {
         )
     };
     outlook.missing.iter().map(told).collect()
+}
+
+/// Whether not all that is asked for has a place as the workload asks for it.
+fn is_short(decision: &Decision) -> bool {
+    decision.pending > 0 || decision.staying > 0
+}
+
+/// What is said of replicas that find no place as the workload asks for them, and stay.
+fn stays(decision: &Decision) -> Option<String> {
+    let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
+    let asked = placed.saturating_add(decision.pending);
+    let told = format!(
+        "{} of {asked} replicas stay where they run, since they find no place as the workload asks for them.",
+        decision.staying
+    );
+    (decision.staying > 0).then_some(told)
 }
 
 /// Whether a cluster keeps its copy as it is, since the present template has no room there.

@@ -67,7 +67,7 @@ pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &
         });
         Account {
             cluster: name.to_owned(),
-            filters: filters(request, candidate, standing),
+            filters: filters(request, candidate, standing, decision),
             max_replicas: match standing {
                 Standing::Feasible { max_replicas, .. } => Some(*max_replicas),
                 Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
@@ -86,7 +86,12 @@ pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &
 }
 
 /// The filters up to the one that it did not pass.
-fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
+fn filters(
+    request: &PlacementRequest,
+    candidate: &Candidate,
+    standing: &Standing,
+    decision: &Decision,
+) -> Vec<Filter> {
     let refusal = match standing {
         Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => Some(refusal),
         Standing::Feasible { .. } => None,
@@ -136,17 +141,18 @@ fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standin
         }
         filters.push(Filter { name, passed: true, told });
     }
-    let told = match candidate.bound {
+    let mut told = match candidate.bound {
         0 => format!("{} replicas fit", candidate.room.max_replicas),
         bound => {
             format!("{} more replicas fit beside {bound} that have a node", candidate.room.max_replicas)
         }
     };
-    filters.push(Filter {
-        name: "room",
-        passed: candidate.room.max_replicas > 0 || candidate.bound > 0,
-        told,
-    });
+    let passed = candidate.room.max_replicas > 0 || candidate.bound > 0;
+    let short = decision.refusals.get(candidate.name()).filter(|why| why.reason == Reason::NoRoom);
+    if let Some(why) = short.filter(|_| !passed) {
+        told = format!("{told}: {}", why.message);
+    }
+    filters.push(Filter { name: "room", passed, told });
     filters
 }
 

@@ -1,12 +1,57 @@
 //! Plans of edits that cannot be satisfied: each is told with its reason, as the status tells it afterwards.
 
 use super::{explain, plan, steps, there};
-use crate::stage::{pass, start};
-use portolan_api::placementreview::ReviewResult;
+use crate::stage::{asking, condition, pass, start};
+use portolan_api::conditions::ConditionType;
+use portolan_api::placementreview::{ObjectReview, ReviewResult};
 use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::{CONTROLLER, apply};
 use portolan_tests::{service, workload};
-use serde_json::json;
+use serde_json::{Value, json};
+
+fn refusal<'a>(planned: &'a ObjectReview, cluster: &str) -> (&'a str, &'a str) {
+    let found = planned.refusals.iter().find(|each| each.cluster == cluster);
+    found.map_or(("", ""), |each| (each.reason.as_str(), each.message.as_str()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_only_stay_are_told_with_the_reason_of_each_cluster() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let web = || workload("web", 2, json!({"locations": ["c2"]}));
+    apply(&user, &web()).await;
+    pass(30).await;
+    let huge = |object: &mut Value| object["spec"]["template"]["spec"]["containers"] = asking("50");
+    let nowhere =
+        |object: &mut Value| object["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+    let unselected =
+        |object: &mut Value| object["spec"]["clusterSelector"] = json!({"matchLabels": {"regoin": "eu"}});
+    let edits: [(&dyn Fn(&mut Value), &str, &str); 3] = [
+        (&huge, "NoRoom", "a replica needs cpu 50 and the freest of"),
+        (&nowhere, "NoRoom", "node"),
+        (&unselected, "NotSelected", "its labels do not match spec.clusterSelector"),
+    ];
+    for (edit, reason, message) in edits {
+        let mut edited = web();
+        edit(&mut edited);
+        let planned = plan(&fleet, &edited).await;
+        assert_eq!((planned.result, steps(&planned)["c2"]), (ReviewResult::Pending, (2, 2)), "{planned:?}");
+        let (found, why) = refusal(&planned, "c2");
+        assert!(found == reason && why.contains(message), "{planned:?}");
+        assert!(planned.notes.iter().any(|note| note.starts_with("2 of 2 replicas stay")), "{planned:?}");
+        assert_eq!(planned.clusters[0].note, None, "no rolling update waits: the former template stays");
+        assert!(planned.rollout.is_none(), "{planned:?}");
+        apply(&user, &edited).await;
+        pass(30).await;
+        let (ready, because, _) = condition(&fleet, "web", ConditionType::Placed).await;
+        assert_eq!((ready.as_str(), because.as_str()), ("False", "ReplicasKept"));
+        let told = explain(&fleet, "web").await;
+        assert_eq!((told.result, told.clusters[0].note.is_some()), (ReviewResult::Pending, true), "{told:?}");
+        assert!(!told.clusters[0].note.as_ref().unwrap().contains("maxUnavailable"), "{told:?}");
+        apply(&user, &web()).await;
+        pass(30).await;
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_would_have_to_be_another_one_is_told() {
