@@ -1,13 +1,13 @@
 //! The answer for a MultiClusterDeployment.
 
 use super::Unanswered;
-use super::cluster::{bounded, brief, full, refusals, signed};
+use super::cluster::{bounded, brief, full, names_no_member, refusals, signed, too_few};
 use super::manifest::{error, undecided};
 use super::rollout::differences;
 use crate::placement::{Outlook, Trial};
 use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
-use portolan_api::placement::{PlacementState, PlacementStatus};
+use portolan_api::placement::{PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::placementreview::{ClusterReview, ObjectReview, ReviewError, ReviewResult};
 use portolan_core::placement::Decision;
 use portolan_runtime::foreign_text;
@@ -56,17 +56,12 @@ pub(super) fn explained(
     review.summary.extend(stays(decision));
     review.summary.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
     review.pending = signed(decision.pending);
-    review.refusals = refusals(&decision.refusals, &mut review.notes);
+    review.refusals = refusals(&decision.refusals, &outlook.accounts, &mut review.notes);
+    review.summary.extend(lacks_clusters(object, decision, outlook));
     let mut clusters: Vec<ClusterReview> = Vec::new();
     for account in &outlook.accounts {
         let each = full(account, outlook.reserved.get(&account.cluster));
         clusters.push(noted(each, recorded(&account.cluster), outlook));
-    }
-    for (cluster, why) in &decision.refusals {
-        if !outlook.accounts.iter().any(|account| account.cluster == *cluster) {
-            let verdict = foreign_text(&why.message);
-            clusters.push(ClusterReview { cluster: cluster.clone(), verdict, ..ClusterReview::default() });
-        }
     }
     for each in &mut clusters {
         each.before = outlook.before.get(&each.cluster).map_or(0, |count| signed(*count));
@@ -77,7 +72,7 @@ pub(super) fn explained(
     }
     review.errors.extend(missing(outlook));
     let refused = clusters.iter().any(|each| each.refused.is_some());
-    if is_short(decision) || refused || !review.errors.is_empty() {
+    if is_short(decision) || names_no_member(&outlook.accounts) || refused || !review.errors.is_empty() {
         review.result = ReviewResult::Pending;
     }
     review.clusters = bounded(clusters, &mut review.notes);
@@ -184,11 +179,12 @@ pub(super) fn planned(
     review.pending = signed(decision.pending);
     review.notes.extend(stays(decision));
     review.notes.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
-    review.refusals = refusals(&decision.refusals, &mut review.notes);
+    review.refusals = refusals(&decision.refusals, &outlook.accounts, &mut review.notes);
+    review.notes.extend(lacks_clusters(object, decision, outlook));
     let refused = clusters.iter().any(|each| each.refused.is_some()) || !review.errors.is_empty();
     review.result = if review.removed_running_replicas > 0 {
         ReviewResult::Removes
-    } else if is_short(decision) || refused {
+    } else if is_short(decision) || names_no_member(&outlook.accounts) || refused {
         ReviewResult::Pending
     } else if clusters.iter().any(ClusterReview::changes) {
         ReviewResult::Changes
@@ -256,6 +252,16 @@ fn stays(decision: &Decision) -> Option<String> {
         decision.staying
     );
     (decision.staying > 0).then_some(told)
+}
+
+/// What is said of replicas that are pending because there are not as many clusters as locations are to be found.
+fn lacks_clusters(object: &MultiClusterDeployment, decision: &Decision, outlook: &Outlook) -> Option<String> {
+    let spec = &object.spec;
+    let counts = spec.replicas_mode == ReplicasMode::PerLocation && spec.placement.locations.is_empty();
+    if counts && decision.pending > 0 && !outlook.paused {
+        return too_few(spec.placement.effective_locations(), &outlook.accounts);
+    }
+    None
 }
 
 /// Whether a cluster keeps its copy as it is, since the present template has no room there.

@@ -6,7 +6,7 @@ use portolan_api::conditions::ConditionType;
 use portolan_api::placementreview::{ObjectReview, ReviewResult};
 use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::{CONTROLLER, apply};
-use portolan_tests::{service, workload};
+use portolan_tests::{job, service, workload};
 use serde_json::{Value, json};
 
 fn refusal<'a>(planned: &'a ObjectReview, cluster: &str) -> (&'a str, &'a str) {
@@ -50,6 +50,55 @@ async fn replicas_that_only_stay_are_told_with_the_reason_of_each_cluster() {
         assert!(!told.clusters[0].note.as_ref().unwrap().contains("maxUnavailable"), "{told:?}");
         apply(&user, &web()).await;
         pass(30).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_no_member_has_is_named() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let total = |locations: Value| json!({"locations": locations, "replicasMode": "Total"});
+    apply(&user, &workload("web", 2, total(json!(["c2"])))).await;
+    apply(&user, &job("sum", 4, 2, json!({"locations": ["c2"]}))).await;
+    pass(5).await;
+    let mut far = workload("web", 2, total(json!(["c2"])));
+    far["spec"]["maxLatency"] = json!({"from": "nowhere", "rtt": "20ms"});
+    let manifests = [
+        (workload("web", 2, total(json!(["c22"]))), "c22", "spec.locations"),
+        (workload("web", 2, total(json!(["c2", "c33"]))), "c33", "spec.locations"),
+        (job("sum", 4, 2, json!({"locations": ["c33"]})), "c33", "spec.locations"),
+        (far, "nowhere", "spec.maxLatency.from"),
+    ];
+    for (manifest, name, field) in manifests {
+        let planned = plan(&fleet, &manifest).await;
+        assert_eq!(planned.result, ReviewResult::Pending, "{planned:?}");
+        let (reason, message) = refusal(&planned, name);
+        assert_eq!(reason, "ClusterNotFound", "{planned:?}");
+        assert!(message.starts_with(&format!("{name} is no member")) && message.contains(field), "{message}");
+        let wrong = planned.clusters.iter().find(|each| each.verdict.contains("it is one of the locations"));
+        let named = manifest["spec"]["locations"].as_array().unwrap();
+        assert!(wrong.is_none_or(|each| named.contains(&json!(each.cluster))), "{wrong:?}");
+    }
+    apply(&user, &workload("web", 2, total(json!(["c2", "c33"])))).await;
+    pass(20).await;
+    let told = explain(&fleet, "web").await;
+    let unknown = told.clusters.iter().find(|each| each.cluster == "c33").unwrap();
+    assert_eq!((told.result, unknown.after), (ReviewResult::Pending, 0), "{told:?}");
+    assert!(unknown.verdict.contains("c33 is no member"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_locations_than_the_fleet_has_clusters_are_told() {
+    let (fleet, _controller) = start().await;
+    pass(20).await;
+    let many = json!({"placementPolicy": "worst-fit", "numberOfLocations": 9});
+    let of_job = json!({"placementPolicy": "worst-fit", "numberOfLocations": 9});
+    for manifest in [workload("web", 2, many), job("sum", 2, 2, of_job)] {
+        let planned = plan(&fleet, &manifest).await;
+        assert_eq!(planned.result, ReviewResult::Pending, "{planned:?}");
+        let told =
+            planned.notes.iter().any(|note| note.starts_with("9 locations are asked for, and the fleet has"));
+        assert!(planned.pending > 0 && told, "{planned:?}");
     }
 }
 
