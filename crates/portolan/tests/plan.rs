@@ -80,6 +80,27 @@ fn what_would_happen_is_told_and_nothing_happens() {
     assert_eq!(rollout.status.code(), Some(3), "{told}{}", text(&rollout.stderr));
     assert!(told.contains("rolling update: 5 pods are replaced: main app:1 → app:2"), "{told}");
 
+    let huge = workload("web", 5, "50", &json!({"locations": ["c2"], "enableSubstitution": true}));
+    let huge = world.write("huge.yaml", &huge);
+    let kept = world.portolan(&["plan", "-f", &huge]);
+    let told = text(&kept.stdout);
+    assert_eq!(kept.status.code(), Some(4), "{told}{}", text(&kept.stderr));
+    for words in [
+        "nothing changes, and not all of it can be done",
+        "why not all of it can be placed:\n  c2: NoRoom: a replica needs cpu 50",
+        "5 of 5 replicas stay where they run",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(!told.contains("maxUnavailable"), "{told}");
+    let many = json!({"placementPolicy": "worst-fit", "numberOfLocations": 9});
+    let many = world.write("locations.yaml", &workload("wide", 1, "0", &many));
+    let wide = world.portolan(&["plan", "-f", &many]);
+    let told = text(&wide.stdout);
+    assert_eq!(wide.status.code(), Some(4), "{told}{}", text(&wide.stderr));
+    let why = "7 replicas would be pending\n9 locations are asked for, and the fleet has 2 clusters";
+    assert!(told.contains(why), "{told}");
+
     let why = world.succeeds(&["explain", "mcd/web", "-n", "shop"]);
     for words in ["4 replicas: it is one of the locations", "stands in for c2", "9.0ms from c2", "✓ room"] {
         assert!(why.contains(words), "{words}: {why}");

@@ -61,7 +61,7 @@ reasons! {
     AwaitingMember, [on(Ready)],
         "A deletion waits for a cluster that cannot be reached.",
         "Reconnect the cluster, or delete its ForeignCluster.";
-    AwaitingMembers, [on(Ready), on(Placed)],
+    AwaitingMembers, [on(Ready), on(Placed), Review],
         "Copies may run in clusters that cannot be asked: nothing is placed until they answer.",
         "Reconnect the clusters, or give one up: `kubectl annotate foreigncluster NAME portolan.dev/confirmed-lost=true`.";
     CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
@@ -70,7 +70,7 @@ reasons! {
     ClusterIdentityMismatch, [on(Ready), on(Reachable), Event],
         "Another cluster answers at this address.",
         "Correct the credential, or delete the ForeignCluster and run `portolan peer` for the other cluster.";
-    ClusterNotFound, [Pending],
+    ClusterNotFound, [Pending, Review],
         "No cluster has the name that is in `locations`.",
         "Correct the name: `portolan get clusters`.";
     ClusterReachable, [on(Ready), on(Reachable), on(SilenceDoubted)],
@@ -130,7 +130,7 @@ reasons! {
     IdentityTaken, [Event],
         "The annotation `portolan.dev/workload-id` names the identity of another object, or none: it was removed.",
         "";
-    Immutable, [Placement],
+    Immutable, [Placement, Review],
         "A field of the copy cannot be changed as asked.",
         "Delete the copy in the cluster: it is created again.";
     InSync, [on(Drifted)],
@@ -151,7 +151,7 @@ reasons! {
     Invalid, [Review, Event],
         "The manifest or the object is not valid; nothing is done about it.",
         "The message names the field.";
-    InvalidAdoption, [on(Ready), on(Placed)],
+    InvalidAdoption, [on(Ready), on(Placed), Review],
         "The annotation `portolan.dev/adopt` cannot be read.",
         "Write `hub/ID` or `unmanaged`: `portolan adopt --help`.";
     InvalidTemplate, [on(Ready), on(Placed), Review, Event],
@@ -214,7 +214,7 @@ reasons! {
     NoRoomAnywhere, [on(ToCloud)],
         "A cloud cluster is needed: no cluster has room.",
         "Smaller requests or more nodes.";
-    NotAdopted, [on(Ready), on(Placed)],
+    NotAdopted, [on(Ready), on(Placed), Review, Event],
         "Deployments that were to be taken over are not as they must be.",
         "The message says what differs, per cluster.";
     NotChosen, [Pending],

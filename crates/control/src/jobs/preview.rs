@@ -26,6 +26,8 @@ pub(crate) struct JobOutlook {
     pub(crate) plan: Result<Plan, Problem>,
     /// How many completions are asked for in all.
     pub(crate) total: u32,
+    /// How many locations are to be found for it; none if it names them, or counts over all of them.
+    pub(crate) locations: usize,
     /// Every cluster's part in it.
     pub(crate) accounts: Vec<Account>,
     /// What others hold in each cluster.
@@ -88,6 +90,11 @@ impl Previews {
             before: record(job.object.status.as_ref()),
             plan: Err(Problem::NotKnown),
             total: super::record::count(job.object.spec.completions).saturating_mul(job.times()),
+            locations: if job.object.spec.placement.locations.is_empty() {
+                usize::try_from(job.times()).unwrap_or(usize::MAX)
+            } else {
+                0
+            },
             accounts: Vec::new(),
             reserved: reserved(book, &Owner::new(KIND, key)),
             notes: placements.filter_map(note).collect(),

@@ -8,7 +8,11 @@ use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner, Supposed};
 use crate::driver::Declared;
 use crate::driver::{Problem, Reserved, reserved};
+use crate::names::ADOPT_ANNOTATION;
+use kube::ResourceExt;
 use portolan_api::MultiClusterDeployment;
+use portolan_api::Reason;
+use portolan_api::conditions::ConditionType;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Account, Decision, explain};
 use portolan_runtime::Key;
@@ -27,6 +31,8 @@ pub(crate) struct Outlook {
     pub(crate) before: BTreeMap<String, u32>,
     /// How many replicas are ready in each cluster that has a copy, as last known.
     pub(crate) ready: BTreeMap<String, u32>,
+    /// How many replicas the copy of each cluster is asked to run, as last known, whatever is recorded.
+    pub(crate) running: BTreeMap<String, u32>,
     /// What was decided; what is asked for is more than what is placed if some are pending.
     pub(crate) decision: Result<Decision, Problem>,
     /// Every cluster's part in it.
@@ -129,6 +135,7 @@ impl Previews {
         let mut outlook = Outlook {
             before,
             ready: BTreeMap::new(),
+            running: BTreeMap::new(),
             decision: Err(Problem::NotKnown),
             accounts: Vec::new(),
             reserved: reserved(book, &Owner::new(KIND, key)),
@@ -136,14 +143,17 @@ impl Previews {
             missing: self.missing(key, workload),
             paused: workload.object.spec.paused,
         };
+        if let Some(problem) = awaits_adoption(workload) {
+            outlook.decision = Err(problem);
+            return outlook;
+        }
         match self.0.consider(book, key, workload) {
             Evaluated::CacheNotSynced => {}
             Evaluated::Impossible(reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
             Evaluated::Made { seen, wanted, decision, .. } => {
                 let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
                 outlook.accounts = explain(&wanted, &candidates, &decision);
-                let placed = |cluster: &String| decision.placed.contains_key(cluster);
-                for (cluster, sight) in seen.iter().filter(|(cluster, _)| placed(cluster)) {
+                for (cluster, sight) in seen.iter().filter(|(cluster, _)| updates(&decision, cluster)) {
                     // Somebody without pods there has no room: what the new pods need, the old ones hold.
                     let others = book.view(cluster, "", &wanted.shape).room.max_replicas;
                     let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
@@ -152,6 +162,9 @@ impl Previews {
                         outlook.waiting_updates.push(cluster.clone());
                     }
                 }
+                let running =
+                    |(cluster, seen): (&String, &ClusterSnapshot)| (cluster.clone(), seen.candidate.running);
+                outlook.running = seen.iter().map(running).collect();
                 outlook.ready = seen.iter().filter_map(|each| ready(workload, each)).collect();
                 outlook.decision = Ok(decision);
             }
@@ -188,6 +201,25 @@ impl Previews {
     }
 }
 
+/// Nothing is decided about a workload that is marked to take over Deployments until it has them: what it waits for, as its
+/// status says.
+fn awaits_adoption(workload: &Workload) -> Option<Problem> {
+    let mark = workload.object.annotations().get(ADOPT_ANNOTATION)?;
+    let begin = format!("it is marked to take over Deployments ({ADOPT_ANNOTATION}: {mark})");
+    let conditions = workload.object.status.iter().flat_map(|status| &status.conditions);
+    let mut conditions = conditions.filter(|each| each.type_ == ConditionType::Placed.as_str());
+    let told = conditions.find_map(|each| {
+        let reason = Reason::parse(&each.reason)?;
+        let waits = [Reason::NotAdopted, Reason::InvalidAdoption, Reason::AwaitingMembers].contains(&reason);
+        waits.then(|| (reason, each.message.clone()))
+    });
+    let (reason, message) = match told {
+        Some((reason, why)) => (reason, format!("{begin}, and nothing is decided until it has: {why}")),
+        None => (Reason::NotAdopted, format!("{begin}: what is placed is decided when it has")),
+    };
+    Some(Problem::Undecided(reason, message))
+}
+
 /// The ready replicas of a cluster's copy: as it says, or as it last said if it is silent.
 fn ready(workload: &Workload, (cluster, seen): (&String, &ClusterSnapshot)) -> Option<(String, u32)> {
     let last = || {
@@ -201,6 +233,11 @@ fn ready(workload: &Workload, (cluster, seen): (&String, &ClusterSnapshot)) -> O
         None => last(),
     };
     Some((cluster.clone(), u32::try_from(count?).unwrap_or(0)))
+}
+
+/// Whether the copy of a cluster is brought to the present template, and not left as it is for want of room.
+fn updates(decision: &Decision, cluster: &str) -> bool {
+    decision.placed.get(cluster).is_some_and(|placed| placed.kept.is_none_or(|kept| !kept.as_they_are))
 }
 
 /// How many pods a Deployment does without while it is updated, as Kubernetes counts: a quarter, rounded down, unless the

@@ -50,8 +50,15 @@ pub(super) fn full(account: &Account, reserved: Option<&Reserved>) -> ClusterRev
     }
 }
 
-/// Why clusters do not take what is pending.
-pub(super) fn refusals(refusals: &BTreeMap<String, Refusal>, notes: &mut Vec<String>) -> Vec<ReviewRefusal> {
+/// Why clusters do not take what is pending, and which names no member has.
+pub(super) fn refusals(
+    refusals: &BTreeMap<String, Refusal>,
+    accounts: &[Account],
+    notes: &mut Vec<String>,
+) -> Vec<ReviewRefusal> {
+    let mut refusals = refusals.clone();
+    let unknown = accounts.iter().filter_map(|each| Some((each.cluster.clone(), each.no_member.clone()?)));
+    refusals.extend(unknown);
     let told = refusals.iter().map(|(cluster, why)| ReviewRefusal {
         cluster: cluster.clone(),
         reason: why.reason.into(),
@@ -61,6 +68,27 @@ pub(super) fn refusals(refusals: &BTreeMap<String, Refusal>, notes: &mut Vec<Str
         notes.push(format!("{} more clusters do not take it either", refusals.len() - TOLD));
     }
     told.take(TOLD).collect()
+}
+
+/// Whether a cluster is asked for that no member is called.
+pub(super) fn names_no_member(accounts: &[Account]) -> bool {
+    accounts.iter().any(|account| account.no_member.is_some())
+}
+
+/// What is said if so many locations are to be found, and the fleet has fewer clusters.
+pub(super) fn too_few(locations: usize, accounts: &[Account]) -> Option<String> {
+    let clusters = accounts.iter().filter(|account| account.no_member.is_none()).count();
+    if locations <= clusters {
+        return None;
+    }
+    Some(match clusters {
+        0 => "The fleet has no cluster: `portolan peer` adds one.".to_owned(),
+        count => format!(
+            "{locations} locations are asked for, and the fleet has {count} cluster{}: peer more, or lower \
+             spec.numberOfLocations.",
+            if count == 1 { "" } else { "s" }
+        ),
+    })
 }
 
 /// As many clusters as are told; those that hold something come first if there are too many.

@@ -1,13 +1,13 @@
 //! The answer for a MultiClusterDeployment.
 
 use super::Unanswered;
-use super::cluster::{bounded, brief, full, refusals, signed};
+use super::cluster::{bounded, brief, full, names_no_member, refusals, signed, too_few};
 use super::manifest::{error, undecided};
 use super::rollout::differences;
 use crate::placement::{Outlook, Trial};
 use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
-use portolan_api::placement::{PlacementState, PlacementStatus};
+use portolan_api::placement::{PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::placementreview::{ClusterReview, ObjectReview, ReviewError, ReviewResult};
 use portolan_core::placement::Decision;
 use portolan_runtime::foreign_text;
@@ -42,26 +42,26 @@ pub(super) fn explained(
         Err(problem) => {
             review.errors.push(undecided(problem)?);
             review.result = ReviewResult::Pending;
-            let known = last().map(|each| noted(ClusterReview::default(), Some(each), outlook));
-            review.clusters = known.collect();
+            let known = |each: &PlacementStatus| {
+                let verdict = "it stays as it is".to_owned();
+                let stays = ClusterReview { after: each.replicas, verdict, ..ClusterReview::default() };
+                noted(stays, Some(each), outlook)
+            };
+            review.clusters = last().map(known).collect();
             return Ok(review);
         }
     };
     let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
     review.summary.push(format!("{placed} replicas placed, {} pending", decision.pending));
+    review.summary.extend(stays(decision));
     review.summary.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
     review.pending = signed(decision.pending);
-    review.refusals = refusals(&decision.refusals, &mut review.notes);
+    review.refusals = refusals(&decision.refusals, &outlook.accounts, &mut review.notes);
+    review.summary.extend(lacks_clusters(object, decision, outlook));
     let mut clusters: Vec<ClusterReview> = Vec::new();
     for account in &outlook.accounts {
         let each = full(account, outlook.reserved.get(&account.cluster));
         clusters.push(noted(each, recorded(&account.cluster), outlook));
-    }
-    for (cluster, why) in &decision.refusals {
-        if !outlook.accounts.iter().any(|account| account.cluster == *cluster) {
-            let verdict = foreign_text(&why.message);
-            clusters.push(ClusterReview { cluster: cluster.clone(), verdict, ..ClusterReview::default() });
-        }
     }
     for each in &mut clusters {
         each.before = outlook.before.get(&each.cluster).map_or(0, |count| signed(*count));
@@ -72,7 +72,7 @@ pub(super) fn explained(
     }
     review.errors.extend(missing(outlook));
     let refused = clusters.iter().any(|each| each.refused.is_some());
-    if decision.pending > 0 || refused || !review.errors.is_empty() {
+    if is_short(decision) || names_no_member(&outlook.accounts) || refused || !review.errors.is_empty() {
         review.result = ReviewResult::Pending;
     }
     review.clusters = bounded(clusters, &mut review.notes);
@@ -119,7 +119,6 @@ pub(super) fn planned(
             return Ok(review);
         }
     };
-    let absent = missing(outlook);
     let names: BTreeSet<&String> = outlook.before.keys().chain(decision.placed.keys()).collect();
     let mut clusters = Vec::new();
     for name in names {
@@ -147,16 +146,27 @@ pub(super) fn planned(
             Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
             Some(Trial::Accepted { replaces: false } | Trial::Held) | None => {}
         }
-        if each.refused.is_some() || (!absent.is_empty() && decided > 0) {
-            // What a member refuses is not there: it keeps what it has.
-            each.after = before.min(each.ready.map_or(0, |_| before));
+        if each.refused.is_some() {
+            // What a member refuses is not there, whatever is recorded: what runs there stays.
+            let running = outlook.running.get(name).map_or(0, |count| signed(*count));
+            (each.before, each.after) = (running, running);
+            each.verdict = match running {
+                0 => "nothing: it refuses the workload as it would be".to_owned(),
+                1 => "1 replica stays as it is: the cluster refuses the workload as it would be".to_owned(),
+                count => {
+                    format!(
+                        "{count} replicas stay as they are: the cluster refuses the workload as it would be"
+                    )
+                }
+            };
         }
-        if outlook.waiting_updates.contains(name) && decided > 0 {
+        // What replaces no pods waits for none.
+        if outlook.waiting_updates.contains(name) && each.replaced_pods.is_some_and(|pods| pods > 0) {
             each.note.get_or_insert_with(|| WAITS.to_owned());
         }
         clusters.push(each);
     }
-    review.errors.extend(absent);
+    review.errors.extend(missing(outlook));
     let replaced: i32 = clusters.iter().filter_map(|each| each.replaced_pods).sum();
     if let Some(live) = live.filter(|_| replaced > 0) {
         let mut rollout = differences(&live.spec.template.0, &object.spec.template.0);
@@ -167,12 +177,14 @@ pub(super) fn planned(
     let left: i32 = clusters.iter().map(|each| each.after).sum();
     review.removed_running_replicas = (running - left).max(0);
     review.pending = signed(decision.pending);
+    review.notes.extend(stays(decision));
     review.notes.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
-    review.refusals = refusals(&decision.refusals, &mut review.notes);
+    review.refusals = refusals(&decision.refusals, &outlook.accounts, &mut review.notes);
+    review.notes.extend(lacks_clusters(object, decision, outlook));
     let refused = clusters.iter().any(|each| each.refused.is_some()) || !review.errors.is_empty();
     review.result = if review.removed_running_replicas > 0 {
         ReviewResult::Removes
-    } else if decision.pending > 0 || refused {
+    } else if is_short(decision) || names_no_member(&outlook.accounts) || refused {
         ReviewResult::Pending
     } else if clusters.iter().any(ClusterReview::changes) {
         ReviewResult::Changes
@@ -220,10 +232,36 @@ fn missing(outlook: &Outlook) -> Vec<ReviewError> {
     let told = |name: &String| {
         error(
             Reason::DependencyNotFound,
-            format!("{name} does not exist in the hub: nothing is applied until it does"),
+            format!("{name} does not exist in the hub: new pods wait in each cluster until it does"),
         )
     };
     outlook.missing.iter().map(told).collect()
+}
+
+/// Whether not all that is asked for has a place as the workload asks for it.
+fn is_short(decision: &Decision) -> bool {
+    decision.pending > 0 || decision.staying > 0
+}
+
+/// What is said of replicas that find no place as the workload asks for them, and stay.
+fn stays(decision: &Decision) -> Option<String> {
+    let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
+    let asked = placed.saturating_add(decision.pending);
+    let told = format!(
+        "{} of {asked} replicas stay where they run, since they find no place as the workload asks for them.",
+        decision.staying
+    );
+    (decision.staying > 0).then_some(told)
+}
+
+/// What is said of replicas that are pending because there are not as many clusters as locations are to be found.
+fn lacks_clusters(object: &MultiClusterDeployment, decision: &Decision, outlook: &Outlook) -> Option<String> {
+    let spec = &object.spec;
+    let counts = spec.replicas_mode == ReplicasMode::PerLocation && spec.placement.locations.is_empty();
+    if counts && decision.pending > 0 && !outlook.paused {
+        return too_few(spec.placement.effective_locations(), &outlook.accounts);
+    }
+    None
 }
 
 /// Whether a cluster keeps its copy as it is, since the present template has no room there.

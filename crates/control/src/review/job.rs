@@ -1,7 +1,7 @@
 //! The answer for a MultiClusterJob.
 
 use super::Unanswered;
-use super::cluster::{bounded, brief, full, refusals, signed};
+use super::cluster::{bounded, brief, full, names_no_member, refusals, signed, too_few};
 use super::manifest::undecided;
 use crate::jobs::JobOutlook;
 use portolan_api::Reason;
@@ -63,7 +63,9 @@ fn reviewed(
     }
     let ended = plan.record.end.is_some();
     review.pending = if ended || outlook.suspended { 0 } else { signed(plan.pending) };
-    review.refusals = refusals(&plan.refusals, &mut review.notes);
+    review.refusals = refusals(&plan.refusals, &outlook.accounts, &mut review.notes);
+    let lacks = if review.pending > 0 { too_few(outlook.locations, &outlook.accounts) } else { None };
+    review.notes.extend(lacks);
     let mut clusters = Vec::new();
     let mut names: Vec<&String> = outlook.before.parts.keys().chain(plan.record.parts.keys()).collect();
     names.extend(outlook.accounts.iter().filter(|_| all).map(|account| &account.cluster));
@@ -102,13 +104,8 @@ fn reviewed(
         }
         clusters.push(each);
     }
-    for (cluster, why) in plan.refusals.iter().filter(|_| all) {
-        if !outlook.accounts.iter().any(|account| account.cluster == *cluster) {
-            let verdict = foreign_text(&why.message);
-            clusters.push(ClusterReview { cluster: cluster.clone(), verdict, ..ClusterReview::default() });
-        }
-    }
-    let refused = !ended && clusters.iter().any(|each| each.refused.is_some());
+    let refused = clusters.iter().any(|each| each.refused.is_some());
+    let refused = !ended && (refused || names_no_member(&outlook.accounts));
     review.result = if review.pending > 0 || refused {
         ReviewResult::Pending
     } else if !all && clusters.iter().any(ClusterReview::changes) {

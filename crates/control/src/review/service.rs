@@ -3,6 +3,7 @@
 use super::Unanswered;
 use super::cluster::bounded;
 use crate::services::{ServiceOutlook, ServicePart};
+use portolan_api::Reason;
 use portolan_api::placementreview::{
     ClusterReview, EndpointCounts, ObjectReview, ReviewError, ReviewRefusal, ReviewResult,
 };
@@ -54,8 +55,12 @@ pub(super) fn planned(outlook: &ServiceOutlook) -> Result<ObjectReview, Unanswer
         names => format!("It follows {}.", names.join(", ")),
     });
     let shown = parts.iter().filter(|part| part.there || part.belongs);
-    let clusters: Vec<ClusterReview> = shown.map(row).collect();
-    review.result = if review.pending > 0 {
+    let cluster = |part: &ServicePart| {
+        let refused = part.immutable.as_ref().map(|message| immutable(part, message));
+        ClusterReview { refused, ..row(part) }
+    };
+    let clusters: Vec<ClusterReview> = shown.map(cluster).collect();
+    review.result = if review.pending > 0 || clusters.iter().any(|each| each.refused.is_some()) {
         ReviewResult::Pending
     } else if clusters.iter().any(ClusterReview::changes) {
         ReviewResult::Changes
@@ -64,6 +69,12 @@ pub(super) fn planned(outlook: &ServiceOutlook) -> Result<ObjectReview, Unanswer
     };
     review.clusters = bounded(clusters, &mut review.notes);
     Ok(review)
+}
+
+/// What the controller reports of a Service that would have to be another one.
+fn immutable(part: &ServicePart, message: &str) -> ReviewError {
+    let (cluster, message) = (Some(part.cluster.clone()), foreign_text(message));
+    ReviewError { cluster, reason: Reason::Immutable.into(), message }
 }
 
 fn row(part: &ServicePart) -> ClusterReview {

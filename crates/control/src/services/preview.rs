@@ -1,6 +1,7 @@
 //! Where a service would be, by what the controller goes by.
 
 use super::Services;
+use super::desired::{desired, unchangeable};
 use super::follow::follow_with;
 use super::observe::{ClusterSnapshot, Observed};
 use crate::placement::Workload;
@@ -30,6 +31,8 @@ pub(crate) struct ServicePart {
     pub(crate) belongs: bool,
     /// Why it is not let in although it belongs there: a word and a sentence.
     pub(crate) refused: Option<(Reason, String)>,
+    /// What is wanted of the Service there and no Service lets be changed, in a sentence.
+    pub(crate) immutable: Option<String>,
     /// Whether the cluster answers; if not, these are the last numbers known.
     pub(crate) is_known: bool,
     /// Endpoints that are ready.
@@ -60,6 +63,8 @@ impl Previews {
         instead: &BTreeMap<Key, Workload>,
     ) -> ServiceOutlook {
         let following = follow_with(service, key, &self.0.workloads, instead);
+        let context = &self.0.base.context;
+        let desired = desired(service, key, &context.hub.id, context.term.epoch());
         let part = |(cluster, seen): (String, ClusterSnapshot)| {
             let wanted = following.wanted.contains(&cluster);
             let refused = seen.closed.filter(|_| wanted && seen.copy.is_none());
@@ -81,7 +86,9 @@ impl Previews {
                 }
                 (None, false, false) => "not there: no pods that it selects are placed there".to_owned(),
             };
+            let copy = seen.copy.as_ref().filter(|_| wanted);
             ServicePart {
+                immutable: copy.and_then(|copy| unchangeable(copy, &desired)),
                 there: seen.copy.is_some(),
                 belongs: (wanted && refused.is_none()) || following.kept.contains(&cluster),
                 is_known: seen.member.is_some(),

@@ -36,7 +36,7 @@ pub fn explain(work: &Work, candidates: &[Candidate], plan: &Plan) -> Vec<Accoun
             .filter(|away| away.site.name != candidate.site.name)
             .and_then(|away| Some((away.site.name.clone(), away.round_trip(candidate)?)));
         account.verdict = match plan.record.parts.get(&account.cluster) {
-            Some(part) => with_a_part(part, &account.cluster, plan),
+            Some(part) => with_a_part(work, part, &account.cluster, plan),
             None => without(work, candidate, &candidate.stands(&request, candidates), plan),
         };
     }
@@ -49,7 +49,7 @@ fn placed((cluster, part): (&String, &Part)) -> Option<(String, Placed)> {
     (part.completions > 0).then(|| (cluster.clone(), placed))
 }
 
-fn with_a_part(part: &Part, cluster: &str, plan: &Plan) -> String {
+fn with_a_part(work: &Work, part: &Part, cluster: &str, plan: &Plan) -> String {
     let given_away = part.released.filter(|_| part.open() == 0).map(|release| match release {
         Release::Failed => "its Job has failed",
         Release::Silent => "it was silent for too long, or left the fleet",
@@ -73,7 +73,11 @@ fn with_a_part(part: &Part, cluster: &str, plan: &Plan) -> String {
     if plan.record.end.is_some() {
         return format!("{completions}, {} left open: the job has ended", part.open());
     }
+    let location = work.request.placement.locations.iter().any(|name| name == cluster);
     let cause = match part.cause {
+        Some(PlacementCause::Preferred) if !location => {
+            "it was one of the locations when they were given to it, and they stay there"
+        }
         Some(PlacementCause::Preferred) => "it is one of the locations",
         Some(PlacementCause::Policy) | None => "the policy chose it",
         Some(PlacementCause::Substitution) => "it stands in for a location that has no room",
@@ -217,5 +221,24 @@ mod tests {
         assert_eq!(accounts[0].verdict, failed);
         assert_eq!(accounts[1].verdict, "6 completions, all finished");
         assert!(accounts[2].verdict.starts_with("4 completions, 2 at a time"), "{}", accounts[2].verdict);
+    }
+
+    #[test]
+    fn a_cluster_that_is_no_location_any_more_is_not_called_one() {
+        let part = Part {
+            completions: 6,
+            parallelism: 2,
+            cause: Some(PlacementCause::Preferred),
+            ..Part::default()
+        };
+        let record = Record { parts: BTreeMap::from([("a".to_owned(), part)]), ..Record::default() };
+        let running = JobSnapshot { completions: 6, ..JobSnapshot::default() };
+        let accounts =
+            told(&work(&["aa"]), &record, &[("a", MemberJobState::Job(running))], &[cluster("a", 9)]);
+        assert_eq!(
+            accounts[0].verdict,
+            "6 completions, 2 at a time: it was one of the locations when they were given to it, and they stay there"
+        );
+        assert_eq!(accounts[1].verdict, "nothing: aa is no member: peer it, or correct spec.locations");
     }
 }

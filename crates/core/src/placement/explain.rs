@@ -2,14 +2,14 @@
 
 use super::field::Field;
 use super::prioritise::rank;
-use super::{Candidate, Decision, KeptBecause, Placed, PlacementRequest, Standing};
+use super::{Candidate, Decision, KeptBecause, Placed, PlacementRequest, Refusal, Standing};
 use crate::capacity::Room;
 use portolan_api::Reason;
 use portolan_api::placement::{PlacementCause, PlacementPolicy};
 use std::time::Duration;
 
 /// One cluster's part in a decision.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
     /// The cluster.
     pub cluster: String,
@@ -31,6 +31,8 @@ pub struct Account {
     pub distance: Option<(String, Duration)>,
     /// What it gets.
     pub placed: Option<Placed>,
+    /// For a name that the request has and no member: where it has it, and what would help.
+    pub no_member: Option<Refusal>,
     /// Why, in a sentence.
     pub verdict: String,
 }
@@ -46,7 +48,8 @@ pub struct Filter {
     pub told: String,
 }
 
-/// Tells what `decision`, which was taken on these candidates, saw in each of them.
+/// Tells what `decision`, which was taken on these candidates, saw in each of them. Names in the request that no member has
+/// come last.
 #[must_use]
 pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &Decision) -> Vec<Account> {
     let field = Field::of(request, candidates);
@@ -67,7 +70,7 @@ pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &
         });
         Account {
             cluster: name.to_owned(),
-            filters: filters(request, candidate, standing),
+            filters: filters(request, candidate, standing, decision),
             max_replicas: match standing {
                 Standing::Feasible { max_replicas, .. } => Some(*max_replicas),
                 Standing::NoNewReplicas(_) | Standing::Evict(_) => None,
@@ -80,13 +83,50 @@ pub fn explain(request: &PlacementRequest, candidates: &[Candidate], decision: &
             distance,
             verdict: verdict(request, candidate, standing, placed.as_ref(), decision),
             placed,
+            no_member: None,
         }
     };
-    field.iter().map(account).collect()
+    field.iter().map(account).chain(no_members(request, candidates)).collect()
+}
+
+/// The clusters that the request names and the fleet does not have.
+fn no_members(request: &PlacementRequest, candidates: &[Candidate]) -> Vec<Account> {
+    let is_member = |name: &str| candidates.iter().any(|each| each.name() == name);
+    let mut accounts: Vec<Account> = Vec::new();
+    let mut add = |name: &String, help: &str| {
+        if is_member(name) || accounts.iter().any(|each| each.cluster == *name) {
+            return;
+        }
+        let message = format!("{name} is no member: {help}");
+        accounts.push(Account {
+            cluster: name.clone(),
+            verdict: format!("nothing: {message}"),
+            no_member: Some(Refusal { reason: Reason::ClusterNotFound, message }),
+            ..Account::default()
+        });
+    };
+    for name in &request.placement.locations {
+        add(name, "peer it, or correct spec.locations");
+    }
+    // A place outside the fleet will do, if clusters tell how far it is.
+    let bound = request.placement.max_latency.as_ref().map(|bound| &bound.from);
+    let is_told = |name: &&String| candidates.iter().any(|each| each.site.rtt.contains_key(*name));
+    if let Some(from) = bound.filter(|from| !is_told(from)) {
+        add(
+            from,
+            "how far it is from clusters is not known, so none takes anything new. Correct spec.maxLatency.from",
+        );
+    }
+    accounts
 }
 
 /// The filters up to the one that it did not pass.
-fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standing) -> Vec<Filter> {
+fn filters(
+    request: &PlacementRequest,
+    candidate: &Candidate,
+    standing: &Standing,
+    decision: &Decision,
+) -> Vec<Filter> {
     let refusal = match standing {
         Standing::NoNewReplicas(refusal) | Standing::Evict(refusal) => Some(refusal),
         Standing::Feasible { .. } => None,
@@ -136,17 +176,18 @@ fn filters(request: &PlacementRequest, candidate: &Candidate, standing: &Standin
         }
         filters.push(Filter { name, passed: true, told });
     }
-    let told = match candidate.bound {
+    let mut told = match candidate.bound {
         0 => format!("{} replicas fit", candidate.room.max_replicas),
         bound => {
             format!("{} more replicas fit beside {bound} that have a node", candidate.room.max_replicas)
         }
     };
-    filters.push(Filter {
-        name: "room",
-        passed: candidate.room.max_replicas > 0 || candidate.bound > 0,
-        told,
-    });
+    let passed = candidate.room.max_replicas > 0 || candidate.bound > 0;
+    let short = decision.refusals.get(candidate.name()).filter(|why| why.reason == Reason::NoRoom);
+    if let Some(why) = short.filter(|_| !passed) {
+        told = format!("{told}: {}", why.message);
+    }
+    filters.push(Filter { name: "room", passed, told });
     filters
 }
 
@@ -178,6 +219,7 @@ fn verdict(
     match (placed, standing) {
         (Some(placed), _) => {
             let why = match placed.cause {
+                PlacementCause::Preferred if !location => "it was one of the locations".to_owned(),
                 PlacementCause::Preferred => "it is one of the locations".to_owned(),
                 PlacementCause::Policy => "the policy chose it".to_owned(),
                 PlacementCause::Substitution => {
@@ -191,10 +233,12 @@ fn verdict(
                 }
             };
             let kept = match standing {
-                Standing::NoNewReplicas(_) if placed.kept.is_none() => {
-                    "; it takes nothing new and keeps what it has"
+                Standing::NoNewReplicas(_) if placed.kept.is_some() => String::new(),
+                Standing::NoNewReplicas(refusal) if candidate.refused.as_ref() == Some(refusal) => {
+                    format!("; it refuses the workload as it is now, and {} run there", candidate.running)
                 }
-                _ => "",
+                Standing::NoNewReplicas(_) => "; it takes nothing new and keeps what it has".to_owned(),
+                _ => String::new(),
             };
             format!("{} replicas: {why}{kept}", placed.replicas)
         }
@@ -224,7 +268,7 @@ mod tests {
     use super::*;
     use crate::capacity::{PodShape, Shortage};
     use crate::placement::{Refusal, decide};
-    use portolan_api::placement::{Placement, ReplicasMode};
+    use portolan_api::placement::{MaxLatency, Placement, ReplicasMode};
     use std::collections::BTreeMap;
 
     fn cluster(name: &str, max_replicas: u32) -> Candidate {
@@ -262,6 +306,30 @@ mod tests {
         assert_eq!(accounts[2].verdict, "nothing: no answer");
         assert_eq!(accounts[2].filters.len(), 1, "what comes after the first refusal is not asked");
         assert!(!accounts[2].filters[0].passed && accounts[0].filters.iter().all(|each| each.passed));
+    }
+
+    #[test]
+    fn a_name_that_no_member_has_is_told_with_the_field_that_has_it() {
+        let locations = vec!["a".to_owned(), "aa".to_owned()];
+        let from = "nowhere".to_owned();
+        let bound = MaxLatency { from, rtt: portolan_api::Duration(Duration::from_millis(20)) };
+        let mut placement = Placement { locations, max_latency: Some(bound), ..Placement::default() };
+        let total = |placement: &Placement| PlacementRequest {
+            mode: ReplicasMode::Total,
+            ..request(2, placement.clone())
+        };
+        let names = |accounts: &[Account]| -> Vec<String> {
+            let unknown = accounts.iter().filter_map(|each| each.no_member.as_ref());
+            unknown.map(|why| why.message.clone()).collect()
+        };
+        let near = cluster("a", 4).at(|site| site.rtt = BTreeMap::from([("office".into(), Duration::ZERO)]));
+        let found = names(&told(&total(&placement), std::slice::from_ref(&near)));
+        assert_eq!(found[0], "aa is no member: peer it, or correct spec.locations");
+        assert!(found[1].starts_with("nowhere is no member") && found[1].contains("spec.maxLatency.from"));
+        // A place that clusters tell the distance to need not be a member.
+        placement.max_latency.as_mut().unwrap().from = "office".to_owned();
+        placement.locations.pop();
+        assert!(names(&told(&total(&placement), &[near])).is_empty());
     }
 
     #[test]

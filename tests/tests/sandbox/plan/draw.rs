@@ -105,8 +105,8 @@ impl Draw {
     pub(super) fn edit(&mut self, object: &Value) -> Value {
         let mut edited = object.clone();
         let spec = edited["spec"].as_object_mut().unwrap();
-        match self.rng.random_range(0..9) {
-            0 | 1 => {
+        match self.rng.random_range(0..11) {
+            0 | 1 | 9 | 10 => {
                 let kept = ["replicas", "selector", "template", "strategy"];
                 spec.retain(|field, _| kept.contains(&field.as_str()));
                 spec.extend(self.places().as_object().unwrap().clone());

@@ -4,6 +4,7 @@ mod admission;
 mod answers;
 mod draw;
 mod property;
+mod unsatisfied;
 
 use crate::stage::deployments;
 use k8s_openapi::api::core::v1::PodTemplateSpec;

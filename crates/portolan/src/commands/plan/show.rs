@@ -10,6 +10,7 @@ use portolan_api::placementreview::{
 pub(super) fn plan(namespace: &str, plan: &ObjectReview) -> Result<(), Failure> {
     let title = match (plan.result, plan.clusters.iter().filter(|each| each.changes()).count()) {
         (ReviewResult::Invalid, _) => format!("{RED}invalid{RESET}"),
+        (ReviewResult::Pending, 0) => "nothing changes, and not all of it can be done".to_owned(),
         (_, 0) => "nothing changes".to_owned(),
         (_, 1) => "1 cluster changes".to_owned(),
         (_, count) => format!("{count} clusters change"),
@@ -41,11 +42,16 @@ pub(super) fn plan(namespace: &str, plan: &ObjectReview) -> Result<(), Failure> 
             anstream::println!("{}: {note}", each.cluster);
         }
     }
+    let short = matches!(plan.result, ReviewResult::Pending | ReviewResult::Removes);
+    let refusals = if plan.pending > 0 || short { plan.refusals.as_slice() } else { &[] };
+    let colon = if refusals.is_empty() { "" } else { ":" };
     if plan.pending > 0 {
-        anstream::println!("{} {} would be pending:", plan.pending, unit(plan.kind, plan.pending == 1));
-        for refusal in &plan.refusals {
-            anstream::println!("  {}: {}: {}", refusal.cluster, refusal.reason, refusal.message);
-        }
+        anstream::println!("{} {} would be pending{colon}", plan.pending, unit(plan.kind, plan.pending == 1));
+    } else if !refusals.is_empty() {
+        anstream::println!("why not all of it can be placed:");
+    }
+    for refusal in refusals {
+        anstream::println!("  {}: {}: {}", refusal.cluster, refusal.reason, refusal.message);
     }
     plan.notes.iter().for_each(|note| anstream::println!("{note}"));
     Ok(())
