@@ -74,7 +74,7 @@ impl Previews {
         let owner = Owner::new(KIND, &key);
         self.0.base.context.fleet.identities.resolve(&owner, &workload.identity);
         let first = self.outlook(book, &key, &workload);
-        let waiting_updates = self.waits_ahead(book, &key, &workload);
+        let full = self.full_ahead(book, &key, &workload);
         supposed.push(book.suppose(owner.clone(), workload.reserved()));
         let mut outlook = self.outlook(book, &key, &workload);
         for _ in 0..ROUNDS {
@@ -95,7 +95,14 @@ impl Previews {
         }
         outlook.before = first.before;
         outlook.reserved = first.reserved;
-        outlook.waiting_updates = waiting_updates;
+        let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
+        // A rolling update takes old pods away only down to what must be available, which more replicas raise.
+        let waits = |(cluster, held): (String, i32)| {
+            let after = workload.held().find(|(name, _)| *name == cluster).map_or(0, |(_, after)| after);
+            let after = i32::try_from(after).unwrap_or(i32::MAX);
+            (held <= after - spared(strategy, after)).then_some(cluster)
+        };
+        outlook.waiting_updates = full.into_iter().filter_map(waits).collect();
         (workload, outlook)
     }
 
@@ -173,21 +180,15 @@ impl Previews {
     }
 
     /// The clusters where a rolling update to this template would wait for room that the old pods hold.
-    fn waits_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<String> {
+    fn full_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<(String, i32)> {
         let Ok(shape) = &workload.shape else { return Vec::new() };
         let Some(live) = self.get(key) else { return Vec::new() };
         if live.object.spec.template == workload.object.spec.template {
             return Vec::new();
         }
-        let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
-        let mut waiting = Vec::new();
-        for (cluster, held) in workload.held().filter(|(_, held)| *held > 0) {
-            let held = i32::try_from(held).unwrap_or(i32::MAX);
-            if spared(strategy, held) == 0 && book.view(cluster, "", shape).room.max_replicas == 0 {
-                waiting.push(cluster.to_owned());
-            }
-        }
-        waiting
+        let held = workload.held().filter(|(_, held)| *held > 0);
+        let held = held.filter(|(cluster, _)| book.view(cluster, "", shape).room.max_replicas == 0);
+        held.map(|(cluster, held)| (cluster.to_owned(), i32::try_from(held).unwrap_or(i32::MAX))).collect()
     }
 
     /// ConfigMaps and Secrets that must be there and are not.

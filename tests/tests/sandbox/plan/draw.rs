@@ -106,7 +106,15 @@ impl Draw {
         let mut edited = object.clone();
         let spec = edited["spec"].as_object_mut().unwrap();
         match self.rng.random_range(0..11) {
-            0 | 1 | 9 | 10 => {
+            9 | 10 => {
+                // Somebody moves it to one other place.
+                let kept = ["replicas", "selector", "template", "strategy"];
+                spec.retain(|field, _| kept.contains(&field.as_str()));
+                let before = spec.get("locations").cloned();
+                let to = (0..8).map(|_| self.member()).find(|name| Some(json!([name])) != before);
+                spec.insert("locations".to_owned(), json!([to.unwrap_or("a")]));
+            }
+            0 | 1 => {
                 let kept = ["replicas", "selector", "template", "strategy"];
                 spec.retain(|field, _| kept.contains(&field.as_str()));
                 spec.extend(self.places().as_object().unwrap().clone());

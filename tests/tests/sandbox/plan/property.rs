@@ -191,7 +191,7 @@ fn what_plan_says_is_there_after_apply_has_settled() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("PLAN_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("PROPTEST_CASES").unwrap_or(10),
+        None => 0..number("PROPTEST_CASES").unwrap_or(20),
     };
     let many = seeds.end - seeds.start >= 10;
     let mut seen = Counts::new();
