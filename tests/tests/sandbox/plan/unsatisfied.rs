@@ -14,6 +14,9 @@ fn refusal<'a>(planned: &'a ObjectReview, cluster: &str) -> (&'a str, &'a str) {
     found.map_or(("", ""), |each| (each.reason.as_str(), each.message.as_str()))
 }
 
+/// A change of a workload.
+type Edit<'a> = &'a dyn Fn(&mut Value);
+
 #[tokio::test(start_paused = true)]
 async fn replicas_that_only_stay_are_told_with_the_reason_of_each_cluster() {
     let (fleet, _controller) = start().await;
@@ -26,7 +29,7 @@ async fn replicas_that_only_stay_are_told_with_the_reason_of_each_cluster() {
         |object: &mut Value| object["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
     let unselected =
         |object: &mut Value| object["spec"]["clusterSelector"] = json!({"matchLabels": {"regoin": "eu"}});
-    let edits: [(&dyn Fn(&mut Value), &str, &str); 3] = [
+    let edits: [(Edit<'_>, &str, &str); 3] = [
         (&huge, "NoRoom", "a replica needs cpu 50 and the freest of"),
         (&nowhere, "NoRoom", "node"),
         (&unselected, "NotSelected", "its labels do not match spec.clusterSelector"),
