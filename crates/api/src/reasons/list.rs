@@ -82,12 +82,12 @@ reasons! {
     ConnectionFailed, [on(Ready), on(Reachable), Event],
         "The controller cannot connect to the cluster.",
         "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
-    DeadlineExceeded, [on(Failed)],
-        "The job ran longer than `activeDeadlineSeconds`.",
-        "A longer deadline, in a new MultiClusterJob.";
     CredentialRefused, [on(Ready), on(Reachable), Event],
         "The API server of the cluster answers and refuses the credential of the hub: what runs there goes on.",
         "Run `portolan peer` again, which grants a new credential.";
+    DeadlineExceeded, [on(Failed)],
+        "The job ran longer than `activeDeadlineSeconds`.",
+        "A longer deadline, in a new MultiClusterJob.";
     DeletionFailed, [on(Ready)],
         "A deletion waits for a cluster that does not delete its copy.",
         "The message has the error of the cluster.";
