@@ -37,7 +37,7 @@ async fn keeps_every_pod(fleet: &Fleet) -> Result<()> {
     })
     .await?;
     let (code, listed, problem) = fleet.portolan(&["adopt", "--list"]).await?;
-    ensure!(code == 0 && listed.contains("c2: 1 objects"), "{listed}{problem}");
+    ensure!(code == 0 && listed.contains("c2: 1 object was placed"), "{listed}{problem}");
     ensure!(pods(member, "web").await? == before, "nothing of an orphan is deleted");
 
     // Made anew, with another uid, it takes its pods over.
