@@ -65,7 +65,7 @@ impl Doubt {
     }
 }
 
-/// Whether silence is doubted, over all members that count: those that are connected and do not leave.
+/// Whether silence is doubted, over all members that count: those that have answered once and do not leave.
 #[must_use]
 pub fn doubt(members: impl IntoIterator<Item = MemberSnapshot>) -> Option<Doubt> {
     let (mut silent, mut count, mut confirmed) = (Vec::new(), 0usize, false);

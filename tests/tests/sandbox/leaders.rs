@@ -332,8 +332,8 @@ async fn a_hub_whose_lease_lost_its_count_goes_on_from_any_epoch() {
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "nothing is stuck");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_object_whose_status_cannot_be_written_holds_up_no_other() {
+/// A leader has placed two workloads.
+async fn broken_and_web() -> Fleet {
     let fleet = fleet(FaultPlan::none()).await;
     drop(contend(&fleet, Contender::named(CONTROLLER)));
     let user = fleet.hub.client("user");
@@ -341,38 +341,37 @@ async fn an_object_whose_status_cannot_be_written_holds_up_no_other() {
         apply(&user, &workload(name, 1, json!({"locations": ["c2"]}))).await;
     }
     pass(10).await;
+    fleet
+}
+
+/// The leader is cut off; its successor serves the one workload, and the other keeps what it had.
+async fn only_the_broken_one_waits(fleet: &Fleet) {
+    fleet.world.partition(CONTROLLER, "hub");
+    pass(30).await;
+    patch(fleet, "web", json!({"replicas": 2})).await;
+    pass(180).await;
+    assert_eq!(reservation(fleet, "web").await.holder, STANDBY);
+    assert_eq!(status(fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
+    assert_eq!(replicas(fleet, 0, "broken").await, Some(1), "and what it had goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_status_cannot_be_written_holds_up_no_other() {
+    let fleet = broken_and_web().await;
     let second = Contender::named(STANDBY);
     second.to_hub.refuse("hub", http::Method::PUT, "broken/status", 500, "etcd: request is too large");
     drop(contend(&fleet, second));
-    fleet.world.partition(CONTROLLER, "hub");
-    pass(30).await;
-    patch(&fleet, "web", json!({"replicas": 2})).await;
-    pass(120).await;
-    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
-    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
-    assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");
+    only_the_broken_one_waits(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_whose_status_write_is_never_answered_holds_up_no_other() {
-    let fleet = fleet(FaultPlan::none()).await;
-    drop(contend(&fleet, Contender::named(CONTROLLER)));
-    let user = fleet.hub.client("user");
-    for name in ["broken", "web"] {
-        apply(&user, &workload(name, 1, json!({"locations": ["c2"]}))).await;
-    }
-    pass(10).await;
+    let fleet = broken_and_web().await;
     // A webhook of one tenant hangs.
     let writes = RequestFilter::any().party(STANDBY).cluster("hub").verb("update").name("broken");
     fleet.world.add_fault(PartialFault::new("hangs", writes, FaultAnswer::Hang));
     drop(contend(&fleet, Contender::named(STANDBY)));
-    fleet.world.partition(CONTROLLER, "hub");
-    pass(30).await;
-    patch(&fleet, "web", json!({"replicas": 2})).await;
-    pass(180).await;
-    assert_eq!(reservation(&fleet, "web").await.holder, STANDBY);
-    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"), "the other is served");
-    assert_eq!(replicas(&fleet, 0, "broken").await, Some(1), "and what it had goes on");
+    only_the_broken_one_waits(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,9 @@ pub(crate) use apply::{Desired, is_superseded};
 pub(crate) use memory::{CACHE_LAG_GRACE, Failure, FailureKind, Memory, REFUSAL_HOLDS, Round};
 pub use object::Kind;
 pub use object::ObjectVersion;
-pub(crate) use object::{ApplyResult, apply_if_unchanged, delete_if_unchanged, refusal_message};
+pub(crate) use object::{
+    ApplyResult, apply_if_unchanged, delete_if_unchanged, refusal_message, restore_ownership,
+};
 pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
 pub(crate) use removal::{AWAITING_DELETION, Remaining};
 

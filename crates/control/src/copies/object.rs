@@ -96,7 +96,9 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
     match member.gate.ask(look, any.get_opt(&key.name)).await? {
         Some(found) if is_of(&found.metadata, &object) => Ok(ApplyResult::Conflict),
         Some(found) if lost_its_hub(&found.metadata, &object) || is_stripped(&found, &object) => {
-            label::<K>(term, member, &key, &found.metadata, &object).await?;
+            let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default();
+            let (hub, workload) = (label(HUB_LABEL), label(WORKLOAD_LABEL));
+            restore_ownership::<K>(term, member, &key, &found.metadata, hub, workload).await?;
             Ok(ApplyResult::Conflict)
         }
         Some(found) => {
@@ -142,20 +144,23 @@ fn is_stripped(found: &DynamicObject, marked: &Value) -> bool {
 }
 
 /// Puts the labels back by which a copy of ours is known, and leaves it otherwise as it is: the watch shows it then.
-async fn label<K: Kind>(
+///
+/// # Errors
+/// The member cannot be asked. A copy that has changed meanwhile or is gone is no error.
+pub(crate) async fn restore_ownership<K: Kind>(
     term: &Term,
     member: &Member,
     key: &Key,
     found: &ObjectMeta,
-    marked: &Value,
+    hub: &str,
+    workload: &str,
 ) -> Result<(), CallError> {
     let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
-    let labels = &marked["metadata"]["labels"];
     let patch = json!({"metadata": {
         "uid": found.uid,
         "resourceVersion": found.resource_version,
-        "labels": { HUB_LABEL: labels[HUB_LABEL], WORKLOAD_LABEL: labels[WORKLOAD_LABEL] },
-        "annotations": { OWNER_ANNOTATION: marked["metadata"]["annotations"][OWNER_ANNOTATION] },
+        "labels": { HUB_LABEL: hub, WORKLOAD_LABEL: workload },
+        "annotations": { OWNER_ANNOTATION: key.to_string() },
     }});
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("label {} {key} in {}", K::kind(&()), member.name);

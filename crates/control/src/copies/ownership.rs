@@ -26,7 +26,7 @@ pub(crate) fn digest(value: &Value) -> String {
 }
 
 impl Ownership<'_> {
-    /// Ownership an object as ours, and answers the digest of what is applied. The epoch is no part of the digest: another
+    /// Marks an object as ours, and answers the digest of what is applied. The epoch is no part of the digest: another
     /// leader applies the same.
     pub(crate) fn mark(&self, object: &mut Value) -> String {
         insert(object, &["metadata", "labels"], WORKLOAD_LABEL, json!(self.workload));

@@ -4,15 +4,13 @@
 //! asked for it by name before anything is decided.
 
 use super::{DeclaredJob, Jobs};
-use crate::copies::{Copies, Outcome, Round};
+use crate::copies::{Copies, Outcome, Round, restore_ownership};
 use crate::driver::Declared;
 use crate::fleet::{CopyMeta, Member};
-use crate::names::{FIELD_MANAGER, HUB_LABEL, WORKLOAD_LABEL};
+use crate::names::{HUB_LABEL, WORKLOAD_LABEL};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use portolan_runtime::{CallError, Key, Term};
-use serde_json::json;
 use std::sync::Arc;
 
 /// What is needed to look for a Job in a member.
@@ -52,7 +50,9 @@ impl Search {
                 Ok(Outcome::NotSeenYet)
             }
             Some(job) if label(&job, HUB_LABEL).is_none() && self.is_made_by_us(&job) => {
-                self.label(&api, &job).await
+                let (member, meta) = (&self.member, &job.metadata);
+                restore_ownership::<Job>(&self.term, member, &self.key, meta, &self.hub, &self.uid).await?;
+                Ok(Outcome::NotSeenYet)
             }
             _ => {
                 self.copies.memory.set_absent(key, &member.name);
@@ -70,22 +70,6 @@ impl Search {
         let template = job.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
         let labels = template.and_then(|template| template.labels.as_ref());
         labels.and_then(|labels| labels.get(WORKLOAD_LABEL)) == Some(&self.uid)
-    }
-
-    /// Puts the labels back by which the Job is known, and leaves it otherwise as it is: the watch shows it then.
-    async fn label(&self, api: &Api<Job>, job: &Job) -> Result<Outcome, CallError> {
-        let Self { term, member, key, .. } = self;
-        let patch = json!({"metadata": {
-            "uid": job.metadata.uid,
-            "resourceVersion": job.metadata.resource_version,
-            "labels": { HUB_LABEL: self.hub, WORKLOAD_LABEL: self.uid },
-        }});
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let what = format!("label Job {key} in {}", member.name);
-        match member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Outcome::NotSeenYet),
-            other => other.map(|_| Outcome::NotSeenYet),
-        }
     }
 }
 
