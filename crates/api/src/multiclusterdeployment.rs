@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -93,6 +93,7 @@ pub struct MultiClusterDeploymentSpec {
 
     /// How pods are replaced by new ones in each cluster, as in a Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "strategy_schema")]
     pub strategy: Option<PreservedObject>,
 
     /// How many seconds a pod must be ready before it counts as available.
@@ -113,6 +114,22 @@ pub struct MultiClusterDeploymentSpec {
     /// While it is true, nothing is placed, moved or rolled out. What runs goes on running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+}
+
+/// Declares the type alone, so that a mistyped one is told at once; the rest is preserved.
+fn strategy_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "type": {
+                "description": "Recreate ends all pods before new ones start. RollingUpdate, the default, replaces them \
+                    bit by bit.",
+                "type": "string",
+                "enum": ["Recreate", "RollingUpdate"],
+            },
+        },
+    })
 }
 
 const RULES: &[Rule] = &[

@@ -11,7 +11,9 @@ use support::{World, job, namespace, text, workload};
 fn what_would_happen_is_told_and_nothing_happens() {
     let mut world = World::start("plan", 3);
     world.control();
-    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop", "--latency", "c3=9ms"]);
+    let peered = world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--latency", "c3=9ms"]);
+    assert!(peered.status.success(), "{}", text(&peered.stderr));
+    assert!(text(&peered.stderr).contains("there is no member c3 yet"), "{}", text(&peered.stderr));
     world.succeeds(&["peer", "--remote-context", "c3", "-n", "shop"]);
     world.apply("c1", &namespace("shop"));
 

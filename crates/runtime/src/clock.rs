@@ -4,6 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use tokio::time::Instant;
 
+/// By how much the machine's clock may differ from what was counted: clocks are slewed, and tasks wait for their turn.
+const TOLERATED: SignedDuration = SignedDuration::from_secs(30);
+
 /// Tells the time, counted from a given start on tokio's clock.
 ///
 /// With tokio's time paused this is virtual time; otherwise it advances as the wall clock does.
@@ -26,6 +29,14 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.start.elapsed()).unwrap_or(SignedDuration::MAX);
         self.epoch.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
+    }
+
+    /// By how much the machine's clock, which shows `wall`, was set since this one was started; nothing if it was not. A
+    /// machine that was suspended has a clock that was set forward.
+    #[must_use]
+    pub fn was_set_by(&self, wall: Timestamp) -> Option<SignedDuration> {
+        let by = wall.duration_since(self.now());
+        (by.abs() > TOLERATED).then_some(by)
     }
 
     /// A clock that is `by` ahead of this one (behind, if negative).
@@ -61,5 +72,17 @@ mod tests {
         assert_eq!(clock.now(), Timestamp::from_second(3600).unwrap());
         assert_eq!(ahead.now(), Timestamp::from_second(3605).unwrap());
         assert_eq!(clock.time().0, clock.now());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_is_noticed_and_one_that_is_slewed_is_not() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        let wall = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(clock.was_set_by(wall(3600)), None);
+        assert_eq!(clock.was_set_by(wall(3630)), None);
+        assert_eq!(clock.was_set_by(wall(3631)), Some(SignedDuration::from_secs(31)));
+        assert_eq!(clock.was_set_by(wall(0)), Some(SignedDuration::from_hours(-1)));
+        assert_eq!(clock.was_set_by(Timestamp::MAX).map(|by| by.is_positive()), Some(true));
     }
 }

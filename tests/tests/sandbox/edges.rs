@@ -324,3 +324,13 @@ async fn a_member_that_refuses_the_credential_runs_on_and_nothing_of_it_is_repla
     pass(60).await;
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("1/1"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_mistyped_strategy_is_refused_by_the_hub() {
+    let (fleet, _controller) = start().await;
+    let mut mistyped = workload("web", 1, json!({"locations": ["c2"]}));
+    mistyped["spec"]["strategy"] = json!({"type": "RollingUpdates"});
+    let mistyped = serde_json::from_value(mistyped).unwrap();
+    let refused = workloads(&fleet).create(&Default::default(), &mistyped).await.unwrap_err().to_string();
+    assert!(refused.contains("spec.strategy.type") && refused.contains("RollingUpdate"), "{refused}");
+}

@@ -6,11 +6,11 @@ use crate::stage::{
 };
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
-use portolan_api::MultiClusterJob;
+use kube::api::{Patch, PatchParams, PostParams};
 use portolan_api::conditions::ConditionType;
 use portolan_api::multiclusterjob::MultiClusterJobStatus;
 use portolan_api::placement::{PlacementCause, PlacementState};
+use portolan_api::{ForeignCluster, MultiClusterJob};
 use portolan_sandbox::{ClusterConfig, FaultPlan, NodeConfig};
 use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply};
 use portolan_tests::{NAMESPACE, job, workload};
@@ -102,6 +102,32 @@ async fn a_restart_in_the_middle_does_not_start_the_time_anew() {
     patch(&fleet, "web", json!({"onUnreachable": "Keep", "replaceAfter": null})).await;
     pass(20).await;
     assert_eq!(summary(&fleet).await, told("c3=2", "2/2"), "what serves is not taken away");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_that_was_told_by_a_wrong_clock_replaces_nothing() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let controller = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &workload("web", 2, replaced_after("5m"))).await;
+    pass(20).await;
+    fleet.world.partition(CONTROLLER, "c2");
+    pass(60).await;
+    controller.abort();
+    let clusters: Api<ForeignCluster> = Api::all(fleet.hub.client("user"));
+    let mut cluster = clusters.get("c2").await.unwrap();
+    for condition in &mut cluster.status.as_mut().unwrap().conditions {
+        condition.last_transition_time.0 = jiff::Timestamp::UNIX_EPOCH;
+    }
+    clusters.replace_status("c2", &PostParams::default(), &cluster).await.unwrap();
+    let _controller = contend(&fleet, Contender::alone());
+    pass(120).await;
+    assert_eq!(
+        summary(&fleet).await.0.as_deref(),
+        Some("c2=2"),
+        "not 56 years have passed, but three minutes"
+    );
+    pass(200).await;
+    assert_eq!(summary(&fleet).await.0.as_deref(), Some("c3=2"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! The book itself: clusters, reservations, and how the ones follow from the others.
 
 use super::cluster::Cluster;
-use super::reservations::{Assumed, Entry, Owner, Reservation, Supposed};
+use super::reservations::{Assumed, Entry, Owner, Reservation};
 use super::waiting::Waiting;
 use portolan_core::capacity::{Amounts, ClusterSummary, Growth, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
@@ -153,25 +153,11 @@ impl Book {
         }
     }
 
-    /// Puts a reservation in the place of the one that its workload has, for a decision that is only looked at. Whoever supposes
-    /// something puts it back, the last first, before anybody else has the book.
-    pub(crate) fn suppose(&mut self, owner: Owner, reservation: Reservation) -> Supposed {
+    /// Puts a reservation in the place of the one that its workload has, in a fork.
+    pub(crate) fn suppose(&mut self, owner: Owner, reservation: Reservation) {
         let uid = reservation.uid.clone();
-        let before = self.reservations.get(&uid).map(|entry| (entry.recorded.clone(), entry.assumed.clone()));
-        self.record(owner.clone(), reservation);
+        self.record(owner, reservation);
         self.change(&uid, |entry| entry.assumed = None);
-        Supposed { owner, uid, before }
-    }
-
-    /// Takes back what was supposed.
-    pub(crate) fn put_back(&mut self, supposed: Supposed) {
-        match supposed.before {
-            None => self.gone(&supposed.owner),
-            Some((recorded, assumed)) => {
-                self.record(supposed.owner, recorded);
-                self.change(&supposed.uid, |entry| entry.assumed = assumed);
-            }
-        }
     }
 
     /// Whether a workload of this owner is on record with another uid.

@@ -28,7 +28,6 @@ mod woken;
 pub use book::Book;
 pub use feed::{ClusterFeed, Listed};
 pub(crate) use growth::growth;
-pub(crate) use reservations::Supposed;
 pub use reservations::{Owner, Reservation};
 pub use woken::tell_of_room;
 

@@ -43,15 +43,6 @@ pub(super) struct Assumed {
     pub(super) reserved: BTreeMap<String, u32>,
 }
 
-/// A reservation that was put in the place of another one, which is to be put back.
-#[derive(Debug)]
-pub(crate) struct Supposed {
-    pub(super) owner: Owner,
-    pub(super) uid: String,
-    /// What was on record.
-    pub(super) before: Option<(Reservation, Option<Assumed>)>,
-}
-
 impl Entry {
     /// What counts now.
     pub(super) fn holds(&self) -> Option<(&Shape, &BTreeMap<String, u32>)> {

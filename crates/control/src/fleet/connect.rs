@@ -4,9 +4,9 @@ use super::bearer::Bearer;
 use super::bounded::bounded;
 use super::connect_error::ConnectError;
 use super::credential::Credential;
+use super::transport::over_the_network;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
-use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
@@ -167,14 +167,6 @@ impl Connect for Credentials {
     fn credential_version(&self, cluster: &str) -> Option<String> {
         self.open().get(cluster).and_then(|open| open.version.clone())
     }
-}
-
-fn over_the_network(config: Config, bearer: Option<&Bearer>) -> Result<Client, String> {
-    let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
-    Ok(match bearer {
-        Some(bearer) => builder.with_layer(bearer).build(),
-        None => builder.build(),
-    })
 }
 
 /// The Secret of a ForeignCluster; none if it is the hub itself.

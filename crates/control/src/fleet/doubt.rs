@@ -69,7 +69,9 @@ impl Fleet {
         let Some(reachable) = reachable.filter(|_| self.is_silent(name)) else {
             return Silence::NotRecorded;
         };
-        let mut since = reachable.last_transition_time.0;
+        // A time before the cluster was there is of a hub whose clock was wrong.
+        let made = cluster.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |made| made.0);
+        let mut since = reachable.last_transition_time.0.max(made);
         if !is_confirmed_lost(cluster) {
             if let Some(recorded) = told(cluster, ConditionType::SilenceDoubted) {
                 if recorded.status == "True" {

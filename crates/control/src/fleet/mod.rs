@@ -30,6 +30,7 @@ mod room;
 mod secrets;
 mod sites;
 mod traffic;
+mod transport;
 mod watched;
 
 pub(crate) use actuator::{About, Subject};

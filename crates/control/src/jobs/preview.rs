@@ -3,7 +3,7 @@
 use super::reconcile::Evaluated;
 use super::record::{record, write};
 use super::{DeclaredJob, Jobs, KIND};
-use crate::capacity::{Book, Owner, Supposed};
+use crate::capacity::{Book, Owner};
 use crate::driver::Declared;
 use crate::driver::{Problem, Reserved, reserved};
 use portolan_api::MultiClusterJob;
@@ -56,21 +56,16 @@ impl Previews {
 
     /// What would be planned if this object were applied. From then on it is supposed to be placed so, for what is
     /// planned next.
-    pub(crate) fn settle(
-        &self,
-        book: &mut Book,
-        object: MultiClusterJob,
-        supposed: &mut Vec<Supposed>,
-    ) -> JobOutlook {
+    pub(crate) fn settle(&self, book: &mut Book, object: MultiClusterJob) -> JobOutlook {
         let (key, mut job) = (Key::of(&object), DeclaredJob::of(object));
         self.0.base.context.fleet.identities.resolve(&Owner::new(KIND, &key), &job.identity);
-        supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
+        book.suppose(Owner::new(KIND, &key), job.reserved());
         let mut outlook = self.outlook(book, &key, &job);
         // A controller looks again at what it has written: what one look leaves open, the next one may place.
         for _ in 0..STEPS {
             let Ok(plan) = &outlook.plan else { break };
             take(&plan.record, &mut job);
-            supposed.push(book.suppose(Owner::new(KIND, &key), job.reserved()));
+            book.suppose(Owner::new(KIND, &key), job.reserved());
             let next = self.outlook(book, &key, &job);
             if next.plan.as_ref().is_ok_and(|next| next.record == plan.record) {
                 break;

@@ -5,7 +5,7 @@ mod trial;
 use super::observe::ClusterSnapshot;
 use super::reconcile::Evaluated;
 use super::{KIND, Placement, Workload};
-use crate::capacity::{Book, Owner, Supposed};
+use crate::capacity::{Book, Owner};
 use crate::driver::Declared;
 use crate::driver::{Problem, Reserved, reserved};
 use crate::names::ADOPT_ANNOTATION;
@@ -64,18 +64,13 @@ impl Previews {
 
     /// What would be decided if this object were applied, once everything has settled. From then on it is supposed to be
     /// placed so, for what is planned next.
-    pub(crate) fn settle(
-        &self,
-        book: &mut Book,
-        object: MultiClusterDeployment,
-        supposed: &mut Vec<Supposed>,
-    ) -> (Workload, Outlook) {
+    pub(crate) fn settle(&self, book: &mut Book, object: MultiClusterDeployment) -> (Workload, Outlook) {
         let (key, mut workload) = (Key::of(&object), Workload::of(object));
         let owner = Owner::new(KIND, &key);
         self.0.base.context.fleet.identities.resolve(&owner, &workload.identity);
         let first = self.outlook(book, &key, &workload);
         let full = self.full_ahead(book, &key, &workload);
-        supposed.push(book.suppose(owner.clone(), workload.reserved()));
+        book.suppose(owner.clone(), workload.reserved());
         let mut outlook = self.outlook(book, &key, &workload);
         for _ in 0..ROUNDS {
             let Ok(decision) = &outlook.decision else { break };
@@ -90,7 +85,7 @@ impl Previews {
             if settled {
                 break;
             }
-            supposed.push(book.suppose(owner.clone(), workload.reserved()));
+            book.suppose(owner.clone(), workload.reserved());
             outlook = self.outlook(book, &key, &workload);
         }
         outlook.before = first.before;

@@ -367,12 +367,11 @@ fn findings(
         );
         Finding::new(ConditionType::Ready, false, Reason::ReplicasKept, message)
     } else if placements.iter().all(|each| each.state == PlacementState::Ready || is_replaced(each)) {
-        Finding::new(
-            ConditionType::Ready,
-            true,
-            Reason::Ready,
-            format!("{ready} of {asked} replicas are ready"),
-        )
+        let message = match asked {
+            0 => "no replicas are asked for".to_owned(),
+            _ => format!("{ready} of {asked} replicas are ready"),
+        };
+        Finding::new(ConditionType::Ready, true, Reason::Ready, message)
     } else if let Some(denied) = denied(placements) {
         let why = denied.message.as_deref().unwrap_or_default();
         let message = format!("{ready} of {asked} replicas are ready. {}: {why}", denied.cluster);

@@ -117,45 +117,38 @@ impl Reviews {
         }
     }
 
-    /// Decides about all manifests, one after the other, each on what the ones before it would bring.
+    /// Decides about all manifests, one after the other, each on what the ones before it would bring. It is done in a fork:
+    /// whoever places meanwhile does not wait.
     fn decide(&self, checked: &[Checked], invalid: &BTreeSet<Key>) -> Result<Planned, Unanswered> {
-        self.fleet.ledger.transact(|book| {
-            let mut supposed = Vec::new();
-            let mut planned = Planned::default();
-            let mut decide = |book: &mut Book| {
-                for each in checked {
-                    let Ok(object) = &each.object else { continue };
-                    match each.kind {
-                        ReviewedKind::MultiClusterDeployment if !invalid.contains(&each.key) => {
-                            let existing = self.placement.get(&each.key);
-                            let mut object: MultiClusterDeployment = typed(object)?;
-                            let (uid, status) = existing
-                                .map(|known| (known.object.metadata.uid.clone(), known.object.status.clone()))
-                                .unzip();
-                            object.status = status.flatten();
-                            self.same(book, each, &object.metadata, uid.flatten())?;
-                            let (workload, outlook) = self.placement.settle(book, object, &mut supposed);
-                            planned.deployments.insert(each.key.clone(), Settled { workload, outlook });
-                        }
-                        ReviewedKind::MultiClusterJob => {
-                            let existing = self.jobs.get(&each.key);
-                            let mut object: MultiClusterJob = typed(object)?;
-                            let (uid, status) =
-                                existing.map(|known| (known.metadata.uid, known.status)).unzip();
-                            object.status = status.flatten();
-                            self.same(book, each, &object.metadata, uid.flatten())?;
-                            let outlook = self.jobs.settle(book, object, &mut supposed);
-                            planned.jobs.insert(each.key.clone(), outlook);
-                        }
-                        _ => {}
-                    }
+        let mut book = self.fleet.ledger.transact(|book| book.fork());
+        let mut planned = Planned::default();
+        for each in checked {
+            let Ok(object) = &each.object else { continue };
+            match each.kind {
+                ReviewedKind::MultiClusterDeployment if !invalid.contains(&each.key) => {
+                    let existing = self.placement.get(&each.key);
+                    let mut object: MultiClusterDeployment = typed(object)?;
+                    let (uid, status) = existing
+                        .map(|known| (known.object.metadata.uid.clone(), known.object.status.clone()))
+                        .unzip();
+                    object.status = status.flatten();
+                    self.same(&book, each, &object.metadata, uid.flatten())?;
+                    let (workload, outlook) = self.placement.settle(&mut book, object);
+                    planned.deployments.insert(each.key.clone(), Settled { workload, outlook });
                 }
-                Ok(())
-            };
-            let decided = decide(book);
-            supposed.into_iter().rev().for_each(|each| book.put_back(each));
-            decided.map(|()| planned)
-        })
+                ReviewedKind::MultiClusterJob => {
+                    let existing = self.jobs.get(&each.key);
+                    let mut object: MultiClusterJob = typed(object)?;
+                    let (uid, status) = existing.map(|known| (known.metadata.uid, known.status)).unzip();
+                    object.status = status.flatten();
+                    self.same(&book, each, &object.metadata, uid.flatten())?;
+                    let outlook = self.jobs.settle(&mut book, object);
+                    planned.jobs.insert(each.key.clone(), outlook);
+                }
+                _ => {}
+            }
+        }
+        Ok(planned)
     }
 
     /// Whether the index knows the same object as the hub; if not, it soon will.

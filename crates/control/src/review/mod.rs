@@ -131,7 +131,11 @@ impl Reviews {
                     let result = objects.iter().map(|object| object.result).max();
                     let status =
                         PlacementReviewStatus { result, objects, ..PlacementReviewStatus::default() };
-                    self.write(review, status, Ok(())).await
+                    match self.write(review, status, Ok(())).await {
+                        // An answer that the hub does not take, for its size say, is not computed for ever.
+                        Err(error) if since.elapsed() >= PATIENCE => self.fail(review, &error).await,
+                        written => written,
+                    }
                 }
                 Err(Unanswered::NotYet) if since.elapsed() < PATIENCE => {
                     Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL))
@@ -143,13 +147,15 @@ impl Reviews {
                         .await
                 }
                 Err(Unanswered::Failed(error)) if since.elapsed() < PATIENCE => Err(error),
-                Err(Unanswered::Failed(error)) => {
-                    let why = foreign_text(&chain(&error));
-                    self.write(review, PlacementReviewStatus::default(), Err((Reason::HubRequestFailed, why)))
-                        .await
-                }
+                Err(Unanswered::Failed(error)) => self.fail(review, &error).await,
             },
         }
+    }
+
+    /// Answers that there is no answer, and why.
+    async fn fail(&self, review: &PlacementReview, error: &CallError) -> Result<Action, CallError> {
+        let why = foreign_text(&chain(error));
+        self.write(review, PlacementReviewStatus::default(), Err((Reason::HubRequestFailed, why))).await
     }
 
     async fn write(

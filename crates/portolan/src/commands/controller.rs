@@ -14,6 +14,10 @@ use portolan_control::peering;
 use portolan_runtime::{Clock, Election, Seed, Term, call, chain};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the clock is compared with that of the machine.
+const CLOCK_CHECK: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -45,7 +49,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     if !args.leader_elect {
         return tokio::select! {
             () = controllers(Term::alone(&holder)) => Err(Failure::other("the controllers ended by themselves")),
-            stopped = crate::signals::stopped() => stopped.inspect(|()| say_goodbye()),
+            stopped = stopped(&clock) => stopped.inspect(|()| say_goodbye()),
         };
     }
     ensure_namespace(&hub, &args.lease_namespace).await?;
@@ -58,11 +62,29 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         clock: clock.clone(),
         seed: seed.child("election"),
     };
-    let mut stopped = None;
-    election.lead(controllers, async { stopped = Some(crate::signals::stopped().await) }).await;
+    let mut ended = None;
+    election.lead(controllers, async { ended = Some(stopped(&clock).await) }).await;
     // Whoever starts it anew starts it whole; meanwhile another one may lead.
-    let stopped = stopped.unwrap_or_else(|| Err(Failure::other("the controllers ended by themselves")));
+    let stopped = ended.unwrap_or_else(|| Err(Failure::other("the controllers ended by themselves")));
     stopped.inspect(|()| say_goodbye())
+}
+
+/// Waits for the end: a signal, or a clock that was set. All times would be wrong for as long as this process lives: when a
+/// token ends, how long a member has been silent. It is over by starting anew.
+async fn stopped(clock: &Clock) -> Result<(), Failure> {
+    let was_set = async {
+        loop {
+            tokio::time::sleep(CLOCK_CHECK).await;
+            if let Some(by) = clock.was_set_by(Timestamp::now()) {
+                return by;
+            }
+        }
+    };
+    tokio::select! {
+        stopped = crate::signals::stopped() => stopped,
+        by = was_set => Err(Failure::other(format!("the clock of this machine was set by {by:#}: start the controller anew"))
+            .hint("a Deployment or a service manager does so by itself; check that the time is synchronised")),
+    }
 }
 
 fn say_goodbye() {

@@ -45,7 +45,7 @@ pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
             Failure::input(format!("--member-context: {text:?} is not of the form CLUSTER=CONTEXT"))
         })
     };
-    let contexts = args.contexts.iter().map(context).collect::<Result<_, _>>()?;
+    let contexts: BTreeMap<String, String> = args.contexts.iter().map(context).collect::<Result<_, _>>()?;
     let (hub, _) = connection::answering(&args.cluster).await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
     let object = kind.get(&hub, Some(&namespace), &name).await?;
@@ -58,6 +58,11 @@ pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
                 format!("it is in {}", holding.join(", "))
             },
         ));
+    }
+    // One list of contexts may serve for many workloads; a name that no member has is mistyped.
+    for cluster in contexts.keys().filter(|each| !holding.contains(each)) {
+        let found = Kind::Cluster.get(&hub, None, cluster).await;
+        found.map_err(|failure| failure.about(&format!("--member-context {cluster}")))?;
     }
     let clusters =
         holding.into_iter().filter(|each| args.clusters.is_empty() || args.clusters.contains(each));

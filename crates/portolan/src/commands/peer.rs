@@ -49,6 +49,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
             Sides { hub, member: client, address }
         }
     };
+    warn_of_unknown(&sides, &peer).await;
     if args.dry_run {
         return dry_run(args, &sides, &peer).await;
     }
@@ -77,6 +78,19 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
         hint_namespaces(args, &sides, &peer).await;
     }
     print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+}
+
+/// Says which latencies are to clusters that are no members, or not yet. Who may not look is not told.
+async fn warn_of_unknown(sides: &Sides, peer: &Peer) {
+    let clusters: Api<ForeignCluster> = Api::all(sides.hub.clone());
+    for latency in &peer.latencies {
+        if matches!(clusters.get_opt(&latency.to).await, Ok(None)) {
+            anstream::eprintln!(
+                "\u{1b}[1mwarning\u{1b}[0m: --latency {0}: there is no member {0} yet; the latency counts once there is",
+                latency.to
+            );
+        }
+    }
 }
 
 /// Says how to open a namespace, if none is open to the hub. Who may not look is not told.

@@ -169,7 +169,12 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
                 causes.push(Cause::unsupported("roleRef.kind", &kind, known));
             }
         }
-        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => workload(object, &mut causes),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
+            workload(object, &mut causes);
+            if row.kind == "Deployment" {
+                strategy(object, &mut causes);
+            }
+        }
         ("batch", "Job") => {
             pod_spec(at(object, "/spec/template/spec"), "spec.template.spec", &mut causes);
             let policy = at(object, "/spec/template/spec/restartPolicy");
@@ -235,6 +240,36 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
         }
     }
     pod_spec(at(object, "/spec/template/spec"), "spec.template.spec", causes);
+    let restart = at(object, "/spec/template/spec/restartPolicy").cloned().unwrap_or_default();
+    if !restart.is_null() && restart != "Always" {
+        causes.push(Cause::unsupported("spec.template.spec.restartPolicy", &restart, &["Always"]));
+    }
+}
+
+/// How a Deployment replaces its pods; defaults are filled in by then.
+fn strategy(object: &Value, causes: &mut Vec<Cause>) {
+    let Some(strategy) = at(object, "/spec/strategy") else { return };
+    let kind = strategy.get("type").cloned().unwrap_or_default();
+    let rolling = strategy.get("rollingUpdate").filter(|rolling| !rolling.is_null());
+    match kind.as_str() {
+        Some("RollingUpdate") => {
+            let zero = |field: &str| {
+                let value = rolling.and_then(|rolling| rolling.get(field));
+                value.is_some_and(|value| *value == json!(0) || *value == json!("0%"))
+            };
+            if zero("maxSurge") && zero("maxUnavailable") {
+                let (field, told) =
+                    ("spec.strategy.rollingUpdate.maxUnavailable", "may not be 0 when `maxSurge` is 0");
+                causes.push(Cause::invalid(field, &json!(0), told));
+            }
+        }
+        Some("Recreate") if rolling.is_some() => {
+            let told = "may not be specified when strategy `type` is 'Recreate'";
+            causes.push(Cause::forbidden("spec.strategy.rollingUpdate", told));
+        }
+        Some("Recreate") => {}
+        _ => causes.push(Cause::unsupported("spec.strategy.type", &kind, &["Recreate", "RollingUpdate"])),
+    }
 }
 
 fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
@@ -260,6 +295,11 @@ fn pod_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         names.push(text("name"));
         if text("image").is_empty() {
             causes.push(Cause::required(format!("{field}.image"), ""));
+        }
+        let pull = container.get("imagePullPolicy").cloned().unwrap_or_default();
+        let known = ["Always", "IfNotPresent", "Never"];
+        if !pull.is_null() && !known.iter().any(|known| pull == *known) {
+            causes.push(Cause::unsupported(format!("{field}.imagePullPolicy"), &pull, &known));
         }
         for kind in ["requests", "limits"] {
             let quantities = at(container, &format!("/resources/{kind}")).and_then(Value::as_object);

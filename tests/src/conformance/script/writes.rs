@@ -5,7 +5,7 @@ use crate::conformance::step::{Scenario, get, post, put};
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![creates(), updates(), generations(), field_validation(), defaults()]
+    vec![creates(), updates(), generations(), field_validation(), defaults(), deployments()]
 }
 
 fn creates() -> Scenario {
@@ -209,6 +209,40 @@ fn field_validation() -> Scenario {
                 object
             }),
             post("wrong type of a map", maps(""), &map("types", json!(["a"]))),
+        ],
+    )
+}
+
+fn deployments() -> Scenario {
+    let web = |strategy: Value, spec: Value| {
+        let mut pod = json!({"containers": [{"name": "web", "image": "web"}]});
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            pod[field] = value.clone();
+        }
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"strategy": strategy, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod}},
+        })
+    };
+    let tried = |name: &'static str, strategy: Value, spec: Value| {
+        post(name, apps("deployments?dryRun=All"), &web(strategy, spec))
+    };
+    let stuck = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}});
+    let pulled = json!({"containers": [{"name": "web", "image": "web", "imagePullPolicy": "Sometimes"}]});
+    Scenario::new(
+        "deployment-rules",
+        vec![
+            tried("a mistyped strategy", json!({"type": "RollingUpdates"}), json!({})),
+            tried(
+                "recreated bit by bit",
+                json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}),
+                json!({}),
+            ),
+            tried("recreated", json!({"type": "Recreate"}), json!({})),
+            tried("neither more nor fewer", stuck, json!({})),
+            tried("pods that end", json!({}), json!({"restartPolicy": "Never"})),
+            tried("a mistyped pull policy", json!({}), pulled),
         ],
     )
 }
