@@ -334,3 +334,12 @@ async fn a_mistyped_strategy_is_refused_by_the_hub() {
     let refused = workloads(&fleet).create(&Default::default(), &mistyped).await.unwrap_err().to_string();
     assert!(refused.contains("spec.strategy.type") && refused.contains("RollingUpdate"), "{refused}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_asks_for_nothing_says_so() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 0, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let (status, _, message) = condition(&fleet, "web", ConditionType::Ready).await;
+    assert_eq!((status.as_str(), message.as_str()), ("True", "no replicas are asked for"));
+}
