@@ -46,7 +46,7 @@ drawn! {
     SelectorUnmatched "workload: a selector that matches no cluster",
     ImageBroken "workload: an image that never starts",
     NodeSelectorUnmatched "workload: a nodeSelector that matches no node",
-    HugeReplicas "workload: 100,000 replicas",
+    HugeReplicas "workload: far more replicas than there is room",
     TemplateInvalid "workload: a template that no cluster takes",
     EditRefused "workload: an edit that the hub refuses",
     FinalizerRemoved "workload: its finalizer is removed",
@@ -106,6 +106,11 @@ impl Tally {
     /// Counts one.
     pub(super) fn add(&mut self, drawn: Drawn) {
         *self.0.entry(drawn).or_default() += 1;
+    }
+
+    /// Whether it was drawn.
+    pub(super) fn has(&self, drawn: Drawn) -> bool {
+        self.0.contains_key(&drawn)
     }
 
     /// What was drawn, and how often.

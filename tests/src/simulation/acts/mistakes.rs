@@ -15,7 +15,9 @@ impl Story {
     /// A ForeignCluster is changed into one that is not as its cluster is, or cannot be.
     pub(super) async fn mistake_cluster(&mut self, name: &str) {
         let (drawn, spec) = match self.rng.random_range(0..8) {
-            0 => (Drawn::ClusterUncounted, json!({"capacity": {"countRoom": false}})),
+            0 if !self.tally.has(Drawn::HugeReplicas) => {
+                (Drawn::ClusterUncounted, json!({"capacity": {"countRoom": false}}))
+            }
             1 => {
                 let template = json!({"allocatable": {"cpu": "64", "memory": "1Ti", "pods": "110"}});
                 (Drawn::ClusterGrows, json!({"capacity": {"maxNodes": 9, "nodeTemplate": template}}))

@@ -115,7 +115,11 @@ impl Story {
                 let selector = json!({"disk": "none-has-this"});
                 (Drawn::NodeSelectorUnmatched, json!({"template": {"spec": {"nodeSelector": selector}}}))
             }
-            6 => (Drawn::HugeReplicas, json!({"replicas": 100_000})),
+            6 => {
+                // A member whose room is not counted is given all of them, and a sandbox has to run them.
+                let uncounted = self.tally.has(Drawn::ClusterUncounted);
+                (Drawn::HugeReplicas, json!({"replicas": if uncounted { 500 } else { 100_000 }}))
+            }
             7 => {
                 let containers = json!([{"name": "Not A Name", "image": "app:1"}]);
                 (Drawn::TemplateInvalid, json!({"template": {"spec": {"containers": containers}}}))
