@@ -101,7 +101,8 @@ fn logs_and_events_come_from_all_clusters_with_the_users_own_contexts() {
     assert!(text(&wrong.stderr).contains("leads to another cluster than rome"), "{}", text(&wrong.stderr));
     let context = ["--member-context", "rome=c3"];
     world.succeeds(&[&["logs", "mcd", "web", "-n", "shop", "--tail", "5"][..], &context].concat());
-    let mistyped = [&["logs", "mcd/web", "-n", "shop"][..], &context, &["--member-context", "roma=c3"]].concat();
+    let mistyped =
+        [&["logs", "mcd/web", "-n", "shop"][..], &context, &["--member-context", "roma=c3"]].concat();
     let mistyped = world.portolan(&mistyped);
     assert_ne!(mistyped.status.code(), Some(0));
     assert!(text(&mistyped.stderr).contains("--member-context roma"), "{}", text(&mistyped.stderr));
