@@ -22,7 +22,7 @@ pub(super) fn over_the_network(config: Config, bearer: Option<&Bearer>) -> Resul
     if let Some(proxy) = &config.proxy_url {
         let host = proxy.host().unwrap_or_default();
         return Err(format!(
-            "it names a proxy ({host}), and members are reached without one: take proxy-url out of it"
+            "its proxy-url, or HTTPS_PROXY of this process, names a proxy ({host}), and members are reached without one"
         ));
     }
     let text = |error: kube::Error| error.to_string();
