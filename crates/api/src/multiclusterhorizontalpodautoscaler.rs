@@ -164,7 +164,7 @@ pub struct ClusterScale {
     /// How many replicas the load of this cluster alone would need.
     #[serde(default)]
     pub desired_replicas: i32,
-    /// The average CPU utilization of its pods, in percent of their requests.
+    /// The average utilization of its pods, in percent of their requests, by the first metric that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_utilization: Option<i32>,
     /// Why the cluster contributed nothing, if it did not.

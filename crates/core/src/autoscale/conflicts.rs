@@ -1,5 +1,7 @@
 //! Autoscalers that would scale the same workload.
 
+use portolan_api::Reason;
+use portolan_api::conditions::{ConditionType, Finding};
 use std::collections::BTreeMap;
 
 /// An autoscaler and what it scales, in one namespace.
@@ -36,6 +38,13 @@ impl Conflict {
             self.autoscalers.len(),
             others.join(", "),
         )
+    }
+
+    /// The conditions of each of the autoscalers.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let types = [ConditionType::Ready, ConditionType::ScalingActive];
+        types.map(|type_| Finding::new(type_, false, Reason::AmbiguousTarget, self.message())).to_vec()
     }
 }
 
@@ -82,8 +91,10 @@ mod tests {
         let names: Vec<&str> = found.keys().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["day", "night"]);
         assert!(found.keys().all(|(namespace, _)| namespace == "shop"));
+        let conflict = found.values().next().unwrap();
+        assert!(conflict.findings().iter().all(|finding| finding.reason == Reason::AmbiguousTarget));
         assert_eq!(
-            found.values().next().unwrap().message(),
+            conflict.message(),
             "MultiClusterDeployment shop/web is the scaleTargetRef of 2 autoscalers, day and night: none of them scales \
              it. Delete all but one"
         );

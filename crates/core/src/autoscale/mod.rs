@@ -12,7 +12,7 @@
 //!   go up and down for ever;
 //! - a load above the target never proposes fewer replicas, and one below it never more, also while there are more or
 //!   fewer pods than replicas;
-//! - the metric of an object proposes no change while not a single pod is ready; upstream proposes none at all.
+//! - the value of an object proposes no change while not a single pod is ready; upstream proposes 0 replicas.
 
 mod assess;
 mod behavior;

@@ -5,7 +5,7 @@ use super::super::test_support::{at, cluster, cpu, external, sample};
 use super::*;
 use crate::autoscale::ClusterSnapshot;
 use jiff::SignedDuration;
-use portolan_api::autoscaling::{Metric, MetricTargetType, MetricType, PodsMetric};
+use portolan_api::autoscaling::{ContainerResourceMetric, Metric, MetricTargetType, MetricType, PodsMetric};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -117,6 +117,23 @@ fn an_average_value_needs_no_request() {
         cluster.pods.iter_mut().for_each(|pod| pod.requests = Arc::default());
         assert_eq!(propose(&metric, 3, &cluster), Ok(expected), "{pods:?}");
     }
+}
+
+#[test]
+fn one_container_is_compared_with_its_own_request() {
+    let target = cpu(60).resource.unwrap().target;
+    let container_resource =
+        Some(ContainerResourceMetric { name: "cpu".into(), container: "web".into(), target });
+    let metric = Metric { type_: MetricType::ContainerResource, container_resource, ..Metric::default() };
+    let mut cluster = snapshot(&[Uses(900), Uses(900)]);
+    for pod in &mut cluster.pods {
+        // The other container has no request, and needs none.
+        Arc::make_mut(&mut pod.requests).containers.insert("log".into(), Default::default());
+    }
+    assert_eq!(propose(&metric, 2, &cluster), Ok(3), "90 / 60 * 2");
+    Arc::make_mut(&mut cluster.pods[1].requests).containers.remove("web");
+    let error = propose(&metric, 2, &cluster).unwrap_err();
+    assert_eq!(error, "missing request for cpu in container web of pod web-1");
 }
 
 #[test]
