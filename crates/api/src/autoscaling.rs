@@ -1,6 +1,9 @@
 //! Metrics and behavior of the autoscaler, in the shape of autoscaling/v2.
 
-use k8s_openapi::apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::LabelSelector};
+use k8s_openapi::apimachinery::pkg::{
+    api::resource::Quantity,
+    apis::meta::v1::{LabelSelector, Time},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -135,12 +138,23 @@ pub struct ObjectMetric {
 /// A metric from outside the clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[EXTERNAL_RULES])))]
 pub struct ExternalMetric {
-    /// Which metric.
+    /// Which metric. With a query, its name is only shown.
     pub metric: MetricIdentifier,
+    /// A query to the Prometheus of the hub, whose result is one value for all clusters together. If it is not given,
+    /// each member is asked for the metric (external.metrics.k8s.io), and its value counts for that cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub query: Option<String>,
     /// The value that is aimed at.
     pub target: MetricTarget,
 }
+
+const EXTERNAL_RULES: &[Rule] = &[rule(
+    "!has(self.query) || !has(self.metric.selector)",
+    "a query selects its series itself: leave metric.selector out",
+)];
 
 /// An object that a metric is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -203,6 +217,11 @@ const TARGET_RULES: &[Rule] = &[
         "averageValue goes with, and only with, type AverageValue",
     ),
     rule("(self.type == 'Value') == has(self.value)", "value goes with, and only with, type Value"),
+    rule(
+        "(!has(self.averageValue) || quantity(string(self.averageValue)).isGreaterThan(quantity('0'))) \
+         && (!has(self.value) || quantity(string(self.value)).isGreaterThan(quantity('0')))",
+        "a target must be greater than 0",
+    ),
 ];
 
 /// How a target is given.
@@ -221,10 +240,12 @@ pub enum MetricTargetType {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Behavior {
-    /// How fast replicas may grow. If it is not given, they grow at once.
+    /// How fast replicas may grow. If no window is given, they grow without waiting; if no policy is given, by 4 or by
+    /// 100 percent in 15 seconds, whichever is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_up: Option<ScalingRules>,
-    /// How fast replicas may shrink. If no window is given, it is 600 seconds: the cool-down of mck8s.
+    /// How fast replicas may shrink. If no window is given, it is 600 seconds: the cool-down of mck8s. If no policy is
+    /// given, they may shrink by any number then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_down: Option<ScalingRules>,
 }
@@ -284,6 +305,58 @@ pub enum ScalingPolicyType {
     Pods,
     /// Percent of the present replicas.
     Percent,
+}
+
+/// A larger minimum of replicas for some time of the day, the week or the year.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[SCHEDULE_RULES])))]
+pub struct MinimumSchedule {
+    /// The name of the schedule, for messages.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// When the minimum begins to hold, in the syntax of a CronJob: minute, hour, day of the month, month, day of the
+    /// week. For example 0 8 * * MON-FRI.
+    #[schemars(length(min = 1, max = 128))]
+    pub start: String,
+    /// When the minimum ends to hold, in the same syntax.
+    #[schemars(length(min = 1, max = 128))]
+    pub end: String,
+    /// The time zone of both, by its name in the IANA database, such as Europe/Paris.
+    #[serde(default = "utc")]
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
+    /// The least value that the workload's replicas are set to while the schedule holds. The largest of all minimums
+    /// that hold counts.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub min_replicas: i32,
+}
+
+fn utc() -> String {
+    "Etc/UTC".to_owned()
+}
+
+const SCHEDULE_RULES: &[Rule] =
+    &[rule("self.start != self.end", "start and end must differ: the schedule would have no length")];
+
+/// A number of replicas that was recommended at some time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recommendation {
+    /// How many replicas.
+    pub replicas: i32,
+    /// When they were last recommended.
+    pub time: Time,
+}
+
+/// A change of the workload's replicas by the autoscaler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleEvent {
+    /// By how many replicas the number was changed. It is negative if there are fewer.
+    pub change: i32,
+    /// When it was changed.
+    pub time: Time,
 }
 
 /// A metric as last read.

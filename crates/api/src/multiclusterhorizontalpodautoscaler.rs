@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    autoscaling::{Behavior, CurrentMetric, Metric},
+    autoscaling::{Behavior, CurrentMetric, Metric, MinimumSchedule, Recommendation, ScaleEvent},
     conditions::conditions_schema,
     schema::{Rule, kind, rule, rules},
 };
@@ -38,9 +38,10 @@ pub struct MultiClusterHorizontalPodAutoscalerSpec {
     pub scale_target_ref: ScaleTargetRef,
 
     /// The least value that the workload's replicas are set to. It is meant like that field: for each location or
-    /// in total.
+    /// in total. It may be 0 if one of the metrics is of type Object or External: the others cannot tell that load has
+    /// come back while no pod runs.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 1_000_000))]
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub min_replicas: i32,
 
     /// The largest value that the workload's replicas are set to.
@@ -56,14 +57,29 @@ pub struct MultiClusterHorizontalPodAutoscalerSpec {
     /// How fast the number of replicas may change in each direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behavior: Option<Behavior>,
+
+    /// Larger minimums for some time of the day, the week or the year.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub schedules: Vec<MinimumSchedule>,
 }
 
 const fn one() -> i32 {
     1
 }
 
-const RULES: &[Rule] =
-    &[rule("self.minReplicas <= self.maxReplicas", "minReplicas must not be greater than maxReplicas")];
+const RULES: &[Rule] = &[
+    rule("self.minReplicas <= self.maxReplicas", "minReplicas must not be greater than maxReplicas"),
+    rule(
+        "self.minReplicas > 0 || (has(self.metrics) && self.metrics.exists(m, m.type in ['Object', 'External']))",
+        "minReplicas 0 needs a metric of type Object or External: the others need a pod that runs",
+    ),
+    rule(
+        "!has(self.schedules) || self.schedules.all(s, s.minReplicas <= self.maxReplicas)",
+        "the minReplicas of a schedule must not be greater than maxReplicas",
+    ),
+];
 
 /// A workload that has a scale.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -112,6 +128,9 @@ pub struct MultiClusterHorizontalPodAutoscalerStatus {
     /// The replicas that the autoscaler last asked for.
     #[serde(default)]
     pub desired_replicas: i32,
+    /// The least number of replicas that holds now, by minReplicas and the schedules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_replicas: Option<i32>,
     /// The metrics in short, such as cpu 63%/75%.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_summary: Option<String>,
@@ -123,6 +142,14 @@ pub struct MultiClusterHorizontalPodAutoscalerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
     pub clusters: Vec<ClusterScale>,
+    /// What was recommended lately, for the stabilization windows: those that later ones do not make void.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "atomic"))]
+    pub recommendations: Vec<Recommendation>,
+    /// How the number of replicas was changed lately, for the scaling policies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "atomic"))]
+    pub scale_events: Vec<ScaleEvent>,
 }
 
 /// What one cluster contributed to a decision.
@@ -137,7 +164,7 @@ pub struct ClusterScale {
     /// How many replicas the load of this cluster alone would need.
     #[serde(default)]
     pub desired_replicas: i32,
-    /// The average CPU utilization of its pods, in percent of their requests.
+    /// The average utilization of its pods, in percent of their requests, by the first metric that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_utilization: Option<i32>,
     /// Why the cluster contributed nothing, if it did not.
@@ -146,6 +173,13 @@ pub struct ClusterScale {
     /// When the cluster last reported these numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
+    /// How many of the total the cluster is to run, with replicasMode Total: the total is divided in these proportions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<i32>,
+    /// What this cluster was lately recommended to run, with replicasMode Total.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "atomic"))]
+    pub recommendations: Vec<Recommendation>,
 }
 
 kind!(

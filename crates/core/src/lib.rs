@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws randomness; collections are ordered. The same input always gives the
 //! same decision.
 
+pub mod autoscale;
 pub mod brake;
 pub mod capacity;
 pub mod jobs;

@@ -2,8 +2,9 @@
 
 use super::Place::{self, Event, Pending, Placement, Review};
 use crate::condition_type::ConditionType::{
-    self, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed, Progressing,
-    Reachable, Ready, SilenceDoubted, Suspended, ToCloud, Unreachable,
+    self, AbleToScale, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed,
+    Progressing, Reachable, Ready, ScalingActive, ScalingLimited, SilenceDoubted, Suspended, ToCloud,
+    Unreachable,
 };
 
 const fn on(type_: ConditionType) -> Place {
@@ -52,6 +53,9 @@ reasons! {
     AllClustersReachable, [on(Unreachable)],
         "Every cluster that holds a part of the workload is reachable.",
         "";
+    AmbiguousTarget, [on(Ready), on(ScalingActive), Event],
+        "Several autoscalers name the same workload: none of them scales it.",
+        "Delete all but one; the message has their names.";
     Answered, [on(Ready)],
         "The PlacementReview has its answer.",
         "";
@@ -103,6 +107,9 @@ reasons! {
     DependencyRefused, [Placement],
         "The cluster refuses a ConfigMap or Secret of the workload.",
         "The message has the error of the cluster.";
+    DesiredWithinRange, [on(ScalingLimited)],
+        "The replicas that the metrics ask for are within the bounds.",
+        "";
     DriftCorrected, [Event],
         "A change of a copy in a cluster was undone.",
         "`driftPolicy: Report` keeps such changes.";
@@ -115,9 +122,30 @@ reasons! {
     Failed, [on(Ready), on(Progressing), on(Complete), on(Failed), Event],
         "A cluster refuses its copy, or the job has failed.",
         "The message has the cluster and its error.";
+    FailedGetContainerResourceMetric, [on(Ready), on(ScalingActive), Event],
+        "The use of a resource by a container is not known: replicas do not become fewer.",
+        "The message has the error.";
+    FailedGetExternalMetric, [on(Ready), on(ScalingActive), Event],
+        "The external metric is not known: replicas do not become fewer.",
+        "The message has the error.";
+    FailedGetObjectMetric, [on(Ready), on(ScalingActive), Event],
+        "The metric of the object is not known: replicas do not become fewer.",
+        "The message has the error.";
+    FailedGetPodsMetric, [on(Ready), on(ScalingActive), Event],
+        "The custom metric of the pods is not known: replicas do not become fewer.",
+        "The message has the error.";
+    FailedGetResourceMetric, [on(Ready), on(ScalingActive), Event],
+        "The use of a resource by the pods is not known: replicas do not become fewer.",
+        "The message has the error.";
+    FailedGetScale, [on(Ready), on(AbleToScale), Event],
+        "The workload of the autoscaler cannot be read.",
+        "Correct `scaleTargetRef`; the message has the error.";
     FailedInAllClusters, [on(Failed)],
         "The Job failed in every cluster that may run it.",
         "The messages of the placements have the errors.";
+    FailedUpdateScale, [on(Ready), on(AbleToScale), Event],
+        "The replicas of the workload could not be changed.",
+        "The message has the error.";
     Finished, [Placement],
         "The Job is no longer in the cluster; its completions stay counted.",
         "";
@@ -154,6 +182,9 @@ reasons! {
     InvalidAdoption, [on(Ready), on(Placed), Review],
         "The annotation `portolan.dev/adopt` cannot be read.",
         "Write `hub/ID` or `unmanaged`: `portolan adopt --help`.";
+    InvalidSchedule, [on(Ready), Event],
+        "A schedule of the autoscaler cannot be read and does not hold.",
+        "Correct its `start`, `end` or `timeZone`.";
     InvalidTemplate, [on(Ready), on(Placed), Review, Event],
         "The pod template is refused.",
         "The message names the field.";
@@ -274,6 +305,9 @@ reasons! {
     Ready, [on(Ready), Placement],
         "All replicas are ready, or the Service has endpoints that are ready.",
         "";
+    ReadyForNewScale, [on(AbleToScale)],
+        "Nothing holds a change of the replicas back.",
+        "";
     Refused, [Pending, Placement, Review, Event],
         "The cluster refuses the copy.",
         "The message has the error of the cluster.";
@@ -310,6 +344,21 @@ reasons! {
     ScaleDownDeferred, [Placement],
         "Replicas are kept until their replacements are ready in other clusters.",
         "";
+    ScaleDownLimit, [on(ScalingLimited)],
+        "Replicas become fewer at the rate of `behavior.scaleDown`.",
+        "";
+    ScaleDownStabilized, [on(AbleToScale)],
+        "More replicas were recommended a short while ago: the largest recent number counts.",
+        "";
+    ScaleUpLimit, [on(ScalingLimited)],
+        "Replicas become more at the rate of `behavior.scaleUp`.",
+        "";
+    ScaleUpStabilized, [on(AbleToScale)],
+        "Fewer replicas were recommended a short while ago: the smallest recent number counts.",
+        "";
+    ScalingDisabled, [on(Ready), on(ScalingActive)],
+        "The workload has 0 replicas, so the autoscaler leaves it alone.",
+        "Scale the workload to 1 or more to have it scaled again.";
     SilenceBelieved, [on(SilenceDoubted)],
         "The silence of the cluster is believed: `replaceAfter` counts from now on.",
         "";
@@ -319,6 +368,15 @@ reasons! {
     StatusRefused, [Event],
         "The hub refused to store a status.",
         "The message has the error of the hub.";
+    SucceededGetScale, [on(AbleToScale)],
+        "The workload of the autoscaler was read.",
+        "";
+    SucceededRescale, [on(AbleToScale)],
+        "The replicas of the workload were changed.",
+        "";
+    SuccessfulRescale, [Event],
+        "The autoscaler has changed the replicas of its workload.",
+        "";
     Superseded, [Placement],
         "An older Job of the same part is being deleted.",
         "";
@@ -334,6 +392,12 @@ reasons! {
     TokenRenewalFailed, [Event],
         "The token of a cluster could not be renewed.",
         "`portolan peer` creates a new one.";
+    TooFewReplicas, [on(ScalingLimited)],
+        "The metrics ask for fewer replicas than the minimum that holds.",
+        "";
+    TooManyReplicas, [on(ScalingLimited)],
+        "The metrics ask for more replicas than `maxReplicas`.",
+        "A larger `maxReplicas`, if there is room.";
     Unknown, [Placement],
         "The state of the copy is not known.",
         "";
@@ -349,6 +413,9 @@ reasons! {
     Unschedulable, [Pending],
         "The cluster is cordoned.",
         "`portolan uncordon NAME`.";
+    ValidMetricFound, [on(ScalingActive)],
+        "A number of replicas was computed from the metrics.",
+        "";
     Waiting, [on(Ready)],
         "Nothing of the job runs, though it has clusters.",
         "The message has the clusters and their reasons.";
