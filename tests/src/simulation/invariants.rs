@@ -117,7 +117,7 @@ fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
 pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
     let mut problems = Vec::new();
     let workloads = fleet.workloads().await;
-    let mut wanted: BTreeMap<(String, String), i32> = BTreeMap::new();
+    let mut wanted: BTreeMap<(String, String), (i32, String)> = BTreeMap::new();
     for workload in &workloads {
         let name = workload.metadata.name.clone().unwrap_or_default();
         let Some(status) = &workload.status else {
@@ -138,17 +138,25 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
             problems.push(format!("{name} with {} pending is Ready: {ready:?}", status.pending_replicas));
         }
         for placed in &status.placements {
-            wanted.insert((placed.cluster.clone(), name.clone()), placed.replicas);
+            let told =
+                format!("{:?}: {}", placed.state, placed.message.as_deref().unwrap_or("nothing is told"));
+            wanted.insert((placed.cluster.clone(), name.clone()), (placed.replicas, told));
         }
     }
     for member in &fleet.members {
         for copy in deployments(member).await {
             let name = copy.metadata.name.clone().unwrap_or_default();
             let replicas = copy.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+            let ready = copy.status.and_then(|status| status.ready_replicas).unwrap_or(0);
             match wanted.remove(&(member.name().to_owned(), name.clone())) {
-                Some(expected) if expected == replicas => {}
-                Some(expected) => problems
-                    .push(format!("{name} in {}: {replicas} replicas, {expected} decided", member.name())),
+                Some((expected, _)) if expected == replicas => {}
+                // What somebody scaled up serves until what is short elsewhere is ready.
+                Some((expected, told))
+                    if expected < replicas && replicas == ready && told.contains("are kept there until") => {}
+                Some((expected, told)) => problems.push(format!(
+                    "{name} in {}: {replicas} replicas, {expected} decided ({told})",
+                    member.name()
+                )),
                 None => problems.push(format!("{name} in {} is an orphan", member.name())),
             }
         }

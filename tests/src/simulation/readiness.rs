@@ -79,6 +79,8 @@ struct Workload {
     uid: String,
     /// How many replicas are asked for in all; none if it goes or is gone.
     asked: Recent<i64>,
+    /// How many are asked for in each location, if none may stand in for another.
+    in_each: Recent<Option<i64>>,
 }
 
 impl Readiness {
@@ -139,9 +141,10 @@ impl State {
         let asked = if gone { 0 } else { asked(&object["spec"]) };
         let known = self.workloads.entry(name.clone()).or_default();
         if known.uid != uid {
-            *known = Workload { uid, asked: Recent::default() };
+            *known = Workload { uid, ..Workload::default() };
         }
         known.asked.set(change.now, asked);
+        known.in_each.set(change.now, in_each(&object["spec"]));
         for ((_, copy), found) in &mut self.copies {
             if *copy == name {
                 found.recorded = 0;
@@ -195,6 +198,10 @@ impl State {
         if self.clusters.get(cluster).is_none_or(|recent| recent.within(now).any(|left| *left)) {
             return None;
         }
+        // A location has what was asked for each; what it had beyond that was asked for no more.
+        if workload.in_each.within(now).any(|each| each.is_some_and(|each| left >= each)) {
+            return None;
+        }
         let asked = workload.asked.within(now).copied().min().unwrap_or(0);
         let elsewhere: i64 = self
             .copies
@@ -228,6 +235,12 @@ fn asked(spec: &Value) -> i64 {
         named => i64::try_from(named).unwrap_or(i64::MAX),
     };
     if spec["replicasMode"] == "Total" { replicas } else { replicas.saturating_mul(locations) }
+}
+
+/// How many are asked for in each location, if none may stand in for another.
+fn in_each(spec: &Value) -> Option<i64> {
+    let overflows = spec["enableBursting"] == true || spec["enableSubstitution"] == true;
+    (spec["replicasMode"] != "Total" && !overflows).then(|| spec["replicas"].as_i64().unwrap_or(1))
 }
 
 fn name(object: &Value) -> Name {

@@ -1,6 +1,7 @@
 //! Work that cannot be done where it was given to, and may go elsewhere.
 
 use super::assign::assign;
+use super::pace::{budget, used};
 use super::{JobSnapshot, MemberJobState, Part, Plan, Release, Work};
 use crate::capacity::Shortage;
 use crate::placement::{Candidate, Refusal, Undecided};
@@ -20,12 +21,17 @@ pub(super) fn give_elsewhere(
     shortage: &mut dyn FnMut(&str, u32) -> Shortage,
 ) -> Result<BTreeSet<String>, Undecided> {
     let mut suspended = BTreeSet::new();
+    let has_turn = used(&plan.record) < budget(work);
     for candidate in candidates {
         let (Some(part), Some(state)) =
             (plan.record.parts.get(candidate.name()), states.get(candidate.name()))
         else {
             continue;
         };
+        // A part that runs nothing because others run all that may run at a time does not wait for room.
+        if part.in_use() == 0 && !has_turn && candidate.closed.is_none() {
+            continue;
+        }
         let Some((release, refusal)) = stuck(part, state, candidate, shortage) else { continue };
         let name = candidate.name().to_owned();
         plan.stuck.insert(name.clone(), refusal);

@@ -11,6 +11,16 @@ pub(super) fn beside(candidate: &Candidate, part: Option<&Part>) -> u32 {
     room.saturating_sub(part.map_or(0, Part::in_use))
 }
 
+/// How many pods of the job may run at the same time, in all clusters together.
+pub(super) fn budget(work: &Work) -> u32 {
+    work.parallelism.saturating_mul(work.times())
+}
+
+/// How many do.
+pub(super) fn used(record: &Record) -> u32 {
+    record.parts.values().map(Part::in_use).fold(0, u32::saturating_add)
+}
+
 /// Sets the parallelism of all parts. It is taken from a part only when the job asks for less, since pods that run would
 /// be stopped; what one part no longer needs goes to others that have room.
 pub(super) fn pace(
@@ -23,7 +33,7 @@ pub(super) fn pace(
         record.parts.values_mut().for_each(|part| part.parallelism = 0);
         return;
     }
-    let budget = work.parallelism.saturating_mul(work.times());
+    let budget = budget(work);
     let most = |part: &Part| match work.request.mode {
         ReplicasMode::Total => work.parallelism,
         ReplicasMode::PerLocation => {
@@ -33,7 +43,7 @@ pub(super) fn pace(
     for part in record.parts.values_mut() {
         part.parallelism = if part.open() == 0 { 0 } else { part.parallelism.min(most(part)) };
     }
-    let used: u32 = record.parts.values().map(Part::in_use).fold(0, u32::saturating_add);
+    let used = used(record);
     if used > budget {
         let shares: Vec<_> = record.parts.values().map(|part| (part.open(), part.in_use())).collect();
         for (part, share) in record.parts.values_mut().zip(divide(budget, &shares)) {

@@ -296,6 +296,22 @@ fn work_that_finds_no_node_is_held_first_and_its_rest_goes_elsewhere() {
 }
 
 #[test]
+fn work_whose_turn_has_not_come_does_not_wait_for_room() {
+    let mut work = work(4, 1, ReplicasMode::Total, &["a", "b"]);
+    work.request.placement.enable_substitution = true;
+    let begun = first(&work, &[cluster("a", 9), cluster("b", 9), cluster("c", 9)]);
+    assert_eq!(shares(&begun), [("a", 2, 1), ("b", 2, 0)]);
+    let fleet = [Candidate { bound: 1, ..cluster("a", 8) }, cluster("b", 0), cluster("c", 9)];
+    let running = JobSnapshot { completions: 2, ..JobSnapshot::default() };
+    let later = next(&work, &begun, &fleet, &[("a", running.clone())]);
+    assert_eq!((shares(&later), later.stuck.len()), (vec![("a", 2, 1), ("b", 2, 0)], 0));
+    let done = JobSnapshot { succeeded: 2, complete: true, over: true, ..running };
+    let turn = next(&work, &later, &fleet, &[("a", done)]);
+    assert_eq!(turn.stuck["b"].reason, Reason::NoRoom, "now it is its turn");
+    assert_eq!(turn.record.parts["b"].released, Some(Release::NoRoom));
+}
+
+#[test]
 fn work_that_a_cluster_does_not_take_goes_to_another_one() {
     let work = work(4, 2, ReplicasMode::Total, &["a", "b"]);
     let begun = first(&work, &[cluster("a", 9), cluster("b", 9)]);

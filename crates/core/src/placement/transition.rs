@@ -59,10 +59,13 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let replicas = match target(cluster) {
             request if copy.replicas <= request => request,
             request => {
-                // Replicas that are pending could only be where others of the workload are not wanted any more.
-                let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
-                let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(request));
-                request.saturating_add(lacking).min(copy.replicas)
+                let without = ready_elsewhere(cluster).saturating_add(request);
+                let coming = placed.saturating_sub(without);
+                // Replicas that are pending could only be where others of the workload are not wanted any more, and are
+                // ready: nobody comes for them, so that those that are not would wait for ever.
+                let unwanted = if request > 0 { 0 } else { copy.ready };
+                let pending = placed.saturating_add(decision.pending).saturating_sub(without).min(unwanted);
+                request.saturating_add(coming.max(pending)).min(copy.replicas)
             }
         };
         // What is about to go is neither updated nor made smaller step by step.

@@ -70,6 +70,14 @@ fn nothing_goes_while_what_was_asked_for_has_no_place() {
 }
 
 #[test]
+fn what_is_not_wanted_and_not_ready_does_not_wait_for_what_has_no_place() {
+    let unready = |ready| transition(&decided(&[], 2), &copies(&[("a", copy(2, ready))]))["a"];
+    assert_eq!([0, 1].map(unready), [Order::Delete, Order::Keep]);
+    let moving = transition(&decided(&[("b", 2)], 0), &copies(&[("a", copy(2, 0))]));
+    assert_eq!(moving["a"], Order::Keep, "it may become ready before its replacement does");
+}
+
+#[test]
 fn a_template_that_has_no_room_leaves_the_former_one_running() {
     let mut decision = decided(&[("a", 2)], 0);
     let kept = Kept { replicas: 2, because: KeptBecause::NoRoom, as_they_are: true };
@@ -142,12 +150,14 @@ proptest! {
     }
 
     #[test]
-    fn a_copy_is_deleted_only_if_all_that_was_asked_for_is_ready_elsewhere((decision, copies) in worlds()) {
+    fn a_copy_is_deleted_only_if_all_that_was_asked_for_is_ready_elsewhere_or_it_serves_nobody((decision, copies) in worlds()) {
         let orders = transition(&decision, &copies);
-        let asked = decision.placed.values().map(|placed| placed.replicas).sum::<u32>() + decision.pending;
+        let placed = decision.placed.values().map(|placed| placed.replicas).sum::<u32>();
         for (name, order) in &orders {
             if *order == Order::Delete {
                 let elsewhere = copies.iter().filter(|(other, _)| *other != name).map(|(_, copy)| copy.ready);
+                let serves = copies.get(name).is_some_and(|copy| copy.ready > 0);
+                let asked = if serves { placed + decision.pending } else { placed };
                 prop_assert!(elsewhere.sum::<u32>() >= asked, "{name}: {orders:?}");
                 prop_assert!(!decision.placed.contains_key(name));
             }

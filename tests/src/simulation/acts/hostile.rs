@@ -56,7 +56,9 @@ impl Story {
             self.hostile.remove(&member);
             let cluster = self.fleet.members[member].name().to_owned();
             self.fleet.world.hostile(&cluster, Vec::new());
-            // What it told stays believed until it tells something else.
+            // What it told stays believed until it tells something else: whoever makes it honest starts it anew, so that
+            // it is listed again.
+            self.fleet.members[member].compact();
             PARTIES.iter().for_each(|party| self.fleet.world.end_watches(party, &cluster));
             if self.faults.values().all(|(_, other)| *other != member) {
                 self.seen_again(&cluster);
@@ -131,12 +133,19 @@ impl Story {
     /// Applies an object whose kind was defined a moment ago.
     async fn apply_soon(&self, member: usize, object: &Value) {
         let client = self.fleet.members[member].client("user");
+        let mut refused = String::new();
         for _ in 0..20 {
-            if try_apply(&client, object).await.is_ok() {
-                return;
+            match try_apply(&client, object).await {
+                Ok(_) => return,
+                Err(error) => refused = error.to_string(),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        unreachable!("{} is not taken although its kind is defined", object["kind"]);
+        // Somebody deletes the namespace meanwhile.
+        assert!(
+            refused.contains("namespace"),
+            "{} is not taken although it is defined: {refused}",
+            object["kind"]
+        );
     }
 }
