@@ -47,6 +47,10 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let others = decision.placed.iter().filter(|(other, _)| *other != cluster);
         others.map(|(other, placed)| remains(placed, copies.get(other))).sum()
     };
+    let coming_elsewhere = |cluster: &str| -> u32 {
+        let others = decision.placed.iter().filter(|(other, _)| *other != cluster);
+        others.map(|(other, placed)| coming(placed, copies.get(other))).fold(0, u32::saturating_add)
+    };
     let order = |cluster: &String| {
         let copy = copies
             .get(cluster)
@@ -59,13 +63,13 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let replicas = match target(cluster) {
             request if copy.replicas <= request => request,
             request => {
-                let without = ready_elsewhere(cluster).saturating_add(request);
-                let coming = placed.saturating_sub(without);
-                // Replicas that are pending could only be where others of the workload are not wanted any more, and are
-                // ready: nobody comes for them, so that those that are not would wait for ever.
-                let unwanted = if request > 0 { 0 } else { copy.ready };
-                let pending = placed.saturating_add(decision.pending).saturating_sub(without).min(unwanted);
-                request.saturating_add(coming.max(pending)).min(copy.replicas)
+                // Replicas that are pending could only be where others of the workload are not wanted any more.
+                let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
+                let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(request));
+                // What is not ready serves nobody: it waits for replicas that are on their way, not for ever.
+                let serving = copy.ready.saturating_sub(request).min(lacking);
+                let waiting = coming_elsewhere(cluster).min(lacking);
+                request.saturating_add(serving.max(waiting)).min(copy.replicas)
             }
         };
         // What is about to go is neither updated nor made smaller step by step.
@@ -87,6 +91,12 @@ fn remains(placed: &Placed, copy: Option<&CopySnapshot>) -> u32 {
     // A copy that is about to be updated may have none ready while it is.
     let goes_on = !copy.reachable || copy.current || keeps_former(placed, copy);
     if goes_on { copy.ready.min(placed.replicas) } else { 0 }
+}
+
+/// How many replicas are on their way to a cluster. Those that stay there because they find no place are not: they are there.
+fn coming(placed: &Placed, copy: Option<&CopySnapshot>) -> u32 {
+    let kept = placed.kept.map_or(0, |kept| kept.replicas);
+    placed.replicas.saturating_sub(kept).saturating_sub(remains(placed, copy))
 }
 
 /// Whether a copy of a former template is left as it is, since the present one has no room there.

@@ -48,7 +48,7 @@ impl Story {
     }
 
     /// Members are honest again after their time, or all of them at once.
-    pub(super) fn end_hostility(&mut self, all: bool) {
+    pub(super) async fn end_hostility(&mut self, all: bool) {
         let over = |left: usize| all || left == 0;
         let ended: Vec<usize> =
             self.hostile.iter().filter(|(_, left)| over(**left)).map(|(member, _)| *member).collect();
@@ -58,6 +58,8 @@ impl Story {
             self.fleet.world.hostile(&cluster, Vec::new());
             // What it told stays believed until it tells something else: whoever makes it honest starts it anew, so that
             // it is listed again.
+            let mark = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "honest-again"}});
+            apply(&self.fleet.members[member].client("user"), &mark).await;
             self.fleet.members[member].compact();
             PARTIES.iter().for_each(|party| self.fleet.world.end_watches(party, &cluster));
             if self.faults.values().all(|(_, other)| *other != member) {

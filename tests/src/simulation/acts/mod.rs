@@ -99,7 +99,7 @@ impl Story {
             self.end_fault(&name);
         }
         self.faults.values_mut().for_each(|(left, _)| *left -= 1);
-        self.end_hostility(false);
+        self.end_hostility(false).await;
     }
 
     /// Makes deleted namespaces anew. One that does not go, as its pods are on a node that is down, is left for later.
@@ -144,7 +144,7 @@ impl Story {
         for name in self.faults.keys().cloned().collect::<Vec<_>>() {
             self.end_fault(&name);
         }
-        self.end_hostility(true);
+        self.end_hostility(true).await;
         self.fleet.world.stop_faults();
         for member in 0..self.fleet.members.len() {
             self.fleet.world.hostile(self.fleet.members[member].name(), Vec::new());
