@@ -8,4 +8,5 @@ pub mod capacity;
 pub mod jobs;
 pub mod latency;
 pub mod placement;
+pub mod provision;
 pub mod summary;
