@@ -156,6 +156,9 @@ pub struct NodePool {
     /// How many nodes are ready.
     #[serde(default)]
     pub ready: i32,
+    /// What one node costs per hour.
+    #[serde(default)]
+    pub price_per_hour: Money,
     /// Since when fewer nodes are ready than wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_since: Option<Time>,
