@@ -9,4 +9,6 @@ pub mod jobs;
 pub mod latency;
 pub mod placement;
 pub mod provision;
+pub mod reschedule;
 pub mod summary;
+mod time;

@@ -3,8 +3,8 @@
 //! Amounts are counted in millionths of the currency per hour times seconds, and divided by 3600 only when they are shown.
 //! So however often one looks, and whoever does, nothing is rounded away.
 
-use super::time::seconds_between;
 use super::{Record, Settings, Snapshot};
+use crate::time::seconds_between;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::Money;
 

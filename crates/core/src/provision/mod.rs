@@ -26,7 +26,6 @@ mod snapshot;
 mod status;
 #[cfg(test)]
 mod test_support;
-pub(crate) mod time;
 
 pub use bins::{Bin, fill};
 pub use cost::{BURSTS, BurstCost, Meter};

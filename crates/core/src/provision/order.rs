@@ -2,10 +2,10 @@
 
 use super::bins::fill;
 use super::size::{coming, limits};
-use super::time::whole_seconds;
 use super::{
     Bin, Demand, Ending, Left, Limits, MachineType, MemberState, Record, Settings, Snapshot, Waiting, choose,
 };
+use crate::time::whole_seconds;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::ProvisionerPreference;
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 
 use super::record::cluster_name;
 use super::size::{Sizing, own, size};
-use super::time::{after, has_passed, seconds_between, whole_seconds};
 use super::{
     ClusterRecord, ClusterSnapshot, Ending, Event, Failure, MemberState, Order, Plan, Pool, Record, Settings,
     Snapshot, cost, pools, shrink,
 };
+use crate::time::{after, has_passed, seconds_between, whole_seconds};
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::CloudPhase;
 use std::time::Duration;

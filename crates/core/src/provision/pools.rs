@@ -6,8 +6,8 @@
 
 use super::shrink::is_little_used;
 use super::snapshot::count;
-use super::time::{after, has_passed};
 use super::{ClusterSnapshot, Event, FAILURE_GRACE, Failure, Order, Plan, Pool, PoolSnapshot, Settings};
+use crate::time::{after, has_passed};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 use super::bins::{Bin, fill};
 use super::{ClusterSnapshot, Demand, NodeSnapshot, Record, Settings};
 use crate::capacity::{CPU, MEMORY};
-use crate::provision::time::has_passed;
+use crate::time::has_passed;
 use k8s_openapi::jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
