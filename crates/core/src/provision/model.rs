@@ -10,13 +10,16 @@ use portolan_api::CloudProvisionerStatus;
 const CLUSTER_TAKES: i64 = 180;
 /// How long a machine takes, once there is a control plane.
 const MACHINE_TAKES: i64 = 120;
+/// How long a machine exists, and costs money, while it is being deleted.
+const DELETION_TAKES: i64 = 60;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelMachine {
     pub(crate) created: i64,
     pub(crate) ready: Option<i64>,
     pub(crate) marked: bool,
-    pub(crate) deleting: bool,
+    /// Since when it is being deleted.
+    pub(crate) deleting: Option<i64>,
     pub(crate) pods: u32,
 }
 
@@ -192,19 +195,24 @@ impl World {
         for cluster in self.clusters.values_mut() {
             let up = !fails && clock >= cluster.created + CLUSTER_TAKES;
             for (kind, (replicas, machines)) in &mut cluster.pools {
-                machines.retain(|_, machine| !machine.deleting);
-                while machines.len() < *replicas as usize {
+                machines
+                    .retain(|_, machine| machine.deleting.is_none_or(|since| clock < since + DELETION_TAKES));
+                let live = machines.values().filter(|machine| machine.deleting.is_none()).count();
+                let wanted = *replicas as usize;
+                for _ in live..wanted {
                     self.names += 1;
                     let machine = ModelMachine { created: clock, ..ModelMachine::default() };
                     machines.insert(format!("{kind}-{:04}", self.names), machine);
                 }
-                let mut order: Vec<String> = machines.keys().cloned().collect();
+                let going = live.saturating_sub(wanted);
+                let mut order: Vec<String> =
+                    machines.keys().filter(|name| machines[*name].deleting.is_none()).cloned().collect();
                 order.sort_by_key(|name| {
                     (!machines[name].marked, machines[name].ready.is_some(), name.clone())
                 });
-                for name in order.iter().take(machines.len() - *replicas as usize) {
+                for name in order.iter().take(going) {
                     let machine = machines.get_mut(name).unwrap();
-                    machine.deleting = true;
+                    machine.deleting = Some(clock);
                     self.wrongly_deleted += u32::from(!machine.marked && machine.ready.is_some());
                     machine.pods = 0;
                 }
@@ -233,8 +241,9 @@ impl World {
                 let most = settings
                     .machine_type(kind)
                     .map_or(0, |each| each.node.allocatable.times(&pod().requests));
-                for machine in
-                    machines.values_mut().filter(|machine| machine.ready.is_some() && !machine.deleting)
+                for machine in machines
+                    .values_mut()
+                    .filter(|machine| machine.ready.is_some() && machine.deleting.is_none())
                 {
                     let gone = surplus.min(machine.pods);
                     machine.pods -= gone;
@@ -295,7 +304,7 @@ impl World {
                 .ready
                 .filter(|_| answers)
                 .map(|second| Timestamp::from_second(second).unwrap()),
-            deleting: machine.deleting,
+            deleting: machine.deleting.is_some(),
             marked: machine.marked,
             failure: self.broken.get(kind).filter(|_| machine.ready.is_none()).cloned(),
             node,

@@ -185,7 +185,7 @@ fn little_used_nodes_go_after_the_delay_and_by_their_mark() {
     world.pass(0);
     world.run(9 * MINUTE);
     assert_eq!((world.nodes(), world.last.orders.len()), (2, 0), "not yet");
-    world.run(2 * MINUTE);
+    world.run(3 * MINUTE);
     assert_eq!((world.nodes(), world.pods(), world.wrongly_deleted), (1, 3, 0));
     assert_eq!(world.record().pools["medium"].desired, 1);
 }
@@ -205,8 +205,27 @@ fn a_node_goes_in_three_steps() {
     assert!(matches!(&lowered[..], [Order::SetReplicas { replicas: 1, .. }]), "{lowered:?}");
     assert_eq!(world.plan(), lowered, "until the number is seen");
     world.carry_out(&lowered[0]);
-    world.run(MINUTE);
+    world.run(2 * MINUTE);
     assert_eq!((world.nodes(), world.pods(), world.phase()), (1, 4, CloudPhase::Ready));
+}
+
+#[test]
+fn a_machine_that_is_being_deleted_counts_until_it_is_gone() {
+    let mut world = World::new(Settings { max_nodes: 2, max_cost: Some(190_000), ..settings() });
+    world.replicas = 8;
+    world.run(8 * MINUTE);
+    world.replicas = 4;
+    world.pass(0);
+    world.step(10 * MINUTE);
+    world.run(40);
+    assert_eq!((world.nodes(), world.record().pools["medium"].desired), (2, 1), "one is being deleted");
+    world.replicas = 8;
+    for _ in 0..12 {
+        world.step(10);
+        assert!(world.nodes() <= 2 && world.cost() <= 190_000, "{} nodes", world.nodes());
+    }
+    world.run(4 * MINUTE);
+    assert_eq!((world.nodes(), world.pods()), (2, 8));
 }
 
 #[test]
@@ -242,6 +261,7 @@ fn a_node_that_cannot_be_emptied_stays() {
     world.budget = false;
     world.run(MINUTE);
     assert_eq!(world.nodes(), 2, "and would not fit on the other one: 4 pods are all that it holds");
+    assert!(!reasons(&world).contains(&"ScaledIn"));
     world.replicas = 4;
     world.run(15 * MINUTE);
     assert_eq!(world.nodes(), 1);
