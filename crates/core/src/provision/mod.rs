@@ -6,10 +6,13 @@
 //! crash anywhere makes no second cluster and forgets no machine. Nothing is removed that a workload is on, and nothing
 //! because a member is silent.
 
+mod begin;
 mod bins;
 mod cost;
 mod demand;
 mod event;
+mod follow;
+mod limits;
 mod machine;
 mod machines;
 #[cfg(test)]
@@ -19,6 +22,8 @@ mod orphans;
 mod plan;
 mod pools;
 mod record;
+mod remove;
+mod scale;
 mod settings;
 mod shrink;
 mod size;
@@ -31,11 +36,12 @@ pub use bins::{Bin, fill};
 pub use cost::{BURSTS, BurstCost, Meter};
 pub use demand::{Demand, Waiting, demand};
 pub use event::Event;
+pub use follow::FAILURE_GRACE;
 pub use machine::MachineType;
 pub use machines::{EXACT_PODS, EXACT_WORK, Left, LeftBecause, Limits, Machines, choose};
 pub use order::{Assignment, Offer, assign, preference};
 pub use orphans::{LabelledCluster, orphans};
-pub use plan::{FAILURE_GRACE, plan};
+pub use plan::plan;
 pub use record::{ClusterRecord, Ending, Failure, Pool, Record, cluster_name};
 pub use settings::Settings;
 pub use snapshot::{

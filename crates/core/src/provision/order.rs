@@ -1,7 +1,8 @@
 //! Several provisioners: which of them makes room for what.
 
 use super::bins::fill;
-use super::size::{coming, limits};
+use super::limits::limits;
+use super::size::coming;
 use super::{
     Bin, Demand, Ending, Left, Limits, MachineType, MemberState, Record, Settings, Snapshot, Waiting, choose,
 };

@@ -1,9 +1,10 @@
-use super::super::LeftBecause;
 use super::super::model::{World, pod};
 use super::super::test_support::machine;
+use super::super::{Failure, LeftBecause};
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 const MINUTE: i64 = 60;
 
@@ -148,6 +149,31 @@ fn a_failure_is_named_in_the_words_of_cluster_api_and_waits_longer_each_time() {
     world.cluster_fails = None;
     world.run(60 * MINUTE);
     assert_eq!((world.phase(), world.pods(), world.status.failures), (CloudPhase::Ready, 2, 0));
+}
+
+#[test]
+fn the_next_provisioner_is_tried_while_one_waits_after_a_failure() {
+    use super::super::{Offer, Waiting, assign};
+    let mut near = World::new(settings());
+    near.replicas = 2;
+    let far = World::new(Settings { uid: "2d3e".into(), cluster_name: "cloud2".into(), ..settings() });
+    let assigned = |near: &World| {
+        let offer = |name: &str, world: &World, ms: u64| {
+            let rtt = BTreeMap::from([("rennes".to_owned(), Duration::from_millis(ms))]);
+            Offer::of(name, &world.settings, &world.record(), &world.snapshot(), rtt, near.now())
+        };
+        let workload = "MultiClusterDeployment/shop/web".to_owned();
+        let waiting =
+            Waiting { workload, shape: pod(), replicas: 2, to_cloud: true, near: Some("rennes".into()) };
+        let offers = [offer("far", &far, 40), offer("near", near, 5)];
+        assign(Default::default(), &[waiting], &offers).demands.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(assigned(&near), ["near"]);
+    near.cluster_fails = Some(failure("QuotaExceeded"));
+    near.run(3 * MINUTE);
+    assert_eq!((near.phase(), assigned(&near)), (CloudPhase::Failed, vec!["far".to_owned()]));
+    near.clock += 6 * MINUTE;
+    assert_eq!(assigned(&near), ["near"], "it is tried again after its delay");
 }
 
 #[test]

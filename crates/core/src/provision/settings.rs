@@ -82,3 +82,53 @@ impl Settings {
 fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn provisioner(spec: serde_json::Value) -> CloudProvisioner {
+        let object = json!({
+            "apiVersion": "portolan.dev/v1alpha1",
+            "kind": "CloudProvisioner",
+            "metadata": {"name": "cp1", "uid": "0b1c"},
+            "spec": spec,
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn the_delays_of_the_paper_are_the_defaults() {
+        let settings =
+            Settings::of(&provisioner(json!({"cloudClusterName": "cloud1", "cloudProvider": "OpenStack"})))
+                .unwrap();
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        assert_eq!((settings.scale_in_after, settings.decommission_after), (minutes(10), minutes(20)));
+        assert_eq!((settings.min_nodes, settings.max_nodes, settings.threshold), (1, 10, 50));
+        assert_eq!((settings.uid.as_str(), settings.max_cost, settings.headroom), ("0b1c", None, None));
+    }
+
+    #[test]
+    fn prices_and_headroom_are_read_exactly_and_a_bad_quantity_is_named() {
+        let spec = |cpu: &str| {
+            json!({
+                "cloudClusterName": "cloud1",
+                "cloudProvider": "OpenStack",
+                "maxCostPerHour": "0.25",
+                "clusterPricePerHour": "0.01",
+                "headroom": {"pods": 2, "requests": {"cpu": cpu}},
+                "machineTypes": [{"name": "small", "cpu": "2", "memory": "4Gi", "pricePerHour": "0.0416"}],
+            })
+        };
+        let settings = Settings::of(&provisioner(spec("500m"))).unwrap();
+        assert_eq!((settings.max_cost, settings.cluster_price), (Some(250_000), 10_000));
+        assert_eq!(settings.machine_type("small").unwrap().price, 41_600);
+        let (shape, pods) = settings.headroom.unwrap();
+        assert_eq!(
+            (shape.requests.get(crate::capacity::CPU), shape.requests.get(PODS), pods),
+            (500, 1000, 2)
+        );
+        assert_eq!(Settings::of(&provisioner(spec("half"))).unwrap_err().0, "cpu");
+    }
+}

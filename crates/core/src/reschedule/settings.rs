@@ -51,3 +51,16 @@ impl Settings {
         self.selector.as_ref().is_none_or(|wanted| selector::matches(wanted, labels))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rescheduler_needs_nothing_but_a_name() {
+        let settings = Settings::of(&MultiClusterReschedulerSpec::default());
+        assert_eq!((settings.minimum_stay, settings.max_concurrent), (Duration::from_secs(300), 1));
+        assert_eq!((settings.margin, settings.room_stable_for), (10, Duration::from_secs(30)));
+        assert!(settings.selects(&BTreeMap::new()));
+    }
+}

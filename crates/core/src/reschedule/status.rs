@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// So many workloads that stay are listed; the stay of others begins again with the next leader.
 const STAYING_AT_MOST: usize = 1000;
 
+/// So many moves are listed, those under way first; no more are allowed at the same time.
+const MOVES_AT_MOST: usize = 100;
+
 impl Record {
     /// Reads the record from the status.
     #[must_use]
@@ -47,7 +50,8 @@ impl Plan {
         status.moving = i32::try_from(record.moves.len()).unwrap_or(i32::MAX);
         status.moved = i64::try_from(record.moved).unwrap_or(i64::MAX);
         let ended = record.ended.iter().map(|(key, moving)| (key, moving));
-        status.moves = record.moves.iter().chain(ended).map(|(key, moving)| shown(key, moving)).collect();
+        let moves = record.moves.iter().chain(ended).take(MOVES_AT_MOST);
+        status.moves = moves.map(|(key, moving)| shown(key, moving)).collect();
         let staying = self.staying.iter().take(STAYING_AT_MOST);
         status.staying = staying
             .map(|(key, (clusters, reason))| {

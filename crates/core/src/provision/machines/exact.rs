@@ -155,43 +155,47 @@ impl Search<'_> {
 
     /// The ways to fill a machine of the kind that hold at least one pod of the first group and no room for another pod.
     fn patterns(&mut self, kind: usize, first: usize, left: &[u32]) -> Vec<Vec<u32>> {
-        let mut found = Vec::new();
         let free = self.problem.kinds[kind].capacity.clone();
-        self.extend(kind, first, first, left, &mut vec![0; left.len()], free, &mut found);
-        found
+        let mut filling = Filling { kind, first, left, pattern: vec![0; left.len()], found: Vec::new() };
+        self.extend(&mut filling, first, free);
+        filling.found
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn extend(
-        &mut self,
-        kind: usize,
-        first: usize,
-        group: usize,
-        left: &[u32],
-        pattern: &mut Vec<u32>,
-        free: Vec<i64>,
-        found: &mut Vec<Vec<u32>>,
-    ) {
+    /// Puts pods of this group and of those behind it on the machine, as many as fit and fewer.
+    fn extend(&mut self, filling: &mut Filling<'_>, group: usize, free: Vec<i64>) {
         if self.work == 0 {
             return;
         }
+        let (kind, left) = (filling.kind, filling.left);
         if group == left.len() {
             self.work -= 1;
+            let pattern = &filling.pattern;
             let more =
                 |group: usize| left[group] > pattern[group] && self.problem.fits(kind, group, &free) > 0;
             if !(0..left.len()).any(more) {
-                found.push(pattern.clone());
+                filling.found.push(pattern.clone());
             }
             return;
         }
         let most = self.problem.fits(kind, group, &free).min(left[group]);
-        let least = u32::from(group == first);
+        let least = u32::from(group == filling.first);
         for pods in (least..=most).rev() {
             let mut free = free.clone();
             self.problem.occupy(group, pods, &mut free);
-            pattern[group] = pods;
-            self.extend(kind, first, group + 1, left, pattern, free, found);
+            filling.pattern[group] = pods;
+            self.extend(filling, group + 1, free);
         }
-        pattern[group] = 0;
+        filling.pattern[group] = 0;
     }
+}
+
+/// A machine that is being filled.
+struct Filling<'a> {
+    kind: usize,
+    /// The group of which at least one pod must be on it.
+    first: usize,
+    /// How many pods of each group there are.
+    left: &'a [u32],
+    pattern: Vec<u32>,
+    found: Vec<Vec<u32>>,
 }
