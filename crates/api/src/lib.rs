@@ -15,6 +15,7 @@ pub mod examples;
 pub mod featureconfig;
 pub mod foreigncluster;
 pub mod livemigration;
+pub mod money;
 pub mod multiclusterdeployment;
 pub mod multiclusterhorizontalpodautoscaler;
 pub mod multiclusterjob;
@@ -38,6 +39,7 @@ pub use duration::Duration;
 pub use featureconfig::{FeatureConfig, FeatureConfigSpec, FeatureConfigStatus};
 pub use foreigncluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};
 pub use livemigration::{LiveMigration, LiveMigrationSpec, LiveMigrationStatus};
+pub use money::Money;
 pub use multiclusterdeployment::{
     MultiClusterDeployment, MultiClusterDeploymentSpec, MultiClusterDeploymentStatus,
 };

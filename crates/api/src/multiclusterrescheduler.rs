@@ -5,6 +5,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use std::collections::BTreeMap;
+
 use crate::{
     conditions::conditions_schema,
     duration::Duration,
@@ -41,6 +43,19 @@ pub struct MultiClusterReschedulerSpec {
     #[serde(default = "five_minutes")]
     pub minimum_stay: Duration,
 
+    /// How long there must be room for a workload in its preferred clusters before it is moved.
+    #[serde(default = "half_a_minute")]
+    pub room_stable_for: Duration,
+
+    /// How many percent more replicas than those that come must have room in the preferred clusters.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 0, max = 1000))]
+    pub margin: i32,
+
+    /// How long the replicas may take to be ready in the preferred clusters. After that the move is given up.
+    #[serde(default = "ten_minutes")]
+    pub move_timeout: Duration,
+
     /// How many workloads are moved at the same time.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
@@ -51,7 +66,11 @@ pub struct MultiClusterReschedulerSpec {
     #[schemars(schema_with = "label_selector_schema")]
     pub workload_selector: Option<LabelSelector>,
 
-    /// While it is true, nothing is moved.
+    /// While it is true, nothing is moved; the status says what would be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+
+    /// While it is true, no further move is begun. Moves under way are ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
@@ -64,6 +83,14 @@ const fn five_minutes() -> Duration {
     Duration::from_secs(300)
 }
 
+const fn ten_minutes() -> Duration {
+    Duration::from_secs(600)
+}
+
+const fn ten() -> i32 {
+    10
+}
+
 const fn one() -> i32 {
     1
 }
@@ -73,17 +100,24 @@ impl Default for MultiClusterReschedulerSpec {
         Self {
             interval: half_a_minute(),
             minimum_stay: five_minutes(),
+            room_stable_for: half_a_minute(),
+            margin: ten(),
+            move_timeout: ten_minutes(),
             max_concurrent_moves: one(),
             workload_selector: None,
+            dry_run: false,
             paused: false,
         }
     }
 }
 
-const RULES: &[Rule] = &[rule(
-    "!has(self.interval) || duration(self.interval) >= duration('1s')",
-    "interval must be at least 1s",
-)];
+const RULES: &[Rule] = &[
+    rule("!has(self.interval) || duration(self.interval) >= duration('1s')", "interval must be at least 1s"),
+    rule(
+        "!has(self.moveTimeout) || duration(self.moveTimeout) >= duration('10s')",
+        "moveTimeout must be at least 10s",
+    ),
+];
 
 /// What was moved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,9 +143,9 @@ pub struct MultiClusterReschedulerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub moves: Vec<Move>,
-    /// Workloads that stay on cloud clusters, and why.
+    /// Workloads that stay on cloud clusters or substitutes, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub staying: Vec<Staying>,
 }
 
@@ -125,10 +159,16 @@ pub struct Move {
     pub namespace: String,
     /// The name of the workload.
     pub name: String,
-    /// The cloud cluster that it leaves.
+    /// The clusters that it leaves, separated by commas.
     pub from: String,
-    /// The cluster that it goes to.
+    /// The clusters that it goes to, separated by commas.
     pub to: String,
+    /// How many replicas each cluster had before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub before: BTreeMap<String, i32>,
+    /// How many replicas each cluster that it goes to is to have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub targets: BTreeMap<String, i32>,
     /// How many replicas are moved.
     pub replicas: i32,
     /// How far the move is.
@@ -153,6 +193,8 @@ pub enum MovePhase {
     Surging,
     /// The replicas in the preferred cluster are ready; those in the cloud are being removed.
     Draining,
+    /// The replicas did not become ready in time and are given back; those in the cloud still run.
+    Returning,
     /// The move is done.
     Done,
     /// The move was given up; the replicas in the cloud still run.
@@ -169,8 +211,17 @@ pub struct Staying {
     pub namespace: String,
     /// The name of the workload.
     pub name: String,
-    /// The cloud cluster that it is on.
+    /// The clusters that it is on and is to leave, separated by commas.
     pub cluster: String,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// Since when there has been room for it in its preferred clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room_since: Option<Time>,
+    /// Before this time no move is tried again: the last one was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Time>,
     /// One word in CamelCase that says why it stays.
     pub reason: String,
     /// A sentence with the numbers.

@@ -9,4 +9,7 @@ pub mod capacity;
 pub mod jobs;
 pub mod latency;
 pub mod placement;
+pub mod provision;
+pub mod reschedule;
 pub mod summary;
+mod time;

@@ -1,16 +1,21 @@
 //! CloudProvisioner: clusters and nodes made on demand, and removed when nobody needs them.
 
-use k8s_openapi::apimachinery::pkg::{
-    api::resource::Quantity,
-    apis::meta::v1::{Condition, Time},
+mod status;
+
+pub use self::status::{
+    Burst, CloudCluster, CloudPhase, CloudProvisionerStatus, Deprovisioning, LeftOut, NodePool,
+    ProvisionFailure,
 };
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    conditions::conditions_schema,
     duration::Duration,
+    foreigncluster::StaticLatency,
+    money::Money,
     placement::Resources,
     quantity::{quantities_schema, quantity_schema},
     schema::{Rule, kind, rule, rules},
@@ -35,6 +40,7 @@ use crate::{
     printcolumn(name = "Region", type_ = "string", json_path = ".spec.region", priority = 1),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
+    printcolumn(name = "Cost per hour", type_ = "string", json_path = ".status.costPerHour"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -97,11 +103,48 @@ pub struct CloudProvisionerSpec {
     #[schemars(range(min = 1, max = 5000))]
     pub max_nodes: i32,
 
-    /// The kinds of machine that nodes may be made of. The smallest that fits is taken.
+    /// The most that the cluster may cost per hour, in the currency of all prices. Every machine type needs a price then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_per_hour: Option<Money>,
+
+    /// What the cluster costs per hour beside its worker nodes, such as its control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_price_per_hour: Option<Money>,
+
+    /// The kinds of machine that nodes may be made of. The cheapest set that holds the pods is taken; without prices,
+    /// the smallest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub machine_types: Vec<MachineType>,
+
+    /// What the pods of every node's own services, such as DaemonSets, request together.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub node_overhead: Resources,
+
+    /// Room that is kept free, so that the next replicas need not wait for a node. While it is given, the cluster exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<Headroom>,
+
+    /// Which of several CloudProvisioners is used first. If they do not agree, it is nearest-first.
+    #[serde(default)]
+    pub preference: ProvisionerPreference,
+
+    /// Known round-trip times to other clusters, for nearest-first: they cannot be measured before the cluster exists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
+    pub latencies: Vec<StaticLatency>,
+
+    /// How long the cluster, or a new node of it, may take until it is ready. After that it is removed, and the workloads
+    /// go to the next CloudProvisioner.
+    #[serde(default = "twenty_minutes")]
+    pub provision_timeout: Duration,
+
+    /// How long nothing is tried after a failure. It is doubled with each failure in a row, up to eight times as long.
+    #[serde(default = "five_minutes")]
+    pub retry_after: Duration,
 
     /// How many percent of a node's allocatable CPU and memory must be requested for the node to be kept.
     #[serde(default = "fifty")]
@@ -113,7 +156,7 @@ pub struct CloudProvisionerSpec {
     pub scale_in_after: Duration,
 
     /// How long the cluster must be without work before it is removed altogether.
-    #[serde(default = "ten_minutes")]
+    #[serde(default = "twenty_minutes")]
     pub decommission_after: Duration,
 
     /// While it is true, nothing is made or removed.
@@ -137,6 +180,14 @@ const fn ten_minutes() -> Duration {
     Duration::from_secs(600)
 }
 
+const fn twenty_minutes() -> Duration {
+    Duration::from_secs(1200)
+}
+
+const fn five_minutes() -> Duration {
+    Duration::from_secs(300)
+}
+
 const RULES: &[Rule] = &[
     rule(
         "!has(self.credentials)",
@@ -144,6 +195,23 @@ const RULES: &[Rule] = &[
          into a Secret and name it in credentialsSecretRef",
     ),
     rule("self.minNodes <= self.maxNodes", "minNodes must not be greater than maxNodes"),
+    rule(
+        "!has(self.machineTypes) || self.machineTypes.all(t, has(t.pricePerHour)) \
+         || !self.machineTypes.exists(t, has(t.pricePerHour))",
+        "either every machine type has pricePerHour or none: a price that is missing cannot be compared",
+    ),
+    rule(
+        "!has(self.maxCostPerHour) || (has(self.machineTypes) && self.machineTypes.all(t, has(t.pricePerHour)))",
+        "maxCostPerHour needs pricePerHour of every machine type",
+    ),
+    rule(
+        "!has(self.provisionTimeout) || duration(self.provisionTimeout) >= duration('1m')",
+        "provisionTimeout must be at least 1m",
+    ),
+    rule(
+        "!has(self.retryAfter) || duration(self.retryAfter) >= duration('1s')",
+        "retryAfter must be at least 1s",
+    ),
     rule(
         "self.cloudClusterName == oldSelf.cloudClusterName",
         "cloudClusterName is immutable: make a new CloudProvisioner instead",
@@ -194,6 +262,13 @@ pub struct MachineType {
     /// The memory that is left for pods.
     #[schemars(schema_with = "quantity_schema")]
     pub memory: Quantity,
+    /// Further resources that are left for pods, such as nvidia.com/gpu.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub resources: Resources,
+    /// What one machine costs per hour, such as "0.0416".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<Money>,
     /// The largest number of pods.
     #[serde(default = "pods_per_node")]
     #[schemars(range(min = 1, max = 1000))]
@@ -204,70 +279,27 @@ const fn pods_per_node() -> i32 {
     110
 }
 
-/// What was made and why.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Room that is kept free.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CloudProvisionerStatus {
-    /// The generation of the spec that this status reflects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Provisioned, Progressing, Failed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "conditions_schema")]
-    pub conditions: Vec<Condition>,
-    /// How far the cloud cluster is.
-    #[serde(default)]
-    pub phase: CloudPhase,
-    /// How many worker nodes there are.
-    #[serde(default)]
-    pub nodes: i32,
-    /// How many worker nodes are ready.
-    #[serde(default)]
-    pub ready_nodes: i32,
-    /// How many worker nodes are wanted.
-    #[serde(default)]
-    pub desired_nodes: i32,
-    /// The machine type of the nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine_type: Option<String>,
-    /// The ForeignCluster that the cloud cluster has become.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreign_cluster: Option<String>,
-    /// What the workloads that wait for the cloud request together, by resource.
-    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+pub struct Headroom {
+    /// For how many pods there is room.
+    #[schemars(range(min = 1, max = 10000))]
+    pub pods: i32,
+    /// What each of them requests.
     #[schemars(schema_with = "quantities_schema")]
-    pub requested: Resources,
-    /// The workloads that wait for the cloud, as kind/namespace/name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub waiting: Vec<String>,
-    /// Since when the cluster has been without work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idle_since: Option<Time>,
-    /// When the cluster was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requested_at: Option<Time>,
-    /// When the cluster became ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready_at: Option<Time>,
+    pub requests: Resources,
 }
 
-/// How far a cloud cluster is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum CloudPhase {
-    /// There is none, and none is needed.
+/// Which of several provisioners is used first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProvisionerPreference {
+    /// The one with the smallest round-trip time to the cluster that lacks room.
     #[default]
-    Idle,
-    /// It is being made.
-    Provisioning,
-    /// It has joined and takes work.
-    Ready,
-    /// Nodes are being added or removed.
-    Scaling,
-    /// It is being removed.
-    Deprovisioning,
-    /// It could not be made; the conditions say why.
-    Failed,
+    NearestFirst,
+    /// The one whose machines for the pending pods cost least.
+    CheapestFirst,
 }
 
 kind!(

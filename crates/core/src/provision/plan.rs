@@ -1,0 +1,129 @@
+//! The plan itself: one provisioner's next step.
+
+use super::record::cluster_name;
+use super::size::{Sizing, size};
+use super::{ClusterRecord, Ending, Event, MemberState, Order, Plan, Pool, Record, Settings, Snapshot, cost};
+use crate::time::whole_seconds;
+use k8s_openapi::jiff::Timestamp;
+use portolan_api::cloudprovisioner::CloudPhase;
+
+/// Plans the next step of a provisioner.
+#[must_use]
+pub fn plan(settings: &Settings, record: &Record, snapshot: &Snapshot, now: Timestamp) -> Plan {
+    let now = whole_seconds(now);
+    let plan = Plan { record: record.clone(), ..Plan::default() };
+    let mut step = Step { settings, snapshot, now, plan };
+    cost::count(settings, snapshot, now, &mut step.plan.record);
+    step.adopt();
+    if !settings.paused {
+        step.go();
+    }
+    step.finish()
+}
+
+/// One step: what is asked for and seen, and what comes of it.
+pub(super) struct Step<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) now: Timestamp,
+    pub(super) plan: Plan,
+}
+
+impl Step<'_> {
+    /// A cluster of this provisioner that is not on record is its cluster: the status was lost.
+    fn adopt(&mut self) {
+        let clusters = &self.snapshot.clusters;
+        let record = &mut self.plan.record;
+        let highest = clusters.values().map(|cluster| cluster.number).max().unwrap_or(0);
+        record.clusters = record.clusters.max(highest);
+        if record.cluster.is_none()
+            && let Some(found) = clusters.values().min_by_key(|cluster| (cluster.deleting, cluster.number))
+        {
+            record.cluster = Some(requested(found.number, self.now));
+            record.pools.clear();
+            record.meter.begin(found.number, self.now);
+        }
+        let own = record.cluster.as_ref().map(|cluster| cluster.number);
+        let strays = clusters.iter().filter(|(_, cluster)| Some(cluster.number) != own);
+        self.plan.strays = strays.map(|(name, _)| name.clone()).collect();
+    }
+
+    fn go(&mut self) {
+        let Some(cluster) = self.plan.record.cluster.clone() else { return self.begin() };
+        if self.settings.deleting && cluster.ending.is_none() {
+            self.end(Ending::ProvisionerDeleted);
+        }
+        let ending = |step: &Self| step.plan.record.cluster.as_ref().and_then(|cluster| cluster.ending);
+        if let Some((Ending::Unused, _)) = ending(self)
+            && self.is_needed_again()
+        {
+            if let Some(cluster) = &mut self.plan.record.cluster {
+                cluster.ending = None;
+            }
+            self.plan.events.push(Event::DeprovisioningCalledOff);
+        }
+        if ending(self).is_none() {
+            self.follow(cluster.number);
+        }
+        if let Some((_, since)) = ending(self) {
+            self.remove(cluster.number, since);
+        }
+    }
+
+    pub(super) fn create(&mut self, number: u32) {
+        let pools = self.plan.record.pools.iter().map(|(name, pool)| (name.clone(), pool.desired)).collect();
+        self.plan.orders.push(Order::CreateCluster { name: self.name(number), number, pools });
+    }
+
+    pub(super) fn unpeer(&mut self) {
+        if !matches!(self.snapshot.member, MemberState::Leaving { .. }) {
+            self.plan.orders.push(Order::Unpeer { member: self.settings.cluster_name.clone() });
+        }
+    }
+
+    pub(super) fn size(&self) -> Sizing {
+        size(self.settings, &self.plan.record, self.snapshot, self.now)
+    }
+
+    pub(super) fn name(&self, number: u32) -> String {
+        cluster_name(&self.settings.cluster_name, &self.settings.uid, number)
+    }
+
+    pub(super) fn wake(&mut self, at: Timestamp) {
+        self.plan.next = Some(self.plan.next.map_or(at, |next| next.min(at)));
+    }
+
+    fn finish(mut self) -> Plan {
+        let record = &self.plan.record;
+        self.plan.phase = match &record.cluster {
+            None if record.retry_at.is_some_and(|at| at > self.now) => CloudPhase::Failed,
+            None => CloudPhase::Idle,
+            Some(cluster) if cluster.ending.is_some() => CloudPhase::Deprovisioning,
+            Some(cluster) if cluster.ready_at.is_none() => CloudPhase::Provisioning,
+            Some(_) if record.pools.values().any(Pool::is_changing) => CloudPhase::Scaling,
+            Some(_) => CloudPhase::Ready,
+        };
+        self.plan
+    }
+}
+
+impl Pool {
+    fn is_changing(&self) -> bool {
+        self.short_since.is_some() || self.lowered || !self.removing.is_empty()
+    }
+}
+
+pub(super) fn requested(number: u32, now: Timestamp) -> ClusterRecord {
+    ClusterRecord {
+        number,
+        requested_at: now,
+        created: false,
+        ready_at: None,
+        failing_since: None,
+        ending: None,
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! What Cluster API, the member and its nodes show at this moment.
+
+use super::{Demand, Failure};
+use crate::capacity::{Amounts, NodeFacts, Shape};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// What is seen of one provisioner's work.
+///
+/// It is taken when the lists of Cluster API are complete: what is missing in them does not exist.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The pods that this provisioner is to make room for.
+    pub demand: Demand,
+    /// The clusters in Cluster API that carry this provisioner's uid, by name.
+    pub clusters: BTreeMap<String, ClusterSnapshot>,
+    /// The ForeignCluster that belongs to this provisioner.
+    pub member: MemberState,
+    /// Why Cluster API refused the last request to create the cluster, if it did.
+    pub refused: Option<Failure>,
+}
+
+/// A cluster in Cluster API.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterSnapshot {
+    /// Which cluster of the provisioner it is, by its label.
+    pub number: u32,
+    /// Whether its control plane is available and its kubeconfig Secret exists.
+    pub usable: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// How far it is, in the words of the condition that is not met yet.
+    pub progress: Option<Failure>,
+    /// What has failed, if something has.
+    pub failure: Option<Failure>,
+    /// Its MachineDeployments, by machine type.
+    pub pools: BTreeMap<String, PoolSnapshot>,
+}
+
+/// A MachineDeployment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolSnapshot {
+    /// How many machines it is asked for.
+    pub replicas: u32,
+    /// Its machines, by name.
+    pub machines: BTreeMap<String, MachineSnapshot>,
+}
+
+/// A Machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineSnapshot {
+    /// Since when its node has been ready, if it is.
+    pub ready_since: Option<Timestamp>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it carries Cluster API's annotation that has it deleted first, with Portolan's value.
+    pub marked: bool,
+    /// Why it cannot be made, in the words of its own conditions.
+    pub failure: Option<Failure>,
+    /// Its node, if the member answers and has it.
+    pub node: Option<NodeSnapshot>,
+}
+
+/// A node of the cloud cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeSnapshot {
+    /// What it offers.
+    pub facts: NodeFacts,
+    /// What is free beside its pods and what is reserved.
+    pub free: Amounts,
+    /// Its pods, without those of its own services.
+    pub pods: Vec<PodSnapshot>,
+}
+
+/// A pod that would have to go if its node went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodSnapshot {
+    /// What it needs.
+    pub shape: Shape,
+    /// Why it cannot be evicted, if it cannot: a disruption budget, no controller, local data.
+    pub stays: Option<String>,
+}
+
+/// The ForeignCluster of the cloud cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemberState {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It exists and has not answered yet.
+    Joining,
+    /// It has answered.
+    Joined {
+        /// Whether it answers now.
+        reachable: bool,
+        /// How many workloads have replicas, completions or reservations there.
+        workloads: u32,
+    },
+    /// It is being deleted, and so many workloads are still there.
+    Leaving {
+        /// How many.
+        workloads: u32,
+    },
+}
+
+impl PoolSnapshot {
+    /// The machines that are not being deleted.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&String, &MachineSnapshot)> {
+        self.machines.iter().filter(|(_, machine)| !machine.deleting)
+    }
+
+    /// How many machines are ready and stay.
+    pub(super) fn ready(&self) -> u32 {
+        count(self.live().filter(|(_, machine)| machine.ready_since.is_some()).count())
+    }
+}
+
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
