@@ -268,7 +268,14 @@ fn strategy(object: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::forbidden("spec.strategy.rollingUpdate", told));
         }
         Some("Recreate") => {}
-        _ => causes.push(Cause::unsupported("spec.strategy.type", &kind, &["Recreate", "RollingUpdate"])),
+        _ => causes.push(Cause {
+            reason: "FieldValueNotSupported",
+            field: "spec.strategy".to_owned(),
+            message: format!(
+                "Unsupported value: {{\"Type\":{kind},\"RollingUpdate\":null}}: supported values: \"Recreate\", \
+                 \"RollingUpdate\""
+            ),
+        }),
     }
 }
 
