@@ -48,7 +48,7 @@ impl Story {
     }
 
     /// Members are honest again after their time, or all of them at once.
-    pub(super) async fn end_hostility(&mut self, all: bool) {
+    pub(super) fn end_hostility(&mut self, all: bool) {
         let over = |left: usize| all || left == 0;
         let ended: Vec<usize> =
             self.hostile.iter().filter(|(_, left)| over(**left)).map(|(member, _)| *member).collect();
@@ -56,11 +56,7 @@ impl Story {
             self.hostile.remove(&member);
             let cluster = self.fleet.members[member].name().to_owned();
             self.fleet.world.hostile(&cluster, Vec::new());
-            // What it told stays believed until it tells something else: whoever makes it honest starts it anew, so that
-            // it is listed again.
-            let mark = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "honest-again"}});
-            apply(&self.fleet.members[member].client("user"), &mark).await;
-            self.fleet.members[member].compact();
+            // What it told stays believed until it tells something else.
             PARTIES.iter().for_each(|party| self.fleet.world.end_watches(party, &cluster));
             if self.faults.values().all(|(_, other)| *other != member) {
                 self.seen_again(&cluster);
@@ -143,11 +139,8 @@ impl Story {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // Somebody deletes the namespace meanwhile.
-        assert!(
-            refused.contains("namespace"),
-            "{} is not taken although it is defined: {refused}",
-            object["kind"]
-        );
+        // Somebody deletes the namespace meanwhile, or a policy does not let it in.
+        let expected = refused.contains("namespace") || refused.contains("denied request");
+        assert!(expected, "{} is not taken although it is defined: {refused}", object["kind"]);
     }
 }

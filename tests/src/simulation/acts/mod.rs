@@ -10,7 +10,7 @@ mod users;
 use super::invariants::Observer;
 use super::readiness::Readiness;
 use super::tally::{Drawn, Tally};
-use super::{Fleet, apply};
+use super::{Fleet, PARTIES, apply};
 use crate::open_namespace;
 use kube::Api;
 use portolan_api::ForeignCluster;
@@ -99,7 +99,7 @@ impl Story {
             self.end_fault(&name);
         }
         self.faults.values_mut().for_each(|(left, _)| *left -= 1);
-        self.end_hostility(false).await;
+        self.end_hostility(false);
     }
 
     /// Makes deleted namespaces anew. One that does not go, as its pods are on a node that is down, is left for later.
@@ -144,7 +144,11 @@ impl Story {
         for name in self.faults.keys().cloned().collect::<Vec<_>>() {
             self.end_fault(&name);
         }
-        self.end_hostility(true).await;
+        self.end_hostility(true);
+        if self.tally.has(Drawn::HostileObjects) {
+            // What was invented stays believed until it is listed again, which whoever starts does.
+            PARTIES.iter().for_each(|party| self.fleet.world.crash(party));
+        }
         self.fleet.world.stop_faults();
         for member in 0..self.fleet.members.len() {
             self.fleet.world.hostile(self.fleet.members[member].name(), Vec::new());
