@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::parts;
 
@@ -44,19 +44,24 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Says if the kernel would refuse the lab's programs to watch files, which makes them fail in ways that tell little.
+/// Sees to it that the kernel lets the lab's programs watch files: where it does not, they fail in ways that tell little.
 pub(crate) fn check_inotify(control_planes: u32, nodes: u32) -> Result<()> {
     let path = "/proc/sys/fs/inotify/max_user_instances";
     let limit: u32 =
         fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?.trim().parse()?;
     let needed = control_planes * INOTIFY_OF_CONTROL_PLANE + nodes * INOTIFY_OF_NODE;
     let used = inotify_instances_of_root();
-    ensure!(
-        used + needed <= limit,
-        "root may have {limit} inotify instances and uses {used}; the lab needs {needed} more: \
-         run `sysctl -w fs.inotify.max_user_instances={}`",
-        (used + needed).next_power_of_two().max(1024)
-    );
+    if used + needed <= limit {
+        return Ok(());
+    }
+    let enough = (used + needed).next_power_of_two().max(1024);
+    fs::write(path, enough.to_string()).with_context(|| {
+        format!(
+            "root may have {limit} inotify instances and uses {used}; the lab needs {needed} more: \
+             run `sysctl -w fs.inotify.max_user_instances={enough}`"
+        )
+    })?;
+    eprintln!("lab: fs.inotify.max_user_instances is {enough} from now on, it was {limit}");
     Ok(())
 }
 

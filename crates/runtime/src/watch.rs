@@ -11,6 +11,7 @@ use kube::api::{ListParams, Request, VersionMatch, WatchParams};
 use kube::client::Body;
 use kube::runtime::watcher::{Config, ListSemantic};
 use kube::{Api, Client, Resource};
+use rand_chacha::rand_core::Rng;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ const PAGE_LIMIT: Duration = Duration::from_secs(300);
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// API servers send a bookmark about every minute: a watch that tells nothing for longer hangs on a dead connection.
 const WATCH_IDLE: Duration = Duration::from_secs(100);
+/// What a watch told wrongly, by a mistake in between, stands until a list; so there is one after this long, or up to twice
+/// as long, so that not all watches list at the same time.
+const LISTED_AGAIN: Duration = Duration::from_secs(3600);
 /// A watch that ends before this is as good as a failed one, whatever it told.
 const WATCH_AT_LEAST: Duration = Duration::from_secs(5);
 /// More objects of one kind than any cluster is made for: whoever lists more has no end.
@@ -155,6 +159,9 @@ impl Source {
         seed: Seed,
         health: WatchHealth,
     ) {
+        let mut listed_at = Instant::now();
+        let later = u64::from(seed.child("list").rng().next_u32()) % LISTED_AGAIN.as_secs();
+        let again = LISTED_AGAIN + Duration::from_secs(later);
         let mut backoff = Backoff::new(seed);
         let mut version: Option<String> = None;
         // At most so many objects are known: those of the list, and one for each event since then.
@@ -163,6 +170,7 @@ impl Source {
             let done = match &version {
                 None => self.list(&config, &mut project).await.map(|((objects, unreadable, unnamed), at)| {
                     version = Some(at);
+                    listed_at = Instant::now();
                     known = objects.len();
                     self.say_listed(&unreadable, &health);
                     health.take_unreadable(unreadable, unnamed, |key| objects.contains_key(key));
@@ -184,6 +192,9 @@ impl Source {
                 Ok(Ended::Well) => continue,
                 Ok(Ended::Proven) => {
                     backoff.succeeded();
+                    if listed_at.elapsed() >= again {
+                        version = None;
+                    }
                     continue;
                 }
                 Ok(Ended::Outdated) => {

@@ -84,6 +84,9 @@ impl Observer {
     }
 }
 
+/// Why nothing is decided about a workload: the numbers in its status are of what was placed before.
+const UNDECIDED: &[&str] = &["InvalidTemplate", "PolicyUnavailable", "AwaitingMembers"];
+
 /// Replicas placed and pending are those asked for, and no more are ready, whatever happens.
 fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
     let status = workload.status.as_ref()?;
@@ -92,9 +95,9 @@ fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
     {
         return None;
     }
-    // Nothing is decided about a template that no member takes: the numbers are of what was placed before.
     let ready = conditions::find(&status.conditions, conditions::ConditionType::Ready);
-    if ready.is_some_and(|ready| ready.reason == "InvalidTemplate") {
+    let reason = ready.map_or("no condition", |ready| ready.reason.as_str());
+    if UNDECIDED.contains(&reason) {
         return None;
     }
     let locations = i32::try_from(workload.spec.placement.effective_locations()).unwrap_or(i32::MAX);
@@ -110,7 +113,8 @@ fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
         ));
     }
     let name = workload.metadata.name.as_deref().unwrap_or_default();
-    (told != asked).then(|| format!("{name}: {asked} replicas asked for, {told} placed or pending"))
+    (told != asked)
+        .then(|| format!("{name}: {asked} replicas asked for, {told} placed or pending ({reason})"))
 }
 
 /// What must hold when nothing goes wrong any more and time has passed.

@@ -1,7 +1,7 @@
 //! A member that answers whatever it likes costs only itself: workloads in honest members are placed, scaled and
 //! deleted as always, and its ForeignCluster says what is wrong.
 
-use crate::stage::{condition, contend, fleet_of, pass, patch, ready, replicas, workloads};
+use crate::stage::{condition, contend, fleet_of, pass, patch, ready, replicas, status, workloads};
 use kube::Api;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{ForeignCluster, MultiClusterJob};
@@ -263,4 +263,19 @@ async fn conflicts_without_end_cost_only_their_member() {
     let asked = fleet.world.requests(CONTROLLER) - before;
     assert!(asked < 1000, "{asked} requests in a minute");
     is_served(&fleet).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_member_told_wrongly_is_believed_for_two_hours_at_most() {
+    let lies = HostileAnswer::edit(|object| object["status"] = json!({}));
+    let (fleet, _controller) =
+        start(vec![HostileRule::new(asked().resource("deployments.apps"), lies)]).await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": [EVIL]}))).await;
+    pass(20).await;
+    fleet.world.hostile(EVIL, Vec::new());
+    pass(600).await;
+    let ready = async || status(&fleet, "web").await.ready_replicas;
+    assert_eq!(ready().await, 0, "nothing has changed there since it told so");
+    pass(2 * 3600).await;
+    assert_eq!(ready().await, 1);
 }
