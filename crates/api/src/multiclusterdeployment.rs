@@ -61,7 +61,7 @@ pub struct MultiClusterDeploymentSpec {
     pub drift_policy: DriftPolicy,
 
     /// Whether replicas that do not fit in the chosen clusters go to further ones, and at last to the cloud. Where it is
-    /// taken away again, and enableSubstitution is not set, a location that holds more than replicas gives the rest up.
+    /// taken away again, replicas that find no other place stay where they are until they do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enable_bursting: bool,
 

@@ -6,6 +6,10 @@ use std::time::Duration;
 /// How long a request may take: longer than any healthy API server needs, shorter than a user waits.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
+/// How an API server begins to say that an applied object has a field that the schema of the kind does not have, or an
+/// entry of a list twice: an internal error (500) to it.
+const NOT_OF_THE_SCHEMA: &str = "failed to create typed patch object";
+
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -91,7 +95,15 @@ impl CallError {
     /// Whether the API server understood and will refuse the same request again.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        matches!(self.code(), Some(400 | 403 | 405 | 415 | 422))
+        self.is_invalid() || matches!(self.code(), Some(403 | 405 | 415))
+    }
+
+    /// Whether the API server refuses the object itself, whoever sends it: it breaks a rule of its kind.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        let kube::Error::Api(status) = source.as_ref() else { return false };
+        matches!(status.code, 400 | 422) || status.code == 500 && status.message.contains(NOT_OF_THE_SCHEMA)
     }
 }
 
@@ -123,6 +135,30 @@ mod tests {
         let error = CallError::Refused { what: "list pods".to_owned(), source };
         assert_eq!(error.to_string(), "cannot list pods: pods is forbidden (403)");
         assert_eq!(chain(&error), error.to_string());
+    }
+
+    #[test]
+    fn an_object_that_does_not_fit_the_schema_of_its_kind_is_refused_for_good_and_other_internal_errors_are_not()
+     {
+        let refused = |code, message: &str| {
+            let status = Status::failure(message, "InternalError").with_code(code).boxed();
+            let source = Box::new(kube::Error::Api(status));
+            CallError::Refused { what: "apply Job shop/sum".to_owned(), source }
+        };
+        let untyped = refused(
+            500,
+            "failed to create typed patch object (shop/sum; batch/v1, Kind=Job): .spec.foo: field not declared in schema",
+        );
+        assert!(untyped.is_invalid() && untyped.is_final());
+        for error in [
+            refused(500, "etcdserver: request timed out"),
+            refused(503, "try again"),
+            refused(409, "conflict"),
+        ] {
+            assert!(!error.is_invalid() && !error.is_final(), "{error}");
+        }
+        let forbidden = refused(403, "jobs is forbidden");
+        assert!(!forbidden.is_invalid() && forbidden.is_final());
     }
 
     #[test]

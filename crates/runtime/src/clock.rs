@@ -31,11 +31,13 @@ impl Clock {
         self.epoch.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
     }
 
-    /// By how much the machine's clock, which shows `wall`, was set since this one was started; nothing if it was not. A
-    /// machine that was suspended has a clock that was set forward.
+    /// By how much the machine's clock, which shows `wall`, was set since it was last asked for; nothing if it was not. A
+    /// machine that was suspended has a clock that was set forward. One that is slewed for long is not set: `ahead` is by how
+    /// much it was ahead of this clock when it was last asked for, and is by how much it is now.
     #[must_use]
-    pub fn was_set_by(&self, wall: Timestamp) -> Option<SignedDuration> {
-        let by = wall.duration_since(self.now());
+    pub fn was_set_by(&self, wall: Timestamp, ahead: &mut SignedDuration) -> Option<SignedDuration> {
+        let before = std::mem::replace(ahead, wall.duration_since(self.now()));
+        let by = ahead.checked_sub(before).unwrap_or(*ahead);
         (by.abs() > TOLERATED).then_some(by)
     }
 
@@ -78,11 +80,15 @@ mod tests {
     async fn a_clock_that_is_set_is_noticed_and_one_that_is_slewed_is_not() {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
         tokio::time::advance(Duration::from_secs(3600)).await;
-        let wall = |second| Timestamp::from_second(second).unwrap();
-        assert_eq!(clock.was_set_by(wall(3600)), None);
-        assert_eq!(clock.was_set_by(wall(3630)), None);
-        assert_eq!(clock.was_set_by(wall(3631)), Some(SignedDuration::from_secs(31)));
-        assert_eq!(clock.was_set_by(wall(0)), Some(SignedDuration::from_hours(-1)));
-        assert_eq!(clock.was_set_by(Timestamp::MAX).map(|by| by.is_positive()), Some(true));
+        let set_by = |second, ahead| {
+            clock.was_set_by(Timestamp::from_second(second).unwrap(), &mut SignedDuration::from_secs(ahead))
+        };
+        assert_eq!(set_by(3600, 0), None);
+        assert_eq!(set_by(3630, 0), None);
+        assert_eq!(set_by(3631, 0), Some(SignedDuration::from_secs(31)));
+        assert_eq!(set_by(3631, 10), None, "it came there by and by");
+        assert_eq!(set_by(0, 0), Some(SignedDuration::from_hours(-1)));
+        let far = clock.was_set_by(Timestamp::MAX, &mut SignedDuration::ZERO);
+        assert_eq!(far.map(|by| by.is_positive()), Some(true));
     }
 }

@@ -30,6 +30,8 @@ const WATCH_IDLE: Duration = Duration::from_secs(100);
 /// What a watch told wrongly, by a mistake in between, stands until a list; so there is one after this long, or up to twice
 /// as long, so that not all watches list at the same time.
 const LISTED_AGAIN: Duration = Duration::from_secs(3600);
+/// A list that fails while there is a watch that works is tried again after this long.
+const LIST_PUT_OFF: Duration = Duration::from_secs(300);
 /// A watch that ends before this is as good as a failed one, whatever it told.
 const WATCH_AT_LEAST: Duration = Duration::from_secs(5);
 /// More objects of one kind than any cluster is made for: whoever lists more has no end.
@@ -159,30 +161,39 @@ impl Source {
         seed: Seed,
         health: WatchHealth,
     ) {
-        let mut listed_at = Instant::now();
         let later = u64::from(seed.child("list").rng().next_u32()) % LISTED_AGAIN.as_secs();
         let again = LISTED_AGAIN + Duration::from_secs(later);
         let mut backoff = Backoff::new(seed);
         let mut version: Option<String> = None;
+        let mut list_at = Instant::now();
         // At most so many objects are known: those of the list, and one for each event since then.
         let mut known = 0;
         loop {
-            let done = match &version {
-                None => self.list(&config, &mut project).await.map(|((objects, unreadable, unnamed), at)| {
-                    version = Some(at);
-                    listed_at = Instant::now();
-                    known = objects.len();
-                    self.say_listed(&unreadable, &health);
-                    health.take_unreadable(unreadable, unnamed, |key| objects.contains_key(key));
-                    tell(Change::Listed(objects));
-                    health.settle_unreadable();
-                    health.listed();
-                    Ended::Well
-                }),
-                Some(at) => {
-                    let mut at = at.clone();
-                    let watched =
-                        self.watch(&config, (&mut at, &mut known), &mut project, &mut tell, &health).await;
+            let left = list_at.saturating_duration_since(Instant::now());
+            let done = match version.clone().filter(|_| !left.is_zero()) {
+                None => match self.list(&config, &mut project).await {
+                    Ok(((objects, unreadable, unnamed), at)) => {
+                        version = Some(at);
+                        list_at = Instant::now() + again;
+                        known = objects.len();
+                        self.say_listed(&unreadable, &health);
+                        health.take_unreadable(unreadable, unnamed, |key| objects.contains_key(key));
+                        tell(Change::Listed(objects));
+                        health.settle_unreadable();
+                        health.listed();
+                        Ok(Ended::Well)
+                    }
+                    // The watch still tells what changes.
+                    Err(error) if version.is_some() => {
+                        tracing::debug!(error = error.to_string(), "what is watched is not listed again");
+                        list_at = Instant::now() + LIST_PUT_OFF;
+                        Ok(Ended::Well)
+                    }
+                    Err(error) => Err(error),
+                },
+                Some(mut at) => {
+                    let told = (&mut at, &mut known);
+                    let watched = self.watch(&config, left, told, &mut project, &mut tell, &health).await;
                     version = Some(at);
                     watched
                 }
@@ -192,9 +203,6 @@ impl Source {
                 Ok(Ended::Well) => continue,
                 Ok(Ended::Proven) => {
                     backoff.succeeded();
-                    if listed_at.elapsed() >= again {
-                        version = None;
-                    }
                     continue;
                 }
                 Ok(Ended::Outdated) => {
@@ -294,13 +302,14 @@ impl Source {
     async fn watch<K: DeserializeOwned + Resource, T>(
         &self,
         config: &Config,
+        at_most: Duration,
         (version, known): (&mut String, &mut usize),
         project: &mut impl FnMut(K) -> T,
         tell: &mut impl FnMut(Change<T>),
         health: &WatchHealth,
     ) -> Result<Ended, WatchError> {
         let began = Instant::now();
-        let request = self.request.watch(&watch_params(config), version);
+        let request = self.request.watch(&watch_params(config, at_most), version);
         let request = request.map_err(|error| self.error("watch", error.to_string()))?;
         let mut lines = Lines::of(self.send("watch", request).await?);
         // That a watch opens says nothing of what has changed meanwhile, and a quiet kind may never tell.
@@ -498,11 +507,14 @@ fn list_params(config: &Config, token: Option<String>) -> ListParams {
     }
 }
 
-fn watch_params(config: &Config) -> WatchParams {
+fn watch_params(config: &Config, at_most: Duration) -> WatchParams {
+    // One that is shorter would be as good as failed.
+    let at_most =
+        u32::try_from(at_most.as_secs()).unwrap_or(u32::MAX).max(2 * WATCH_AT_LEAST.as_secs() as u32);
     WatchParams {
         label_selector: config.label_selector.clone(),
         field_selector: config.field_selector.clone(),
-        timeout: Some(config.timeout.unwrap_or(WATCH_TIMEOUT_SECONDS)),
+        timeout: Some(config.timeout.unwrap_or(WATCH_TIMEOUT_SECONDS).min(at_most)),
         bookmarks: config.bookmarks,
         send_initial_events: false,
     }

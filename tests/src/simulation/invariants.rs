@@ -122,6 +122,8 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
     let mut problems = Vec::new();
     let workloads = fleet.workloads().await;
     let mut wanted: BTreeMap<(String, String), (i32, String)> = BTreeMap::new();
+    // Workloads of which fewer replicas are ready where they are wanted than are asked for.
+    let mut short: BTreeSet<String> = BTreeSet::new();
     for workload in &workloads {
         let name = workload.metadata.name.clone().unwrap_or_default();
         let Some(status) = &workload.status else {
@@ -141,6 +143,9 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         if ready.is_none_or(|ready| ready.status != expected) {
             problems.push(format!("{name} with {} pending is Ready: {ready:?}", status.pending_replicas));
         }
+        if status.ready_replicas < status.replicas + status.pending_replicas {
+            short.insert(name.clone());
+        }
         for placed in &status.placements {
             let told =
                 format!("{:?}: {}", placed.state, placed.message.as_deref().unwrap_or("nothing is told"));
@@ -155,8 +160,7 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
             match wanted.remove(&(member.name().to_owned(), name.clone())) {
                 Some((expected, _)) if expected == replicas => {}
                 // What somebody scaled up serves until what is short elsewhere is ready.
-                Some((expected, told))
-                    if expected < replicas && replicas == ready && told.contains("are kept there until") => {}
+                Some((expected, _)) if expected < replicas && replicas == ready && short.contains(&name) => {}
                 Some((expected, told)) => problems.push(format!(
                     "{name} in {}: {replicas} replicas, {expected} decided ({told})",
                     member.name()

@@ -9,6 +9,7 @@ mod gate;
 mod harness;
 mod invariants;
 mod jobs;
+mod patience;
 mod readiness;
 mod scenario;
 mod services;

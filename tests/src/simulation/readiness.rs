@@ -71,6 +71,8 @@ struct Copy {
     ready: Recent<i64>,
     /// How many there are by the record of the hub.
     recorded: i64,
+    /// How many locations it serves by the record of the hub.
+    locations: Recent<i64>,
 }
 
 /// A workload in the hub.
@@ -154,6 +156,9 @@ impl State {
             let copy = self.copies.get_mut(&(text(&placed["cluster"]), name.clone()));
             if let Some(copy) = copy {
                 copy.recorded = placed["replicas"].as_i64().unwrap_or(0);
+                let stands_in_for =
+                    placed["substituteFor"].as_str().map_or(0, |names| names.split(',').count());
+                copy.locations.set(change.now, i64::try_from(stands_in_for).unwrap_or(0) + 1);
             }
         }
     }
@@ -198,8 +203,9 @@ impl State {
         if self.clusters.get(cluster).is_none_or(|recent| recent.within(now).any(|left| *left)) {
             return None;
         }
-        // A location has what was asked for each; what it had beyond that was asked for no more.
-        if workload.in_each.within(now).any(|each| each.is_some_and(|each| left >= each)) {
+        // A location has what was asked for each, and for those that it stood in for; more than that is asked for no more.
+        let locations = copy.locations.within(now).copied().max().unwrap_or(1);
+        if workload.in_each.within(now).any(|each| each.is_some_and(|each| left >= each * locations)) {
             return None;
         }
         let asked = workload.asked.within(now).copied().min().unwrap_or(0);

@@ -2,6 +2,7 @@
 
 use super::acts::Story;
 use super::invariants::settled;
+use super::patience::impatient;
 use super::readiness::Readiness;
 use super::tally::{Drawn, Tally};
 use super::wishes::runtime_class;
@@ -36,7 +37,7 @@ const NAMES: [&str; 4] = ["m1", "m2", "m3", "m4"];
 pub(super) const PARTIES: [&str; 2] = [CONTROLLER, STANDBY];
 const STEPS: usize = 14;
 const STEP: Duration = Duration::from_secs(7);
-const CALM: Duration = Duration::from_secs(300);
+const CALM: Duration = Duration::from_secs(660);
 
 /// Runs one simulation from beginning to end, on a runtime of its own with virtual time.
 ///
@@ -96,8 +97,9 @@ async fn run(seed: u64) -> Outcome {
     controllers.iter().for_each(tokio::task::JoinHandle::abort);
     let log = world.log();
     log.listen(None);
-    let drawn = story.tally;
-    Outcome { hash: log.hash(), events: log.count(), crashes, drawn, problems, log: log.lines() }
+    let (drawn, lines) = (story.tally, log.lines());
+    problems.extend(impatient(&lines));
+    Outcome { hash: log.hash(), events: log.count(), crashes, drawn, problems, log: lines }
 }
 
 /// Some requests fail in every way there is, and now and then a controller crashes around one.

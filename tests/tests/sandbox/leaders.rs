@@ -376,11 +376,22 @@ async fn an_object_whose_status_write_is_never_answered_holds_up_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn the_copies_of_a_paused_workload_are_claimed_too() {
+    claimed_after(json!({"paused": true})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_copies_of_a_workload_about_which_nothing_can_be_decided_are_claimed_too() {
+    let container = json!({"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "much"}}});
+    claimed_after(json!({"template": {"spec": {"containers": [container]}}})).await;
+}
+
+/// The copies of a workload are claimed by a new leader although an edit leaves it nothing to do there.
+async fn claimed_after(edit: Value) {
     let (fleet, first) = two().await;
     let user = fleet.hub.client("user");
     apply(&user, &workload("web", 1, json!({"locations": ["c2"]}))).await;
     pass(10).await;
-    patch(&fleet, "web", json!({"paused": true})).await;
+    patch(&fleet, "web", edit).await;
     pass(5).await;
     let before = epoch_there(&fleet, 0, "web").await;
     drop(first);

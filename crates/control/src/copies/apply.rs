@@ -96,8 +96,9 @@ impl<K: Copied> Copies<K> {
         if is_superseded(&self.term, member, key, Some(seen)).await {
             return Ok(Outcome::NotSeenYet);
         }
-        annotate_epoch::<K>(&self.term, member, key, seen.object_version()).await?;
-        Ok(Outcome::AsDecided)
+        let annotate = annotate_epoch::<K>(&self.term, member, key, seen.object_version());
+        let annotated = self.unless_put_off(member, key, "keep", annotate).await?;
+        Ok(annotated.unwrap_or(Outcome::AsDecided))
     }
 
     /// Sets the number of replicas of a copy that keeps everything else, in this leader's name.
@@ -108,10 +109,12 @@ impl<K: Copied> Copies<K> {
         seen: &CopyMeta,
         replicas: u32,
     ) -> Result<Outcome, CallError> {
-        if !is_superseded(&self.term, member, key, Some(seen)).await {
-            set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas).await?;
+        if is_superseded(&self.term, member, key, Some(seen)).await {
+            return Ok(Outcome::NotSeenYet);
         }
-        Ok(Outcome::NotSeenYet)
+        let scale = set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas);
+        let scaled = self.unless_put_off(member, key, &format!("scale to {replicas}"), scale).await?;
+        Ok(scaled.unwrap_or(Outcome::NotSeenYet))
     }
 
     /// The member holds the copy as it was decided: leaves it so, and forgets what stood in the way.
@@ -135,9 +138,11 @@ impl<K: Copied> Copies<K> {
     ) -> Result<Outcome, CallError> {
         let is_known = self.memory.is_being_deleted(key, &member.name, &seen.uid);
         if !is_known && !is_superseded(&self.term, member, key, Some(seen)).await {
-            match delete_if_unchanged::<K>(&self.term, member, key, seen.object_version()).await {
+            let delete = delete_if_unchanged::<K>(&self.term, member, key, seen.object_version());
+            match self.unless_put_off(member, key, "delete", delete).await {
                 // It has changed since it was seen: the watch shows the change.
                 Err(error) if error.is_conflict() => {}
+                Ok(Some(put_off)) => return Ok(put_off),
                 deleted => {
                     deleted?;
                     self.memory.set_deleted(key, &member.name, &seen.uid);
@@ -145,6 +150,29 @@ impl<K: Copied> Copies<K> {
             }
         }
         Ok(Outcome::NotSeenYet)
+    }
+
+    /// Has a member do something about a copy, unless it failed to do the same a moment ago: then answers so. However often
+    /// the object is looked at, the member is not asked more often than that.
+    async fn unless_put_off(
+        &self,
+        member: &Member,
+        key: &Key,
+        what: &str,
+        work: impl Future<Output = Result<(), CallError>>,
+    ) -> Result<Option<Outcome>, CallError> {
+        if let Some(left) = self.memory.put_off(member, key, what) {
+            return Ok(Some(Outcome::PutOff(left)));
+        }
+        let result = work.await;
+        match &result {
+            Ok(()) => self.memory.set_done(key, &member.name),
+            Err(error) if error.is_final() && !error.is_conflict() => {
+                self.memory.set_failed(key, &member.name, what);
+            }
+            Err(_) => {}
+        }
+        result.map(|()| None)
     }
 
     /// Whether a member refused this not long ago.

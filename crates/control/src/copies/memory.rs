@@ -64,6 +64,7 @@ struct Place {
     absent: Option<Instant>,
     deleted: Option<Deleted>,
     failure: Option<Failure>,
+    put_off: Option<PutOff>,
     /// What users were told last.
     reported: Option<String>,
 }
@@ -90,6 +91,15 @@ struct Deleted {
     at: Instant,
     /// When it was deleted for the first time.
     first: Instant,
+}
+
+/// What a member refused to do about a copy, other than to take it.
+#[derive(Clone, Debug)]
+struct PutOff {
+    what: String,
+    at: Instant,
+    /// How often in a row.
+    times: u32,
 }
 
 /// What was to be done in a member could not be.
@@ -147,9 +157,14 @@ impl Failure {
 
     /// When to try again what failed.
     pub(super) fn retry_after(&self) -> Duration {
-        let doubled = self.times.saturating_sub(1).min(10);
-        RETRY_AFTER.saturating_mul(1 << doubled).min(RETRY_AT_MOST)
+        retry_after(self.times)
     }
+}
+
+/// When to try again what failed so often in a row.
+fn retry_after(times: u32) -> Duration {
+    let doubled = times.saturating_sub(1).min(10);
+    RETRY_AFTER.saturating_mul(1 << doubled).min(RETRY_AT_MOST)
 }
 
 impl Memory {
@@ -364,6 +379,27 @@ impl Memory {
             place.failure = Some(failure);
             wait
         })
+    }
+
+    /// How much longer a member is not asked to do what it refused through this connection.
+    pub(super) fn put_off(&self, member: &Member, key: &Key, what: &str) -> Option<Duration> {
+        let before = self.read(key, &member.name, |place| place.put_off.clone())?;
+        let left = retry_after(before.times).saturating_sub(before.at.elapsed());
+        (before.what == what && before.at >= member.since && !left.is_zero()).then_some(left)
+    }
+
+    /// Remembers that a member refused to do something about a copy.
+    pub(super) fn set_failed(&self, key: &Key, cluster: &str, what: &str) {
+        self.write(key, cluster, |place| {
+            let again = place.put_off.take().filter(|before| before.what == what);
+            let times = again.map_or(1, |before| before.times.saturating_add(1));
+            place.put_off = Some(PutOff { what: what.to_owned(), at: Instant::now(), times });
+        });
+    }
+
+    /// Remembers that a member did what it was asked to.
+    pub(super) fn set_done(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| place.put_off = None);
     }
 
     /// Forgets that a member could not be asked, or failed.

@@ -108,6 +108,8 @@ pub(crate) enum Outcome {
     Refused,
     /// Something was found out that is to be reported.
     LookAgain,
+    /// The member did not do it a moment ago: it is asked again after this long.
+    PutOff(Duration),
 }
 
 /// The copies of one kind in all members.
@@ -192,12 +194,13 @@ impl<K: Copied> Copies<K> {
     /// comes back through the watch of the member.
     fn finish(&self, key: &Key, cluster: &str, template: &str, result: Result<Outcome, CallError>) {
         let wait = match result {
+            Ok(Outcome::PutOff(wait)) => wait,
             Ok(outcome) => {
                 self.memory.answered(key, cluster);
                 match outcome {
                     Outcome::AsDecided => return,
                     Outcome::NotSeenYet => CACHE_LAG_GRACE,
-                    Outcome::Refused | Outcome::LookAgain => Duration::ZERO,
+                    Outcome::Refused | Outcome::LookAgain | Outcome::PutOff(_) => Duration::ZERO,
                 }
             }
             // If the term is over, nobody looks again.

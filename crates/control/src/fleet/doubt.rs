@@ -26,15 +26,27 @@ pub(crate) enum Silence {
     NotRecorded,
     /// It is not believed.
     Doubted,
-    /// It is believed, and has lasted so long.
-    Believed(Duration),
+    /// It is believed.
+    Believed {
+        /// How long it has lasted by the record.
+        lasted: Duration,
+        /// For how long this process has known of it.
+        known: Duration,
+    },
 }
+
+/// The record may be of a machine whose clock was wrong: no process replaces anything before it has known of a silence itself
+/// for so long.
+const KNOWN_AT_LEAST: Duration = Duration::from_secs(60);
 
 impl Silence {
     /// How much longer what the cluster holds is waited for by whoever has this much patience; nothing if for ever.
     pub(crate) fn left(&self, patience: Duration) -> Option<Duration> {
         match self {
-            Self::Believed(silent) => Some(patience.saturating_sub(*silent)),
+            Self::Believed { lasted, known } => {
+                let first = KNOWN_AT_LEAST.min(patience).saturating_sub(*known);
+                Some(patience.saturating_sub(*lasted).max(first))
+            }
             // Whatever changes that brings everybody back.
             Self::NotRecorded | Self::Doubted => None,
         }
@@ -83,7 +95,10 @@ impl Fleet {
                 return Silence::Doubted;
             }
         }
-        Silence::Believed(Duration::try_from(now.duration_since(since)).unwrap_or_default())
+        let known = self.member(name).map_or(Duration::ZERO, |member| member.health.silent_for());
+        // A time that is still to come is of a hub whose clock was wrong, too.
+        let lasted = Duration::try_from(now.duration_since(since)).unwrap_or(known);
+        Silence::Believed { lasted, known }
     }
 }
 
@@ -167,6 +182,20 @@ mod tests {
         .unwrap();
         cluster.status = serde_json::from_value(json!({ "conditions": conditions })).unwrap();
         cluster
+    }
+
+    #[test]
+    fn a_silence_on_record_replaces_nothing_before_this_process_knows_of_it() {
+        let seconds = Duration::from_secs;
+        let left = |lasted, known| {
+            Silence::Believed { lasted: seconds(lasted), known: seconds(known) }.left(seconds(300))
+        };
+        assert_eq!(left(0, 0), Some(seconds(300)));
+        assert_eq!(left(7200, 9), Some(seconds(51)), "a clock that was wrong may have written it");
+        assert_eq!(left(7200, 60), Some(seconds(0)));
+        assert_eq!(left(250, 250), Some(seconds(50)));
+        let hasty = Silence::Believed { lasted: seconds(9), known: seconds(9) };
+        assert_eq!(hasty.left(seconds(10)), Some(seconds(1)), "nobody waits longer than was asked for");
     }
 
     #[test]

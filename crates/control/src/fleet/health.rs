@@ -36,6 +36,8 @@ pub struct Health(Arc<RwLock<State>>);
 struct State {
     version: Option<String>,
     silent: Option<Unanswered>,
+    /// Since when this process knows that its API server does not answer.
+    silent_since: Option<Instant>,
     round_trip: RoundTrip,
     back: Option<Instant>,
 }
@@ -64,6 +66,12 @@ impl Health {
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.read().silent.is_some_and(|unanswered| !unanswered.refused)
+    }
+
+    /// For how long this process has known that its API server does not answer.
+    #[must_use]
+    pub(super) fn silent_for(&self) -> Duration {
+        self.read().silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Whether its API server answers, and refuses the credential of the hub.
@@ -101,6 +109,8 @@ impl Health {
         if state.silent.is_some() && silent.is_none() {
             state.back = Some(Instant::now());
         }
+        let is_silent = silent.as_ref().is_some_and(|unanswered| !unanswered.refused);
+        state.silent_since = is_silent.then(|| state.silent_since.unwrap_or_else(Instant::now));
         state.version = version.or(state.version.take());
         state.silent = silent;
         news

@@ -12,8 +12,9 @@ use kube::{Client, Config};
 use std::time::Duration;
 use tower::{BoxError, ServiceBuilder};
 
-/// What a connection reads at a time. Grown by need, as hyper does, it came to 50 KiB for each of a dozen connections.
-const READ_SIZE: usize = 8 << 10;
+/// What a connection reads at a time. Grown by need, as hyper does, it came to 50 KiB for each of a dozen connections. The
+/// head of an answer must fit: warnings of an API server may take 12 KiB.
+const READ_SIZE: usize = 24 << 10;
 /// How many connections wait for their next request, and for how long.
 const IDLE: usize = 2;
 const IDLE_FOR: Duration = Duration::from_secs(30);
@@ -56,6 +57,27 @@ pub(super) fn over_the_network(config: Config, bearer: Option<&Bearer>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn an_answer_may_have_many_warnings() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            let warning = format!("Warning: 299 - \"{}\"\r\n", "w".repeat(1000)).repeat(16);
+            let body = r#"{"major":"1","minor":"33","gitVersion":"v1.33.0","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{warning}Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        });
+        let client = over_the_network(Config::new(url.parse().unwrap()), None).unwrap();
+        assert_eq!(client.apiserver_version().await.unwrap().git_version, "v1.33.0");
+        server.await.unwrap();
+    }
 
     #[tokio::test]
     async fn a_proxy_is_not_passed_by_in_silence() {

@@ -9,6 +9,7 @@ mod availability;
 mod desired;
 mod drift;
 mod facts;
+mod lately;
 mod news;
 mod notes;
 mod observe;
@@ -33,6 +34,7 @@ use crate::recovery::Identity;
 use drift::Comparisons;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use lately::LatelyReady;
 use news::Unwritten;
 use portolan_api::placement::{
     PlacementCause, PlacementPolicy, PlacementState, PlacementStatus, ReplicasMode, Reservation,
@@ -73,6 +75,7 @@ pub(crate) struct Placement {
     comparisons: Comparisons,
     /// The workloads whose status does not say yet how far their copies have come.
     unwritten: Unwritten,
+    lately_ready: LatelyReady,
 }
 
 impl Placement {
@@ -83,6 +86,7 @@ impl Placement {
             trials: Trials::default(),
             comparisons: Comparisons::default(),
             unwritten: Unwritten::default(),
+            lately_ready: LatelyReady::default(),
         })
     }
 
@@ -304,6 +308,7 @@ impl Controller for Placement {
         self.trials.forget(key);
         self.comparisons.forget(key);
         self.unwritten.forget(key);
+        self.lately_ready.forget(key);
     }
 }
 

@@ -80,6 +80,11 @@ impl Placement {
         };
         let mut candidate =
             candidate(&self.base.context.fleet, cluster, member.as_deref(), unknown, &key.namespace, view);
+        let record = workload.object.status.iter().flat_map(|status| &status.placements);
+        let record = record
+            .filter(|placed| placed.cluster == name)
+            .filter_map(|placed| placed.substitute_for.as_ref());
+        candidate.stands_in_for = record.flat_map(|names| names.split(',')).map(str::to_owned).collect();
         candidate.traffic = member.as_ref().and_then(|member| self.traffic(key, workload, member));
         candidate.running = match &copy {
             Some(copy) => u32::try_from(copy.replicas).unwrap_or(0),

@@ -154,7 +154,8 @@ impl Placement {
             )
         };
         let seen = names.into_iter().map(see).collect();
-        let order = transition(decision, &self.snapshots(workload, decision, &seen)).remove(&own.name);
+        let order =
+            transition(decision, &self.snapshots(&task.key, workload, decision, &seen)).remove(&own.name);
         match (task.order, order) {
             (Some(Order::Apply { replicas }), Some(Order::Apply { replicas: now }))
             | (Some(Order::Scale { replicas }), Some(Order::Scale { replicas: now })) => now <= replicas,

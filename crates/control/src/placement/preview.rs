@@ -151,7 +151,7 @@ impl Previews {
         }
         match self.0.consider(book, key, workload) {
             Evaluated::CacheNotSynced => {}
-            Evaluated::Impossible(reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
+            Evaluated::Impossible(_, reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
             Evaluated::Made { seen, wanted, decision, .. } => {
                 let candidates: Vec<_> = seen.values().map(|each| each.candidate.clone()).collect();
                 outlook.accounts = explain(&wanted, &candidates, &decision);

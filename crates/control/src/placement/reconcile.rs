@@ -27,8 +27,8 @@ enum Decided {
     StaleObject,
     /// What was seen, the decision on it, and when it is due to be taken again.
     Made(BTreeMap<String, ClusterSnapshot>, Decision, Option<Duration>),
-    /// Nothing can be decided: the reason, in a word and in a sentence.
-    Impossible(Reason, String),
+    /// Nothing can be decided: what was seen, and the reason, in a word and in a sentence.
+    Impossible(BTreeMap<String, ClusterSnapshot>, Reason, String),
 }
 
 /// What came of deciding without holding room.
@@ -42,8 +42,8 @@ pub(super) enum Evaluated {
         decision: Decision,
         due: Option<Duration>,
     },
-    /// Nothing can be decided: the reason, in a word and in a sentence.
-    Impossible(Reason, String),
+    /// Nothing can be decided: what was seen, and the reason, in a word and in a sentence.
+    Impossible(BTreeMap<String, ClusterSnapshot>, Reason, String),
 }
 
 impl Placement {
@@ -55,12 +55,31 @@ impl Placement {
     ) -> Result<Action, CallError> {
         let base = &self.base;
         let now = || base.context.clock.time();
-        let (seen, decision, due) = match self.decide(key, workload) {
+        let paused = workload.object.spec.paused;
+        // What may not be placed holds no room: to give it up again would wake those who wait for room, this one too.
+        let passed = paused || self.has_passed(key, workload);
+        let mut decided = self.decide(key, workload, passed);
+        if let Decided::Made(seen, decision, _) = &decided
+            && !passed
+        {
+            match self.try_template(key, workload, decision, seen, round) {
+                Verdict::Passed => decided = self.decide(key, workload, true),
+                Verdict::Pending(wait) => return Ok(Action::RequeueAfter(wait)),
+                Verdict::Refused(problem) => {
+                    self.claim_copies(key, seen, round);
+                    let new = undecided(workload, Reason::InvalidTemplate, &problem, &now());
+                    base.write_status(workload, new, Write::IfChanged).await?;
+                    return Ok(Action::RequeueAfter(REFUSED_FOR));
+                }
+            }
+        }
+        let (seen, decision, due) = match decided {
             Decided::CacheNotSynced => return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL)),
             // The change brings us back.
             Decided::StaleObject => return Ok(Action::AwaitChange),
             Decided::Made(seen, decision, due) => (seen, decision, due),
-            Decided::Impossible(reason, message) => {
+            Decided::Impossible(seen, reason, message) => {
+                self.claim_copies(key, &seen, round);
                 let new = undecided(workload, reason, &message, &now());
                 let written = base.write_status(workload, new, Write::IfChanged).await?;
                 return Ok(if written.is_some() {
@@ -70,23 +89,7 @@ impl Placement {
                 });
             }
         };
-        let paused = workload.object.spec.paused;
-        if !paused {
-            match self.try_template(key, workload, &decision, &seen, round) {
-                Verdict::Passed => {}
-                Verdict::Pending(wait) => {
-                    base.retract(workload);
-                    return Ok(Action::RequeueAfter(wait));
-                }
-                Verdict::Refused(problem) => {
-                    self.claim_copies(key, &seen, round);
-                    let new = undecided(workload, Reason::InvalidTemplate, &problem, &now());
-                    base.write_status(workload, new, Write::IfChanged).await?;
-                    return Ok(Action::RequeueAfter(REFUSED_FOR));
-                }
-            }
-        }
-        let copies = self.snapshots(workload, &decision, &seen);
+        let copies = self.snapshots(key, workload, &decision, &seen);
         let orders = transition(&decision, &copies);
         let sources = &base.context.sources;
         let notes = Notes {
@@ -120,20 +123,25 @@ impl Placement {
         if paused {
             return Ok(next);
         }
-        for wait in [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), due].into_iter().flatten() {
+        let waits =
+            [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), self.lately_ready.changes(key), due];
+        for wait in waits.into_iter().flatten() {
             next = earlier(next, Action::RequeueAfter(wait));
         }
         Ok(next)
     }
 
-    /// Observes, decides and holds what was decided, in one step: no other decision counts the same room.
-    fn decide(&self, key: &Key, workload: &Workload) -> Decided {
+    /// Observes, decides and, if asked, holds what was decided, in one step: no other decision counts the same room.
+    fn decide(&self, key: &Key, workload: &Workload, hold: bool) -> Decided {
         self.base.context.fleet.ledger.transact(|book| {
             let (seen, wanted, decision, due) = match self.consider(book, key, workload) {
                 Evaluated::CacheNotSynced => return Decided::CacheNotSynced,
-                Evaluated::Impossible(reason, message) => return Decided::Impossible(reason, message),
+                Evaluated::Impossible(seen, reason, why) => return Decided::Impossible(seen, reason, why),
                 Evaluated::Made { seen, wanted, decision, due } => (seen, wanted, decision, due),
             };
+            if !hold {
+                return Decided::Made(seen, decision, due);
+            }
             let placed = decision.placed.iter().map(|(cluster, placed)| {
                 let ready =
                     seen.get(cluster).and_then(|seen| seen.copy.as_ref()).map_or(0, |copy| copy.ready);
@@ -156,7 +164,7 @@ impl Placement {
         self.mark_refusing(key, workload, &mut seen);
         let wanted = match wanted(workload) {
             Ok(wanted) => Box::new(wanted),
-            Err(problem) => return Evaluated::Impossible(Reason::InvalidTemplate, problem),
+            Err(problem) => return Evaluated::Impossible(seen, Reason::InvalidTemplate, problem),
         };
         let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
             book.shortage(cluster, workload.uid(), &wanted.shape, more)
@@ -170,7 +178,7 @@ impl Placement {
                 };
                 Evaluated::Made { seen, wanted, decision, due }
             }
-            Err(why) => Evaluated::Impossible(Reason::PolicyUnavailable, why.to_string()),
+            Err(why) => Evaluated::Impossible(seen, Reason::PolicyUnavailable, why.to_string()),
         }
     }
 

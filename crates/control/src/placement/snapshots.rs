@@ -5,12 +5,14 @@ use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use portolan_api::placement::PlacementStatus;
 use portolan_core::placement::{CopySnapshot, Decision};
+use portolan_runtime::Key;
 use std::collections::BTreeMap;
 
 impl Placement {
     /// What runs of the workload in each cluster. Of a silent cluster, the numbers last known count.
     pub(super) fn snapshots(
         &self,
+        key: &Key,
         workload: &Workload,
         decision: &Decision,
         seen: &BTreeMap<String, ClusterSnapshot>,
@@ -26,14 +28,15 @@ impl Placement {
                     Some(CopySnapshot {
                         replicas: count(asked.unwrap_or(0)),
                         ready: count(record.map_or(0, |record| record.ready_replicas)),
-                        current: false,
-                        reachable: false,
+                        ..CopySnapshot::default()
                     })
                 }
                 // A copy that is being changed may be less any moment: nobody counts on what is ready there.
                 (Some(copy), _) => Some(CopySnapshot {
                     replicas: count(copy.replicas),
                     ready: if seen.changing { 0 } else { count(copy.ready) },
+                    lately_ready: self.lately_ready.greatest(key, cluster, copy),
+                    rolling: !copy.settled || copy.outdated > 0,
                     current: !seen.changing
                         && copy.settled
                         && self.is_current(workload, decision, cluster, copy),

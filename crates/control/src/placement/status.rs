@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
-use portolan_api::{MultiClusterDeploymentStatus, selector};
+use portolan_api::{MultiClusterDeploymentSpec, MultiClusterDeploymentStatus, selector};
 use portolan_core::placement::{Decision, Kept, KeptBecause, Order, Placed};
 use portolan_core::summary::summarise;
 use std::collections::BTreeMap;
@@ -66,8 +66,15 @@ pub(super) fn status(
             observed(&mut placement, Some(sight), notes.failures.get(cluster), now);
             placement.replicas = 0;
             placement.state = if sight.is_known { PlacementState::Removing } else { PlacementState::Unknown };
-            if let (Some(copy), Some(_)) = (&sight.copy, notes.orders.get(cluster)) {
-                surges_first(&mut placement, copy.replicas);
+            if let (Some(copy), Some(order)) = (&sight.copy, notes.orders.get(cluster)) {
+                // That it is being deleted is not told for itself: in a moment it is gone.
+                surges_first(
+                    &mut placement,
+                    match order {
+                        Order::Scale { replicas } | Order::Apply { replicas } => signed(*replicas),
+                        Order::Keep | Order::Delete => copy.replicas,
+                    },
+                );
             }
             placements.push(placement);
         }
@@ -81,7 +88,6 @@ pub(super) fn status(
     let ready = placements.iter().map(|each| capped(each.ready_replicas, each.replicas)).sum::<i32>();
     let pending = signed(decision.pending);
     let asked = replicas + pending;
-    let locations = object.spec.placement.effective_locations();
     let holding: Vec<_> = placements.iter().filter(|each| each.replicas > 0).collect();
     let summary =
         holding.iter().map(|each| format!("{}={}", each.cluster, each.replicas)).collect::<Vec<_>>();
@@ -121,8 +127,7 @@ pub(super) fn status(
     let drifted = drifted(&notes.drifts);
     let strategy = object.spec.strategy.as_ref().map(|strategy| &strategy.0);
     let progress = availability::findings(&placements, pending, object.spec.paused, strategy);
-    let summed_up =
-        findings(&placements, pending, ready, asked, locations, decision, &object.spec.placement.locations);
+    let summed_up = findings(&placements, pending, ready, asked, decision, &object.spec);
     let unreachable = unreachable(&placements, notes.doubt.as_deref());
     for finding in summed_up.into_iter().chain([unreachable]).chain(progress).chain([drifted]) {
         conditions::set(&mut status.conditions, finding, generation, now.0);
@@ -308,10 +313,10 @@ fn findings(
     pending: i32,
     ready: i32,
     asked: i32,
-    locations: usize,
     decision: &Decision,
-    named: &[String],
+    spec: &MultiClusterDeploymentSpec,
 ) -> Vec<Finding> {
+    let named = &spec.placement.locations;
     let placed = if pending == 0 && decision.staying == 0 {
         match decision.fallback {
             None => Finding::new(ConditionType::Placed, true, Reason::Placed, "every replica has a cluster"),
@@ -330,17 +335,12 @@ fn findings(
         );
         Finding::new(ConditionType::Placed, false, Reason::ReplicasKept, message)
     } else {
-        let why = summarise(&decision.refusals, named, TOLD_AT_MOST).to_string();
-        let message = match why.as_str() {
-            "" => {
-                format!(
-                    "{pending} of {asked} replicas have no cluster: {locations} locations are asked for, and the \
-                     fleet has fewer clusters; peer another one"
-                )
-            }
-            why => format!("{pending} of {asked} replicas have no cluster. {why}"),
-        };
-        Finding::new(ConditionType::Placed, false, Reason::Pending, message)
+        Finding::new(
+            ConditionType::Placed,
+            false,
+            Reason::Pending,
+            why_pending(pending, asked, decision, spec),
+        )
     };
     let (silent, _) = silent_and_lost(placements);
     let failed: Vec<_> = placements.iter().filter(|each| each.state == PlacementState::Failed).collect();
@@ -393,6 +393,25 @@ fn findings(
         Finding::new(ConditionType::ToCloud, false, Reason::NotNeeded, "no cloud cluster is needed")
     };
     vec![ready, placed, to_cloud]
+}
+
+/// Why replicas have no cluster, and what helps.
+fn why_pending(pending: i32, asked: i32, decision: &Decision, spec: &MultiClusterDeploymentSpec) -> String {
+    let told = format!("{pending} of {asked} replicas have no cluster");
+    if spec.paused {
+        // Nobody has looked for a cluster: whatever else might stand in the way is not known.
+        return format!(
+            "{told}: spec.paused is true, and nothing is placed meanwhile; set it to false to place them"
+        );
+    }
+    let why = summarise(&decision.refusals, &spec.placement.locations, TOLD_AT_MOST).to_string();
+    if why.is_empty() {
+        let locations = spec.placement.effective_locations();
+        return format!(
+            "{told}: {locations} locations are asked for, and the fleet has fewer clusters; peer another one"
+        );
+    }
+    format!("{told}. {why}")
 }
 
 /// How many replicas stay because what the workload asks for cannot be had. That a cluster is to be left is not the
@@ -457,4 +476,33 @@ fn images(workload: &Workload) -> Vec<String> {
 
 fn signed(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn replicas_that_are_pending_while_paused_wait_for_nothing_else() {
+        let spec = |paused: bool| -> MultiClusterDeploymentSpec {
+            let spec = json!({
+                "replicas": 5,
+                "paused": paused,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"spec": {"containers": []}},
+            });
+            serde_json::from_value(spec).unwrap()
+        };
+        let decision = Decision { pending: 4, ..Decision::default() };
+        let told = |paused| {
+            let findings = findings(&[], 4, 1, 5, &decision, &spec(paused));
+            let placed = findings.into_iter().find(|each| each.type_ == ConditionType::Placed);
+            placed.unwrap().message
+        };
+        assert!(told(false).contains("peer another one"), "{}", told(false));
+        let paused = told(true);
+        assert!(paused.starts_with("4 of 5 replicas have no cluster: spec.paused is true"), "{paused}");
+        assert!(paused.contains("set it to false") && !paused.contains("peer"), "{paused}");
+    }
 }

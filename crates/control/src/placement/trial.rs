@@ -150,6 +150,11 @@ impl State {
 }
 
 impl Placement {
+    /// Whether it is known already that the template of a workload may be placed.
+    pub(super) fn has_passed(&self, key: &Key, workload: &Workload) -> bool {
+        matches!(self.trials.verdict(key, &self.template(workload)), Some(Verdict::Passed))
+    }
+
     /// Whether the template of a workload may be placed. Unless that is known, the chosen members are asked in turn until
     /// one takes it; the answer brings us back.
     ///
@@ -290,9 +295,7 @@ async fn try_in(
 fn words(error: &CallError, tried: &str, name: &str) -> Option<String> {
     let CallError::Refused { source, .. } = error else { return None };
     let kube::Error::Api(status) = source.as_ref() else { return None };
-    // A field that the schema does not have is an internal error to the API server.
-    let untyped = status.message.contains("failed to create typed patch object");
-    (matches!(status.code, 400 | 422) || untyped).then(|| foreign_text(&status.message.replace(tried, name)))
+    error.is_invalid().then(|| foreign_text(&status.message.replace(tried, name)))
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::fmt;
 pub const CPU: &str = "cpu";
 /// The name of the memory resource.
 pub const MEMORY: &str = "memory";
+/// The name of the resource that is local storage.
+pub(super) const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
 /// The name of the resource that counts pods.
 pub const PODS: &str = "pods";
 
@@ -100,7 +102,7 @@ pub(crate) fn written(name: &str, milli: i64) -> String {
         return format!("{milli}m");
     }
     let whole = milli / 1000;
-    let binary = name == MEMORY || name == "ephemeral-storage" || name.starts_with("hugepages-");
+    let binary = name == MEMORY || name == EPHEMERAL_STORAGE || name.starts_with("hugepages-");
     let units = [(1i64 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
     match units.iter().find(|(size, _)| binary && whole != 0 && whole % size == 0) {
         Some((size, unit)) => format!("{}{unit}", whole / size),

@@ -47,6 +47,8 @@ pub struct Candidate {
     pub reserved: u32,
     /// How many replicas the workload's copy there is asked to run, of whichever template; 0 if it has none.
     pub running: u32,
+    /// The clusters that it stands in for by the last decision.
+    pub stands_in_for: Vec<String>,
     /// Whether it has been silent for so long that its replicas are to be replaced elsewhere; then nothing is reserved there.
     pub lost: bool,
     /// The traffic that the application receives there, in thousandths of a request per second; nothing if nobody tells.

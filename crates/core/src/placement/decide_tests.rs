@@ -442,6 +442,11 @@ fn what_a_lost_location_held_is_replaced_elsewhere_and_elsewhere_first() {
     assert_eq!((counts(&full), full.pending), (vec![("a", 9)], 3), "as far as there is room");
     let policy = decide(&by_policy(3, PlacementPolicy::WorstFit, 2), &fleet[..2]).unwrap();
     assert_eq!(counts(&policy), [("a", 6)]);
+    let stands_in_for = vec!["b".to_owned()];
+    let stands_in = Candidate { running: 6, reserved: 6, bound: 6, stands_in_for, ..cluster("a", 9) };
+    let gone = decide(&request(3, &["a", "b"]), &[stands_in]).unwrap();
+    assert_eq!((counts(&gone), gone.pending), (vec![("a", 6)], 0), "it stands in until the other is back");
+    assert_eq!(gone.placed["a"].stands_in_for, ["b"], "and the next decision knows");
 }
 
 proptest! {
@@ -484,7 +489,11 @@ proptest! {
 
     #[test]
     fn more_room_never_places_fewer(request in wishes(), fleet in fleets(), grown in 0usize..8) {
-        let count = |fleet: &[Candidate]| decide(&request, fleet).unwrap().pending;
+        // What stays where it is not wanted may go when there is room for it elsewhere.
+        let count = |fleet: &[Candidate]| {
+            let decision = decide(&request, fleet).unwrap();
+            decision.pending + decision.staying
+        };
         let mut larger = fleet.clone();
         if let Some(candidate) = larger.get_mut(grown) {
             candidate.room = cluster("x", 40).room;
@@ -618,7 +627,8 @@ proptest! {
         for candidate in &fleet {
             let placed = decision.placed.get(candidate.name()).map_or(0, |placed| placed.replicas);
             let per_location = request.mode == ReplicasMode::PerLocation && !request.may_overflow();
-            let most = if per_location { request.replicas } else { u32::MAX };
+            let locations = candidate.stands_in_for.len() as u32 + 1;
+            let most = if per_location { request.replicas * locations } else { u32::MAX };
             prop_assert!(
                 decision.pending == 0 || placed >= candidate.running.min(most),
                 "{}: {decision:?}",

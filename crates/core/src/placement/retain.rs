@@ -24,9 +24,12 @@ pub(super) fn retain(
             Standing::Evict(_) => candidate.running.max(candidate.keeps()),
             Standing::Feasible { .. } | Standing::NoNewReplicas(_) => candidate.running,
         };
-        // No location has more than was asked for each.
+        // A location has what was asked for each, and what was asked for those that it stands in for.
+        let locations = u32::try_from(candidate.stands_in_for.len()).unwrap_or(u32::MAX).saturating_add(1);
         let may_stay = match request.mode {
-            ReplicasMode::PerLocation if !request.may_overflow() => may_stay.min(request.replicas),
+            ReplicasMode::PerLocation if !request.may_overflow() => {
+                may_stay.min(request.replicas.saturating_mul(locations))
+            }
             _ => may_stay,
         };
         let replicas = unplaced.min(may_stay.saturating_sub(has));
@@ -47,6 +50,7 @@ pub(super) fn retain(
         place.replicas += replicas;
         place.cause = PlacementCause::NoAlternative;
         place.kept = Some(kept);
+        place.stands_in_for.clone_from(&candidate.stands_in_for);
     }
     staying
 }

@@ -13,6 +13,10 @@ pub struct CopySnapshot {
     pub replicas: u32,
     /// How many are ready.
     pub ready: u32,
+    /// How many were ready at one time within the last minutes: a dip is not for ever.
+    pub lately_ready: u32,
+    /// Whether it is being rolled out: pods of a former template are left.
+    pub rolling: bool,
     /// Whether it is of the present template, and its numbers tell of that.
     pub current: bool,
     /// Whether the cluster answers; if not, the numbers are the last ones known.
@@ -47,10 +51,6 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let others = decision.placed.iter().filter(|(other, _)| *other != cluster);
         others.map(|(other, placed)| remains(placed, copies.get(other))).sum()
     };
-    let coming_elsewhere = |cluster: &str| -> u32 {
-        let others = decision.placed.iter().filter(|(other, _)| *other != cluster);
-        others.map(|(other, placed)| coming(placed, copies.get(other))).fold(0, u32::saturating_add)
-    };
     let order = |cluster: &String| {
         let copy = copies
             .get(cluster)
@@ -60,23 +60,25 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
             return None;
         }
         let former = decision.placed.get(cluster).is_some_and(|placed| keeps_former(placed, &copy));
+        let serving = serving(&copy);
         let replicas = match target(cluster) {
             request if copy.replicas <= request => request,
             request => {
                 // Replicas that are pending could only be where others of the workload are not wanted any more.
                 let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
                 let lacking = asked.saturating_sub(ready_elsewhere(cluster).saturating_add(request));
-                // What is not ready serves nobody: it waits for replicas that are on their way, not for ever.
-                let serving = copy.ready.saturating_sub(request).min(lacking);
-                let waiting = coming_elsewhere(cluster).min(lacking);
-                request.saturating_add(serving.max(waiting)).min(copy.replicas)
+                // When fewer are asked for in the middle of a rollout, Kubernetes takes ready ones too.
+                let lacking = if copy.rolling && lacking > 0 { u32::MAX } else { lacking };
+                // What is not ready serves nobody, and does not wait for a replacement.
+                request.saturating_add(serving.saturating_sub(request).min(lacking)).min(copy.replicas)
             }
         };
-        // What is about to go is neither updated nor made smaller step by step.
+        // What is about to go is not updated, and what serves of it goes in one step.
         let goes = !decision.placed.contains_key(cluster);
+        let replicas = if goes && replicas > 0 { serving } else { replicas };
         Some(match replicas {
             0 => Order::Delete,
-            replicas if former && replicas < copy.replicas => Order::Scale { replicas },
+            replicas if (former || goes) && replicas < copy.replicas => Order::Scale { replicas },
             _ if former || goes => Order::Keep,
             replicas => Order::Apply { replicas },
         })
@@ -93,10 +95,10 @@ fn remains(placed: &Placed, copy: Option<&CopySnapshot>) -> u32 {
     if goes_on { copy.ready.min(placed.replicas) } else { 0 }
 }
 
-/// How many replicas are on their way to a cluster. Those that stay there because they find no place are not: they are there.
-fn coming(placed: &Placed, copy: Option<&CopySnapshot>) -> u32 {
-    let kept = placed.kept.map_or(0, |kept| kept.replicas);
-    placed.replicas.saturating_sub(kept).saturating_sub(remains(placed, copy))
+/// How many replicas of a copy have to be taken for ready, if none that is may go.
+fn serving(copy: &CopySnapshot) -> u32 {
+    let ready = copy.ready.max(copy.lately_ready);
+    if copy.rolling && ready > 0 { copy.replicas } else { ready.min(copy.replicas) }
 }
 
 /// Whether a copy of a former template is left as it is, since the present one has no room there.

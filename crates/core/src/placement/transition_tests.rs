@@ -10,7 +10,7 @@ fn decided(places: &[(&str, u32)], pending: u32) -> Decision {
 }
 
 fn copy(replicas: u32, ready: u32) -> CopySnapshot {
-    CopySnapshot { replicas, ready, current: true, reachable: true }
+    CopySnapshot { replicas, ready, lately_ready: ready, rolling: false, current: true, reachable: true }
 }
 
 fn copies(all: &[(&str, CopySnapshot)]) -> BTreeMap<String, CopySnapshot> {
@@ -70,16 +70,34 @@ fn nothing_goes_while_what_was_asked_for_has_no_place() {
 }
 
 #[test]
-fn what_is_not_wanted_and_not_ready_does_not_wait_for_what_has_no_place() {
-    let unready = |ready| transition(&decided(&[], 2), &copies(&[("a", copy(2, ready))]))["a"];
-    assert_eq!([0, 1].map(unready), [Order::Delete, Order::Keep]);
-    let moving = transition(&decided(&[("b", 2)], 0), &copies(&[("a", copy(2, 0))]));
-    assert_eq!(moving["a"], Order::Keep, "it may become ready before its replacement does");
-    let mut stays = decided(&[("b", 3)], 0);
-    let kept = Kept { replicas: 2, because: KeptBecause::NoRoom, as_they_are: false };
-    stays.placed.get_mut("b").unwrap().kept = Some(kept);
-    let run = |ready| transition(&stays, &copies(&[("a", copy(2, ready)), ("b", copy(3, 1))]))["a"];
-    assert_eq!([0, 2].map(run), [Order::Delete, Order::Keep], "nobody comes for those that stay in b");
+fn what_is_not_wanted_and_was_not_ready_lately_does_not_wait() {
+    let dips = |ready, lately_ready| CopySnapshot { lately_ready, ..copy(2, ready) };
+    for decision in [decided(&[], 2), decided(&[("b", 2)], 0)] {
+        let order = |copy| transition(&decision, &copies(&[("a", copy)]))["a"];
+        assert_eq!(order(dips(0, 0)), Order::Delete, "it serves nobody");
+        assert_eq!(order(dips(0, 2)), Order::Keep, "it may be back in a moment");
+        assert_eq!(order(dips(1, 1)), Order::Scale { replicas: 1 }, "one of the two serves nobody");
+    }
+}
+
+#[test]
+fn a_dip_lowers_no_copy_that_stands_in() {
+    let decision = decided(&[("a", 3), ("b", 3)], 0);
+    let dip = CopySnapshot { lately_ready: 6, ..copy(6, 5) };
+    let order = |copy| transition(&decision, &copies(&[("a", copy), ("b", self::copy(3, 0))]))["a"];
+    assert_eq!(order(dip), Order::Apply { replicas: 6 });
+    assert_eq!(order(copy(6, 5)), Order::Apply { replicas: 5 }, "it lasts");
+}
+
+#[test]
+fn what_is_ready_in_a_rollout_is_not_scaled_down() {
+    let rolling = |ready| CopySnapshot { rolling: true, ..copy(4, ready) };
+    let order = |copy| transition(&decided(&[("a", 2)], 2), &copies(&[("a", copy)]))["a"];
+    assert_eq!(order(rolling(2)), Order::Apply { replicas: 2 }, "fewer are asked for");
+    let order = |copy| transition(&decided(&[("a", 2), ("b", 2)], 0), &copies(&[("a", copy)]))["a"];
+    assert_eq!(order(copy(4, 2)), Order::Apply { replicas: 2 }, "the others are not ready");
+    assert_eq!(order(rolling(2)), Order::Apply { replicas: 4 }, "ready ones of the former template might go");
+    assert_eq!(order(rolling(0)), Order::Apply { replicas: 2 });
 }
 
 #[test]
@@ -89,7 +107,7 @@ fn a_template_that_has_no_room_leaves_the_former_one_running() {
     decision.placed.get_mut("a").unwrap().kept = Some(kept);
     let former = CopySnapshot { current: false, ..copy(2, 2) };
     assert_eq!(transition(&decision, &copies(&[("a", former)]))["a"], Order::Keep);
-    let larger = CopySnapshot { replicas: 4, ready: 4, ..former };
+    let larger = CopySnapshot { current: false, ..copy(4, 4) };
     assert_eq!(transition(&decision, &copies(&[("a", larger)]))["a"], Order::Scale { replicas: 2 });
     let mut elsewhere = decision.clone();
     elsewhere.placed.insert("b".to_owned(), Placed { replicas: 1, ..Placed::new(PlacementCause::Policy) });
@@ -113,21 +131,23 @@ fn a_copy_that_is_about_to_be_updated_does_not_count_as_ready_for_others() {
 }
 
 prop_compose! {
-    fn worlds()(clusters in proptest::collection::vec((0u32..5, 0u32..5, 0u32..5, any::<bool>(), proptest::bool::weighted(0.2), proptest::bool::weighted(0.3)), 1..6), pending in 0u32..4)
+    fn worlds()(clusters in proptest::collection::vec((0u32..5, 0u32..5, 0u32..5, 0u32..5, [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()]), 1..6), pending in 0u32..4)
         -> (Decision, BTreeMap<String, CopySnapshot>)
     {
         let names = ["a", "b", "c", "d", "e"];
         let mut decision = decided(&[], pending);
         let mut all = BTreeMap::new();
-        for (name, (target, replicas, ready, current, silent, kept)) in names.iter().zip(clusters) {
+        for (name, (target, replicas, ready, lately, [current, silent, kept, rolling])) in names.iter().zip(clusters) {
             if target > 0 {
-                let as_they_are = Kept { replicas: target, because: KeptBecause::NoRoom, as_they_are: true };
-                let kept = kept.then_some(as_they_are);
+                let staying = Kept { replicas: 1 + ready % target, because: KeptBecause::NoRoom, as_they_are: current };
+                let kept = kept.then_some(staying);
                 let place = Placed { replicas: target, kept, ..Placed::new(PlacementCause::Policy) };
                 decision.placed.insert((*name).to_owned(), place);
             }
             if replicas > 0 {
-                let copy = CopySnapshot { replicas, ready: ready.min(replicas), current, reachable: !silent };
+                let copy = CopySnapshot { current, rolling, reachable: !silent, ..copy(replicas, ready.min(replicas)) };
+                let lately_ready = copy.ready.max(lately.min(replicas));
+                let copy = CopySnapshot { lately_ready, ..copy };
                 all.insert((*name).to_owned(), copy);
             }
         }
@@ -136,9 +156,19 @@ prop_compose! {
 }
 
 /// What is ready once the orders are carried out and nothing new is ready yet; a copy that is updated is another matter.
-fn left((orders, copies): (&BTreeMap<String, Order>, &BTreeMap<String, CopySnapshot>)) -> u32 {
+fn left(
+    decision: &Decision,
+    (orders, copies): (&BTreeMap<String, Order>, &BTreeMap<String, CopySnapshot>),
+) -> u32 {
+    let target = |name: &str| decision.placed.get(name).map_or(0, |placed| placed.replicas);
     let ready = |(name, copy): (&String, &CopySnapshot)| match orders.get(name) {
         Some(Order::Delete) => 0,
+        // In a rollout nobody knows which ones go; fewer than were asked for is what somebody wanted.
+        Some(Order::Apply { replicas } | Order::Scale { replicas })
+            if copy.rolling && *replicas > target(name) =>
+        {
+            copy.ready.saturating_sub(copy.replicas.saturating_sub(*replicas))
+        }
         Some(Order::Apply { replicas } | Order::Scale { replicas }) => copy.ready.min(*replicas),
         Some(Order::Keep) | None => copy.ready,
     };
@@ -151,7 +181,20 @@ proptest! {
         let orders = transition(&decision, &copies);
         let asked = decision.placed.values().map(|placed| placed.replicas).sum::<u32>();
         let before: u32 = copies.values().map(|copy| copy.ready).sum();
-        prop_assert!(left((&orders, &copies)) >= before.min(asked), "{orders:?}");
+        prop_assert!(left(&decision, (&orders, &copies)) >= before.min(asked), "{orders:?}");
+    }
+
+    #[test]
+    fn a_dip_costs_nothing((decision, copies) in worlds()) {
+        let recovered = |copy: &CopySnapshot| CopySnapshot { ready: copy.lately_ready, ..*copy };
+        let before: BTreeMap<String, CopySnapshot> =
+            copies.iter().map(|(name, copy)| (name.clone(), recovered(copy))).collect();
+        for (name, dip) in &copies {
+            let mut now = before.clone();
+            now.insert(name.clone(), *dip);
+            let order = |all| transition(&decision, all).get(name).copied();
+            prop_assert_eq!(order(&now), order(&before), "{} alone has a dip", name);
+        }
     }
 
     #[test]
@@ -161,7 +204,7 @@ proptest! {
         for (name, order) in &orders {
             if *order == Order::Delete {
                 let elsewhere = copies.iter().filter(|(other, _)| *other != name).map(|(_, copy)| copy.ready);
-                let serves = copies.get(name).is_some_and(|copy| copy.ready > 0);
+                let serves = copies.get(name).is_some_and(|copy| copy.lately_ready > 0);
                 let asked = placed + decision.pending;
                 prop_assert!(!serves || elsewhere.sum::<u32>() >= asked, "{name}: {orders:?}");
                 prop_assert!(!decision.placed.contains_key(name));

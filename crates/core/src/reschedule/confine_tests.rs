@@ -119,8 +119,14 @@ impl World {
             let ready = workload.copies.get(&cluster).map_or(0, |copy| copy.ready);
             match order {
                 Order::Apply { replicas } | Order::Scale { replicas } => {
-                    let copy =
-                        CopySnapshot { replicas, ready: ready.min(replicas), current: true, reachable: true };
+                    let copy = CopySnapshot {
+                        replicas,
+                        ready: ready.min(replicas),
+                        lately_ready: ready.min(replicas),
+                        current: true,
+                        reachable: true,
+                        ..CopySnapshot::default()
+                    };
                     workload.copies.insert(cluster, copy);
                 }
                 Order::Delete => {

@@ -4,7 +4,7 @@ use super::version::VERSION_ANNOTATION;
 use crate::cli::ControllerArgs;
 use crate::connection;
 use crate::failure::Failure;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
@@ -73,9 +73,10 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
 /// token ends, how long a member has been silent. It is over by starting anew.
 async fn stopped(clock: &Clock) -> Result<(), Failure> {
     let was_set = async {
+        let mut ahead = SignedDuration::ZERO;
         loop {
             tokio::time::sleep(CLOCK_CHECK).await;
-            if let Some(by) = clock.was_set_by(Timestamp::now()) {
+            if let Some(by) = clock.was_set_by(Timestamp::now(), &mut ahead) {
                 return by;
             }
         }

@@ -61,8 +61,9 @@ pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
     }
     // One list of contexts may serve for many workloads; a name that no member has is mistyped.
     for cluster in contexts.keys().filter(|each| !holding.contains(each)) {
-        let found = Kind::Cluster.get(&hub, None, cluster).await;
-        found.map_err(|failure| failure.about(&format!("--member-context {cluster}")))?;
+        if let Err(failure) = Kind::Cluster.get(&hub, None, cluster).await {
+            eprintln!("warning: --member-context {cluster}: {}", failure.message());
+        }
     }
     let clusters =
         holding.into_iter().filter(|each| args.clusters.is_empty() || args.clusters.contains(each));
