@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
     Affinity, Container, NodeSelectorTerm, PodSpec, PodTemplateSpec, Toleration,
 };
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A resource request that no pod can have.
 #[derive(Debug, thiserror::Error)]
@@ -82,13 +83,26 @@ fn required_node_terms(affinity: &Affinity) -> Option<Vec<NodeSelectorTerm>> {
     Some(required.node_selector_terms.clone())
 }
 
-/// The containers of a pod and what runs before them, each with the field it is in.
+/// The field that a container is in. It is written only if something is wrong there: every pod of a fleet is read.
+struct ContainerField<'a> {
+    spec: &'a str,
+    list: &'a str,
+    index: usize,
+}
+
+impl fmt::Display for ContainerField<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}[{}]", self.spec, self.list, self.index)
+    }
+}
+
+/// The containers of a list, each with the field it is in.
 fn containers<'a>(
-    field: &'a str,
-    name: &'a str,
+    spec: &'a str,
+    list: &'a str,
     containers: &'a [Container],
-) -> impl Iterator<Item = (String, &'a Container)> {
-    let each = move |(index, container)| (format!("{field}.{name}[{index}]"), container);
+) -> impl Iterator<Item = (ContainerField<'a>, &'a Container)> {
+    let each = move |(index, container)| (ContainerField { spec, list, index }, container);
     containers.iter().enumerate().map(each)
 }
 
@@ -97,7 +111,7 @@ fn check_resource_names(field: &str, spec: &PodSpec) -> Result<(), ShapeError> {
     let init = spec.init_containers.as_deref().unwrap_or_default();
     let all = containers(field, "containers", &spec.containers);
     let all = all.chain(containers(field, "initContainers", init));
-    let all = all.map(|(field, container)| (field, container.resources.as_ref()));
+    let all = all.map(|(field, container)| (field.to_string(), container.resources.as_ref()));
     for (field, resources) in all.chain([(field.to_owned(), spec.resources.as_ref())]) {
         let Some(resources) = resources else { continue };
         for (list, quantities) in [("requests", &resources.requests), ("limits", &resources.limits)] {
@@ -144,39 +158,39 @@ fn requests_at(field: &str, spec: &PodSpec) -> Result<Amounts, ShapeError> {
     running.add(&sidecars, 1);
     running.raise_to(&starting);
     if let Some(pod_level) = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
-        for (name, milli) in parse(&[field, ".resources.requests"], pod_level)?.iter() {
+        for (name, milli) in parse(field, "resources.requests", pod_level)?.iter() {
             running.set(name, milli);
         }
     }
     if let Some(overhead) = &spec.overhead {
-        running.add(&parse(&[field, ".overhead"], overhead)?, 1);
+        running.add(&parse(field, "overhead", overhead)?, 1);
     }
     running.set(PODS, 1000);
     Ok(running.not_below_zero())
 }
 
 /// A request that is not given equals the limit, as the API server defaults it.
-fn container_requests(field: &str, container: &Container) -> Result<Amounts, ShapeError> {
+fn container_requests(field: &ContainerField<'_>, container: &Container) -> Result<Amounts, ShapeError> {
     let Some(resources) = &container.resources else { return Ok(Amounts::default()) };
     let mut requests = match &resources.limits {
-        Some(limits) => parse(&[field, ".resources.limits"], limits)?,
+        Some(limits) => parse(field, "resources.limits", limits)?,
         None => Amounts::default(),
     };
     if let Some(given) = &resources.requests {
-        for (name, milli) in parse(&[field, ".resources.requests"], given)?.iter() {
+        for (name, milli) in parse(field, "resources.requests", given)?.iter() {
             requests.set(name, milli);
         }
     }
     Ok(requests)
 }
 
-/// Reads the amounts of a field, which is given in parts.
 fn parse(
-    field: &[&str],
+    field: impl fmt::Display,
+    list: &str,
     quantities: &BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>,
 ) -> Result<Amounts, ShapeError> {
     Amounts::parse(quantities).map_err(|(resource, source)| ShapeError::Quantity {
-        field: format!("{}.{resource}", field.concat()),
+        field: format!("{field}.{list}.{resource}"),
         source,
     })
 }
