@@ -9,10 +9,12 @@ use serde_json::Value;
 
 /// Why a preserved object is not what it should be.
 #[derive(Debug, thiserror::Error)]
-#[error("{field} is not a valid {kind}: {source}")]
+#[error("{field} is not a valid {kind}: {path}: {source}")]
 pub struct TemplateError {
     /// The field of the spec, such as `spec.template`.
     pub field: &'static str,
+    /// The field in it that is wrong, with its whole path, such as `spec.template.spec.containers[0].env[0].value`.
+    pub path: String,
     /// The type that was expected.
     pub kind: &'static str,
     /// What is wrong.
@@ -112,7 +114,15 @@ fn typed<T: DeserializeOwned>(
     field: &'static str,
     kind: &'static str,
 ) -> Result<T, TemplateError> {
-    T::deserialize(value).map_err(|source| TemplateError { field, kind, source })
+    serde_path_to_error::deserialize(value).map_err(|error| TemplateError {
+        field,
+        path: match error.path().iter().next() {
+            Some(_) => format!("{field}.{}", error.path()),
+            None => field.to_owned(),
+        },
+        kind,
+        source: error.into_inner(),
+    })
 }
 
 #[cfg(test)]
@@ -135,7 +145,15 @@ mod tests {
 
     #[test]
     fn error_names_field_and_type() {
-        let error = PodTemplate(json!({"spec": {"containers": 3}})).to_typed().unwrap_err();
-        assert!(error.to_string().starts_with("spec.template is not a valid PodTemplateSpec"), "{error}");
+        let told = |template: Value| PodTemplate(template).to_typed().unwrap_err().to_string();
+        let start = "spec.template is not a valid PodTemplateSpec: spec.template";
+        let env = json!({"name": "c", "env": [{"name": "A", "value": 5}]});
+        let error = told(json!({"spec": {"containers": [env]}}));
+        let path = ".spec.containers[0].env[0].value: invalid type: integer `5`, expected a string";
+        assert_eq!(error, format!("{start}{path}"));
+        let error = told(json!({"spec": {"containers": 3}}));
+        assert!(error.starts_with(&format!("{start}.spec.containers: ")), "{error}");
+        let error = told(json!(3));
+        assert!(error.starts_with(&format!("{start}: ")), "{error}");
     }
 }
