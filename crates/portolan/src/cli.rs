@@ -184,6 +184,11 @@ pub(crate) struct CrdsArgs {
     #[arg(long)]
     pub(crate) experimental: bool,
 
+    /// Print also the roles: the account of the controller with the rights that it needs in the hub, and ClusterRoles for
+    /// developers.
+    #[arg(long)]
+    pub(crate) roles: bool,
+
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     pub(crate) output: Format,

@@ -56,7 +56,7 @@ impl NotShown {
 
 /// What helps somebody who lacks the rights to read.
 pub(crate) const RIGHTS: &str = "ask an administrator of the hub for the ClusterRoles portolan-developer and \
-                                 portolan-fleet-viewer, as the documentation has them under Requirements";
+                                 portolan-fleet-viewer, which `portolan crds --roles` prints";
 
 impl Failure {
     /// The input is wrong.

@@ -70,7 +70,30 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
     files.insert(reference.join("resources.md"), crate::reference::page(&portolan_api::crds()));
     files.insert(reference.join("reasons.md"), crate::reasons_page::page());
     files.insert(reference.join("member-role.md"), portolan_control::peering::page());
+    files.insert(reference.join("hub-role.md"), hub_role()?);
     Ok(files)
+}
+
+/// What the controller may do in the hub.
+fn hub_role() -> Result<String> {
+    let mut yaml = String::new();
+    for object in portolan_control::peering::hub_roles() {
+        yaml.push_str("---\n");
+        yaml.push_str(&serde_saphyr::to_string(&object)?);
+    }
+    let table = portolan_control::peering::hub_rights_table();
+    Ok(format!(
+        "# Roles in the hub\n\n\
+         This page is written by `cargo xtask generate` from the table that `portolan crds --roles` prints the roles of. The \
+         tests on real clusters run the controller with these rights alone.\n\n\
+         ## What the controller may do\n\n{table}\n\
+         If the hub is a member of its own fleet, the controller needs the ClusterRole `portolan-hub-as-member` too:\n\n\
+         ```sh\n\
+         kubectl create clusterrolebinding portolan-hub-as-member --clusterrole portolan-hub-as-member \\\n  \
+         --serviceaccount portolan:portolan-controller\n\
+         ```\n\n\
+         ## All roles\n\n```yaml\n{yaml}```\n"
+    ))
 }
 
 fn crd_folder() -> PathBuf {

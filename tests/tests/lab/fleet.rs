@@ -3,6 +3,8 @@
 use super::proof::{LOG, TIMEOUT, eventually, shown};
 use super::{install_kinds, kubectl_apply};
 use anyhow::{Context, Result, ensure};
+use kube::config::Kubeconfig;
+use portolan_control::peering::hub_roles;
 use portolan_lab::{Cluster, Lab, Seen};
 use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace};
 use serde_json::{Value, json};
@@ -60,7 +62,7 @@ impl Fleet {
         self.lab.clusters().iter().skip(1)
     }
 
-    /// Runs `portolan controller` in the hub's network, so that a cut link cuts it off from members, and waits until it
+    /// Runs `portolan controller` with the rights of its own account in the hub's network, so that a cut link cuts it off from members, and waits until it
     /// knows them all.
     pub(super) async fn start_controller(&self) -> Result<()> {
         let hub = self.hub()?;
@@ -70,8 +72,9 @@ impl Fleet {
             std::fs::copy(portolan()?, &binary).context("cannot put the binary into the node")?;
             std::fs::copy(hub.kubeconfig_path(), node.dir().join("hub.kubeconfig"))?;
         }
+        self.account("controller", "portolan", "portolan-controller", &hub_roles()).await?;
         let script = format!(
-            "setsid /lab/portolan controller --kubeconfig /lab/hub.kubeconfig </dev/null >>/lab/{LOG} 2>&1 & \
+            "setsid /lab/portolan controller --kubeconfig /lab/controller.kubeconfig </dev/null >>/lab/{LOG} 2>&1 & \
              echo $! >{PID}"
         );
         node.exec(&["sh", "-c", &script]).await?;
@@ -80,6 +83,29 @@ impl Fleet {
         let mut wait = vec!["wait", "--for=condition=Ready", TIMEOUT];
         wait.extend(names.iter().map(String::as_str));
         hub.kubectl(&wait).await.map(|_| ())
+    }
+
+    /// Applies an account and its roles to the hub, and writes a kubeconfig with its token into the hub's node.
+    pub(super) async fn account(
+        &self,
+        file: &str,
+        namespace: &str,
+        account: &str,
+        objects: &[Value],
+    ) -> Result<()> {
+        let hub = self.hub()?;
+        kubectl_apply(hub, objects).await?;
+        let create = ["-n", namespace, "create", "token", account, "--duration=4h"];
+        let token = hub.kubectl(&create).await?;
+        let dir = hub.control_plane().dir();
+        let admin = Kubeconfig::read_from(dir.join("hub.kubeconfig"))?;
+        let context = json!({"cluster": admin.clusters[0].name, "user": account});
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": account, "clusters": admin.clusters,
+            "users": [{"name": account, "user": {"token": token.trim()}}],
+            "contexts": [{"name": account, "context": context}],
+        });
+        std::fs::write(dir.join(format!("{file}.kubeconfig")), kubeconfig.to_string()).map_err(Into::into)
     }
 
     /// Runs Portolan's binary in the hub's network with the hub's kubeconfig; answers its exit code and what it printed on

@@ -1,9 +1,8 @@
 //! `portolan plan` and `portolan explain`, by the binary against a real hub and real members.
 
 use super::fleet::Fleet;
-use super::kubectl_apply;
+
 use anyhow::{Context, Result, ensure};
-use kube::config::Kubeconfig;
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
 
@@ -65,21 +64,13 @@ async fn by_a_tenant(fleet: &Fleet) -> Result<()> {
         rbac("Role", "reviews", json!({"rules": [rule]})),
         rbac("RoleBinding", "reviews", json!({"roleRef": role, "subjects": subject})),
     ];
-    kubectl_apply(hub, &objects).await?;
-    let token = hub.kubectl(&["-n", NAMESPACE, "create", "token", "tenant"]).await?;
-    let dir = hub.control_plane().dir();
-    let admin = Kubeconfig::read_from(dir.join("hub.kubeconfig"))?;
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "tenant", "clusters": admin.clusters,
-        "users": [{"name": "tenant", "user": {"token": token.trim()}}],
-        "contexts": [{"name": "tenant", "context": {"cluster": admin.clusters[0].name, "user": "tenant"}}],
-    });
-    std::fs::write(dir.join("tenant.kubeconfig"), kubeconfig.to_string())?;
+    fleet.account("tenant", NAMESPACE, "tenant", &objects).await?;
     let tenant = async |arguments: &[&str]| fleet.portolan_as("/lab/tenant.kubeconfig", arguments).await;
 
     let (code, printed, complained) = tenant(&["explain", "mcd/planned", "-n", NAMESPACE]).await?;
     ensure!(code == 0 && printed.contains("4 replicas placed"), "explain: {code} {printed} {complained}");
     let fewer = workload("planned", 1, json!({"locations": ["c2", "c3"]}));
+    let dir = hub.control_plane().dir();
     std::fs::write(dir.join("wish.yaml"), fewer.to_string())?;
     let (code, printed, complained) = tenant(&["plan", "-f", "/lab/wish.yaml", "-o", "json"]).await?;
     let plan: Value = serde_json::from_str(&printed).with_context(|| format!("plan: {code} {complained}"))?;

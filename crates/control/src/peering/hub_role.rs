@@ -1,0 +1,155 @@
+//! What the controller may do in its hub, verb by verb, and the roles of those who use it.
+//!
+//! The lab runs the controller with nothing but these rights: one that is missing fails there.
+
+use super::peer::NAMESPACE;
+use super::role::{Scope, rules};
+use serde_json::{Value, json};
+
+/// The account of the controller, its roles and their bindings.
+const CONTROLLER: &str = "portolan-controller";
+
+/// A ClusterRole that nothing binds: what the controller needs beside the others where the hub is a member of its own fleet.
+const AS_MEMBER: &str = "portolan-hub-as-member";
+
+const DEVELOPER: &str = "portolan-developer";
+const FLEET_VIEWER: &str = "portolan-fleet-viewer";
+
+/// Objects that users declare: they are watched, marked, checked for plans by a dry run, and those that are over deleted.
+const DECLARED: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+const STATUS: &[&str] = &["update", "patch"];
+const WATCH: &[&str] = &["get", "list", "watch"];
+
+/// Some verbs on one resource, and what for: group, resource, verbs, reason.
+type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+/// What the controller does in the whole hub.
+const EVERYWHERE: &[Row] = &[
+    ("portolan.dev", "multiclusterdeployments", DECLARED, "workloads that users declare"),
+    ("portolan.dev", "multiclusterdeployments/status", STATUS, "what became of them"),
+    ("portolan.dev", "multiclusterjobs", DECLARED, "jobs that users declare"),
+    ("portolan.dev", "multiclusterjobs/status", STATUS, "what became of them"),
+    ("portolan.dev", "multiclusterservices", DECLARED, "services that users declare"),
+    ("portolan.dev", "multiclusterservices/status", STATUS, "what became of them"),
+    ("portolan.dev", "placementreviews", &["get", "list", "watch", "delete"], "plans that users ask for"),
+    ("portolan.dev", "placementreviews/status", STATUS, "the answers"),
+    ("portolan.dev", "foreignclusters", &["get", "list", "watch", "patch"], "members, and their finalizer"),
+    ("portolan.dev", "foreignclusters/status", STATUS, "what is known of members"),
+    ("", "namespaces", &["get"], "who the hub is: the uid of kube-system"),
+    ("", "configmaps", WATCH, "ConfigMaps that workloads refer to"),
+    ("", "secrets", WATCH, "Secrets that workloads refer to; lists and watches ask for their names only"),
+    ("events.k8s.io", "events", &["create", "patch"], "what happens to workloads and members"),
+];
+
+/// What it does in its own namespace.
+const AT_HOME: &[Row] = &[
+    ("", "secrets", &["patch", "delete"], "credentials of members: new tokens, and the end of a peering"),
+    ("coordination.k8s.io", "leases", &["get", "create", "update", "patch"], "one controller leads"),
+    (
+        "multicluster.x-k8s.io",
+        "clusterprofiles",
+        &["get", "create", "patch", "delete"],
+        "members as other tools know them",
+    ),
+    ("multicluster.x-k8s.io", "clusterprofiles/status", STATUS, "what is known of members"),
+];
+
+/// What is applied to a hub so that its controller and its users have their rights, and no others.
+#[must_use]
+pub fn hub_roles() -> Vec<Value> {
+    let as_member = rules(Scope::Cluster, "").into_iter().chain(rules(Scope::OpenNamespaces, ""));
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": CONTROLLER, "namespace": NAMESPACE}}),
+        role("ClusterRole", CONTROLLER, rows(EVERYWHERE)),
+        binding("ClusterRole", CONTROLLER),
+        role("Role", CONTROLLER, rows(AT_HOME)),
+        binding("Role", CONTROLLER),
+        role("ClusterRole", AS_MEMBER, as_member.collect()),
+        role("ClusterRole", DEVELOPER, developer()),
+        role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
+    ]
+}
+
+/// The table of the rights of the controller, for the documentation.
+#[must_use]
+pub fn hub_rights_table() -> String {
+    let mut text = String::from("| where | resource | verbs | what for |\n|---|---|---|---|\n");
+    for (place, rows) in [("everywhere", EVERYWHERE), ("namespace `portolan`", AT_HOME)] {
+        for (group, resource, verbs, why) in rows {
+            let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+            text.push_str(&format!("| {place} | `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
+        }
+    }
+    text
+}
+
+fn rows(rows: &[Row]) -> Vec<Value> {
+    let rule = |(group, resource, verbs, _): &Row| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    rows.iter().map(rule).collect()
+}
+
+fn developer() -> Vec<Value> {
+    let kinds = ["multiclusterdeployments", "multiclusterjobs", "multiclusterservices"];
+    vec![
+        json!({"apiGroups": ["portolan.dev"], "resources": kinds, "verbs": DECLARED}),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["placementreviews"], "verbs": ["create", "get", "delete"]}),
+        json!({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": WATCH}),
+    ]
+}
+
+fn fleet_viewer() -> Vec<Value> {
+    vec![
+        json!({"apiGroups": ["portolan.dev"], "resources": ["foreignclusters"], "verbs": WATCH}),
+        json!({
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+            "resourceNames": [CONTROLLER], "verbs": ["get"],
+        }),
+    ]
+}
+
+fn role(kind: &str, name: &str, rules: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+        "metadata": metadata(kind, name), "rules": rules,
+    })
+}
+
+fn binding(kind: &str, name: &str) -> Value {
+    let (group, bound) = ("rbac.authorization.k8s.io", format!("{kind}Binding"));
+    json!({
+        "apiVersion": format!("{group}/v1"), "kind": bound, "metadata": metadata(kind, name),
+        "roleRef": {"apiGroup": group, "kind": kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": CONTROLLER, "namespace": NAMESPACE}],
+    })
+}
+
+fn metadata(kind: &str, name: &str) -> Value {
+    if kind == "Role" { json!({"name": name, "namespace": NAMESPACE}) } else { json!({"name": name}) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_controller_writes_no_secret_and_no_workload_of_others() {
+        for (group, resource, verbs, _) in EVERYWHERE {
+            assert!(verbs.iter().chain([group, resource]).all(|word| !word.contains('*')), "{resource}");
+            let reads = verbs.iter().all(|verb| WATCH.contains(verb));
+            assert!(reads || *group == "portolan.dev" || *resource == "events", "{resource}");
+        }
+    }
+
+    #[test]
+    fn everything_that_is_bound_is_there() {
+        let all = hub_roles();
+        for binding in all.iter().filter(|object| object["roleRef"].is_object()) {
+            let role = &binding["roleRef"];
+            assert!(
+                all.iter()
+                    .any(|each| each["kind"] == role["kind"] && each["metadata"]["name"] == role["name"])
+            );
+        }
+    }
+}
