@@ -17,15 +17,23 @@ pub(super) fn findings(
     strategy: Option<&Value>,
 ) -> [Finding; 2] {
     let wanted = || placements.iter().filter(|each| each.replicas > 0 && !is_replaced(each));
-    let least: i32 = wanted().map(|each| minimum(each.replicas, strategy)).sum();
-    let available: i32 = wanted().map(|each| each.available_replicas.min(each.replicas)).sum();
-    let missing: i32 =
-        wanted().map(|each| (minimum(each.replicas, strategy) - each.available_replicas).max(0)).sum();
-    // Until a move is done, the copies that are left serve.
-    let left = placements.iter().filter(|each| each.state == PlacementState::Removing);
-    let short = missing > left.map(|each| each.available_replicas).sum();
+    let sum = |counts: &mut dyn Iterator<Item = i32>| counts.fold(0, i32::saturating_add);
+    let missing = |each: &PlacementStatus| {
+        (minimum(each.replicas, strategy) - each.available_replicas.min(each.replicas)).max(0)
+    };
+    let asked = sum(&mut wanted().map(|each| each.replicas));
+    let least = sum(&mut wanted().map(|each| minimum(each.replicas, strategy)));
+    let in_place = sum(&mut wanted().map(|each| each.available_replicas.min(each.replicas)));
+    // Until a move is done, the replicas that are left behind serve.
+    let surplus = sum(&mut placements.iter().map(surplus));
+    let short = sum(&mut wanted().map(missing)) > surplus;
     let silent = wanted().any(|each| each.state == PlacementState::Unknown);
-    let told = format!("{available} replicas are available, at least {least} must be");
+    let available = in_place.saturating_add(surplus).min(asked);
+    let mut told = format!("{available} replicas are available, at least {least} must be");
+    if let Some(each) = wanted().find(|each| short && missing(each) > 0) {
+        let (cluster, least) = (&each.cluster, minimum(each.replicas, strategy));
+        told.push_str(&format!("; {cluster} has {} of at least {least}", each.available_replicas));
+    }
     let available = |status: ConditionStatus, reason| {
         Finding::new(ConditionType::Available, status, reason, told.clone())
     };
@@ -61,6 +69,14 @@ pub(super) fn findings(
         progressing(true, Reason::RollingOut, "replicas are being started, moved or replaced")
     };
     [available, progressing]
+}
+
+/// How many replicas serve in a cluster beyond those that it is to hold: they are to run elsewhere, and do not yet.
+fn surplus(placement: &PlacementStatus) -> i32 {
+    match placement.state {
+        PlacementState::Unknown => 0,
+        _ => (placement.available_replicas - placement.replicas).max(0),
+    }
 }
 
 /// How many of these replicas must be available, by the rule of a Deployment.
@@ -113,8 +129,30 @@ mod tests {
         assert_eq!(reasons(&all, 0, true)[1], ("False", Reason::Paused));
         let moving = [in_cluster(4, 0, applied), in_cluster(0, 4, PlacementState::Removing)];
         assert_eq!(reasons(&moving, 0, false)[0].0, "True", "the old copy serves until the new one does");
+        let reduced = [in_cluster(4, 0, applied), in_cluster(2, 6, applied)];
+        assert_eq!(reasons(&reduced, 0, false)[0].0, "True", "so do the replicas that are to go");
         let silent = [in_cluster(4, 4, PlacementState::Unknown)];
         assert_eq!(reasons(&silent, 0, false)[0], ("Unknown", Reason::Unreachable));
+    }
+
+    #[test]
+    fn the_sentence_agrees_with_the_status() {
+        let (ready, applied) = (PlacementState::Ready, PlacementState::Applied);
+        let told = |placements: &[PlacementStatus]| {
+            let [available, _] = findings(placements, 0, false, None);
+            format!("{}: {}", available.status.as_str(), available.message)
+        };
+        let moving = [in_cluster(3, 0, applied), in_cluster(0, 3, PlacementState::Removing)];
+        assert_eq!(told(&moving), "True: 3 replicas are available, at least 3 must be");
+        let half = [in_cluster(3, 2, applied), in_cluster(0, 3, PlacementState::Removing)];
+        assert_eq!(told(&half), "True: 3 replicas are available, at least 3 must be");
+        let reduced = [in_cluster(4, 0, applied), in_cluster(2, 6, applied)];
+        assert_eq!(told(&reduced), "True: 6 replicas are available, at least 5 must be");
+        let short = [in_cluster(4, 4, ready), in_cluster(4, 2, applied)];
+        assert_eq!(
+            told(&short),
+            "False: 6 replicas are available, at least 6 must be; c2 has 2 of at least 3"
+        );
     }
 
     #[test]
