@@ -1,8 +1,9 @@
 //! Jobs in members that are away, refuse or fail.
 
 use super::jobs::{condition, in_member, jobs, status, stranger, there};
-use super::stage::{contend, fleet, pass, start};
+use super::stage::{contend, events, fleet, pass, start};
 use kube::api::{DeleteParams, Patch, PatchParams};
+use portolan_api::placement::PlacementState;
 use portolan_sandbox::FaultPlan;
 use portolan_tests::job;
 use portolan_tests::simulation::{Contender, apply};
@@ -175,4 +176,20 @@ async fn a_change_of_a_job_that_its_cluster_refuses_is_told() {
         assert_eq!(told.placements[0].reason, None);
         gate.refuse("c2", http::Method::PATCH, "jobs", 422, "the policy of this cluster forbids it");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_template_does_not_fit_the_schema_is_refused_and_told() {
+    let (fleet, _controller) = start().await;
+    let mut odd = job("sum", 1, 1, json!({"locations": ["c2"]}));
+    odd["spec"]["template"]["spec"]["fieldOfTomorrow"] = json!(true);
+    apply(&fleet.hub.client("user"), &odd).await;
+    pass(20).await;
+    let told = status(&fleet, "sum").await;
+    assert_eq!(told.placements[0].reason.as_deref(), Some("Refused"), "{told:?}");
+    assert_eq!(told.placements[0].state, PlacementState::Failed);
+    let (ready, why, message) = condition(&told, "Ready");
+    assert_eq!((ready.as_str(), why.as_str()), ("False", "Failed"), "{message}");
+    assert!(message.contains("fieldOfTomorrow: field not declared in schema"), "{message}");
+    assert!(events(&fleet, "sum").await.contains(&"Refused".to_owned()));
 }

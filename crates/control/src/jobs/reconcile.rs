@@ -16,7 +16,8 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
-use portolan_api::multiclusterjob::{JobRelease, MultiClusterJob, MultiClusterJobStatus};
+use portolan_api::multiclusterjob::{JobPlacementStatus, JobRelease, MultiClusterJob, MultiClusterJobStatus};
+use portolan_api::placement::PlacementState;
 use portolan_core::capacity::PODS;
 use portolan_core::jobs::{End, Order, Plan, Work, plan};
 use portolan_core::placement::{Candidate, Refusal};
@@ -107,7 +108,7 @@ impl Jobs {
     /// Observes, plans and holds the room that was planned, in one step: no other decision counts the same room.
     fn plan(&self, key: &Key, job: &DeclaredJob) -> Planned {
         self.base.context.fleet.ledger.transact(|book| {
-            let (seen, work, planned) = match self.consider(book, key, job) {
+            let (seen, work, planned) = match self.consider(book, key, job, &BTreeMap::new()) {
                 Evaluated::CacheNotSynced => return Planned::CacheNotSynced,
                 Evaluated::Impossible(reason, message) => return Planned::Impossible(reason, message),
                 Evaluated::Made { seen, work, plan } => (seen, work, plan),
@@ -121,10 +122,21 @@ impl Jobs {
         })
     }
 
-    /// Observes and plans; nothing is held.
-    pub(super) fn consider(&self, book: &mut Book, key: &Key, job: &DeclaredJob) -> Evaluated {
+    /// Observes and plans; nothing is held. Clusters may be supposed to refuse the Job beside those that do.
+    pub(super) fn consider(
+        &self,
+        book: &mut Book,
+        key: &Key,
+        job: &DeclaredJob,
+        refusing: &BTreeMap<String, Refusal>,
+    ) -> Evaluated {
         let Some(mut seen) = self.observe(book, key, job) else { return Evaluated::CacheNotSynced };
         self.close_where_refused(key, &mut seen);
+        for (cluster, refusal) in refusing {
+            if let Some(seen) = seen.get_mut(cluster) {
+                seen.candidate.closed.get_or_insert_with(|| refusal.clone());
+            }
+        }
         let shape = match &job.shape {
             Ok(shape) => shape,
             Err(problem) => return Evaluated::Impossible(Reason::InvalidTemplate, problem.clone()),
@@ -325,6 +337,10 @@ impl Jobs {
                 if self.base.copies.memory.is_news(&Key::of(now), &placed.cluster, &note) {
                     self.base.recorder.record(now, EventType::Warning, Reason::Rescheduled, &note).await;
                 }
+            } else if let Some(note) = refused_news(placed, before)
+                && self.base.copies.memory.is_news(&Key::of(now), &placed.cluster, &note)
+            {
+                self.base.recorder.record(now, EventType::Warning, Reason::Refused, &note).await;
             }
         }
         if let Some(doubted) = doubted(&new).filter(|_| doubted(&old).is_none()) {
@@ -342,6 +358,18 @@ impl Jobs {
             }
         }
     }
+}
+
+/// What a cluster has against its part of a job, if it refuses it and did not before.
+fn refused_news(placed: &JobPlacementStatus, before: Option<&JobPlacementStatus>) -> Option<String> {
+    let refuses = |placed: &JobPlacementStatus| {
+        let reason = placed.reason.as_deref().and_then(Reason::parse);
+        placed.state == PlacementState::Failed
+            && placed.released.is_none()
+            && matches!(reason, Some(Reason::NameTaken | Reason::Refused | Reason::Immutable))
+    };
+    let news = refuses(placed) && !before.is_some_and(refuses);
+    news.then(|| format!("{}: {}", placed.cluster, placed.message.as_deref().unwrap_or_default()))
 }
 
 /// The condition that says that silent clusters are not believed to be lost, if it does.
