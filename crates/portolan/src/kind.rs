@@ -8,6 +8,28 @@ use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, Mult
 use portolan_runtime::call;
 use serde_json::Value;
 
+/// Kinds of Kubernetes that users ask for, as kubectl names them.
+const KUBERNETES_KINDS: [&str; 14] = [
+    "pod",
+    "deployment",
+    "replicaset",
+    "statefulset",
+    "daemonset",
+    "job",
+    "cronjob",
+    "service",
+    "ingress",
+    "configmap",
+    "secret",
+    "namespace",
+    "node",
+    "event",
+];
+
+/// Their short names that are not one of those in front of an s.
+const KUBERNETES_SHORT_NAMES: [&str; 12] =
+    ["po", "deploy", "rs", "sts", "ds", "cj", "svc", "ing", "cm", "ns", "no", "ev"];
+
 /// A kind of the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -37,16 +59,7 @@ impl Kind {
             "mcd" | "multiclusterdeployment" | "multiclusterdeployments" => Self::Deployment,
             "mcj" | "multiclusterjob" | "multiclusterjobs" => Self::Job,
             "mcs" | "multiclusterservice" | "multiclusterservices" => Self::Service,
-            _ => {
-                let failure = Failure::input(format!("unknown kind {kind:?}"))
-                    .hint("the kinds are clusters, mcd, mcj and mcs, such as mcd/web");
-                return Err(match name {
-                    None => {
-                        failure.hint(format!("for a MultiClusterDeployment called {kind}, give mcd/{kind}"))
-                    }
-                    Some(_) => failure,
-                });
-            }
+            other => return Err(unknown(kind, other, name.as_deref())),
         };
         Ok((found, name.into_iter().collect()))
     }
@@ -178,5 +191,46 @@ impl Kind {
             kind: resource.kind.clone(),
         });
         serde_json::to_value(object).map_err(Failure::other)
+    }
+}
+
+/// The failure of a kind that Portolan does not have.
+fn unknown(given: &str, lower: &str, name: Option<&str>) -> Failure {
+    let failure = Failure::input(format!("{given} is no kind of Portolan"))
+        .hint("the kinds are clusters, mcd, mcj and mcs, such as mcd/web");
+    if is_of_kubernetes(lower) {
+        let object = name.map(|name| format!("/{name}")).unwrap_or_default();
+        return failure
+            .hint(format!("kubectl shows {given}: `kubectl --context CLUSTER get {given}{object}`"));
+    }
+    match name {
+        None => failure.hint(format!("for a MultiClusterDeployment called {given}, give mcd/{given}")),
+        Some(_) => failure,
+    }
+}
+
+/// Whether a word is a kind of Kubernetes, such as pods, po or deployments.apps.
+fn is_of_kubernetes(lower: &str) -> bool {
+    let kind = lower.split('.').next().unwrap_or_default();
+    let singular = kind.strip_suffix("es").filter(|kind| *kind == "ingress").or(kind.strip_suffix('s'));
+    KUBERNETES_SHORT_NAMES.contains(&kind)
+        || KUBERNETES_KINDS.contains(&kind)
+        || singular.is_some_and(|kind| KUBERNETES_KINDS.contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_kubernetes_are_not_taken_for_names() {
+        for word in ["pods", "po", "pod", "Deployments.apps", "ingress", "ingresses", "svc", "ns"] {
+            assert!(is_of_kubernetes(&word.to_lowercase()), "{word}");
+        }
+        for word in ["web", "podsy", "services-of-mine", "ingresse", ""] {
+            assert!(!is_of_kubernetes(word), "{word}");
+        }
+        assert!(format!("{:?}", Kind::parse("pods").unwrap_err()).contains("kubectl shows pods"));
+        assert!(format!("{:?}", Kind::parse("web").unwrap_err()).contains("give mcd/web"));
     }
 }

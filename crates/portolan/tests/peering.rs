@@ -36,6 +36,9 @@ fn members_come_are_seen_and_go() {
     assert!(text(&missing.stderr).contains("\"c9\" not found"), "{}", text(&missing.stderr));
     let odd = world.portolan(&["get", "pods"]);
     assert_eq!(odd.status.code(), Some(2));
+    let told = text(&odd.stderr);
+    assert!(told.contains("pods is no kind of Portolan") && told.contains("kubectl shows pods"), "{told}");
+    assert!(told.contains("clusters, mcd, mcj and mcs") && !told.contains("mcd/pods"), "{told}");
 
     world.apply("c1", &namespace("shop"));
     world.apply("c1", &workload("web", 2, "100m", &json!({"placementPolicy": "worst-fit"})));
@@ -173,6 +176,28 @@ fn a_member_is_not_removed_under_another_name() {
     let told = text(&again.stderr);
     assert_eq!(again.status.code(), Some(2), "{told}");
     assert!(told.starts_with("error: no member is called c2"), "{told}");
+}
+
+#[test]
+fn a_member_that_is_being_deleted_is_not_peered_again() {
+    let world = World::start("leaving", 2);
+    let peer = || world.portolan(&["peer", "--remote-context", "c2", "-n", "shop", "--timeout", "0s"]);
+    let joined = peer();
+    assert!(joined.status.success(), "{}", text(&joined.stderr));
+    world.apply(
+        "c1",
+        &json!({
+            "apiVersion": "portolan.dev/v1alpha1",
+            "kind": "ForeignCluster",
+            "metadata": {"name": "c2", "finalizers": ["example.com/waits"]},
+        }),
+    );
+    world.succeeds(&["unpeer", "c2"]);
+    let refused = peer();
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("ForeignCluster c2 is being deleted"), "{told}");
+    assert!(told.contains("`portolan unpeer c2 --force`"), "{told}");
 }
 
 #[test]

@@ -52,6 +52,12 @@ pub enum PeerError {
         /// The ForeignCluster that stands for it.
         name: String,
     },
+    /// The ForeignCluster is being deleted.
+    #[error("ForeignCluster {name} is being deleted: it cannot be a member again before it is gone")]
+    Leaving {
+        /// The ForeignCluster.
+        name: String,
+    },
     /// Rights that the user would need.
     #[error("rights are missing {side}: {}", .missing.join(", "))]
     MissingRights {

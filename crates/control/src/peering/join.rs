@@ -157,7 +157,7 @@ pub async fn install_definitions(hub: &Client) -> Result<(), PeerError> {
     Ok(())
 }
 
-/// The ForeignCluster of this name, if there is one; it must be of this cluster, and no other may be.
+/// The ForeignCluster of this name, if there is one; it must be of this cluster and stay, and no other may be of it.
 async fn check_name(hub: &Client, name: &str, id: &str) -> Result<Option<ForeignCluster>, PeerError> {
     let api: Api<ForeignCluster> = Api::all(hub.clone());
     let all = call("list ForeignClusters of the hub", api.list(&Default::default())).await?.items;
@@ -169,6 +169,9 @@ async fn check_name(hub: &Client, name: &str, id: &str) -> Result<Option<Foreign
         }
         if called != name && known == id {
             return Err(PeerError::MemberAlready { name: called });
+        }
+        if called == name && each.metadata.deletion_timestamp.is_some() {
+            return Err(PeerError::Leaving { name: called });
         }
         if called == name {
             return Ok(Some(each));

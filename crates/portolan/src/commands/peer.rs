@@ -392,6 +392,10 @@ pub(super) fn told(error: PeerError) -> Failure {
         PeerError::MemberAlready { name } => {
             failure.hint(format!("give --name {name} to set its peering right"))
         }
+        PeerError::Leaving { name } => failure
+            .hint(format!("wait until `portolan get clusters` lists {name} no more, and peer it again"))
+            .hint(format!("`portolan unpeer {name} --drain` moves the workloads that it waits for"))
+            .hint(format!("`portolan unpeer {name} --force` does not wait, and leaves them running there")),
         PeerError::MissingRights { .. } => {
             failure.hint("ask an administrator of that cluster, or use a context of theirs")
         }
