@@ -20,6 +20,18 @@ cargo test -p portolan-tests --test lab conformance -- --nocapture
 ```
 ";
 
+const BEYOND_THE_SCRIPT: &str = "
+## Beyond the script
+
+The script shows differences only in the calls that it makes. Known beyond it:
+
+- **Pod templates are validated only in part.** The sandbox checks names and images of containers, the syntax of quantities, pull
+  policies, selectors and strategies. It does not check ports, probes, volumes and their mounts, environment variables, names of
+  init containers, spread constraints, Pod Security levels, negative quantities, or requests above limits. A template that the
+  sandbox takes may be refused by a member: the API servers of members check all of it, and Portolan tries the template
+  of a MultiClusterDeployment in a member before anything is placed.
+";
+
 /// The page.
 pub fn page() -> Result<String> {
     let listed = divergences()?;
@@ -37,6 +49,7 @@ pub fn page() -> Result<String> {
     );
     section(&mut out, "To be fixed", &listed, Outlook::ToBeFixed);
     section(&mut out, "Meant to be so", &listed, Outlook::Meant);
+    out.push_str(BEYOND_THE_SCRIPT);
     Ok(out)
 }
 
