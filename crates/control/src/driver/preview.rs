@@ -1,8 +1,11 @@
 //! What all decisions that are only looked at share: on the leader's own view of the fleet, and without one write.
 
 use crate::capacity::{Book, Owner};
+use crate::fleet::Member;
 use portolan_api::Reason;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why nothing can be told of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +14,23 @@ pub(crate) enum Problem {
     NotKnown,
     /// The controller does not decide either: a word and a sentence.
     Undecided(Reason, String),
+}
+
+/// A copy that would be applied in a cluster.
+pub(crate) enum PreparedCopy {
+    /// The cluster does not answer.
+    Unreachable,
+    /// The cluster holds it so already.
+    Held,
+    /// It would be applied.
+    ToApply {
+        /// The cluster.
+        member: Arc<Member>,
+        /// What would be applied.
+        object: Value,
+        /// Whether a copy that belongs to the object was seen there.
+        owned: bool,
+    },
 }
 
 /// What others hold in one cluster.

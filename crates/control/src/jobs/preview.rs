@@ -95,7 +95,7 @@ impl Previews {
             notes: placements.filter_map(note).collect(),
             suspended: job.object.spec.suspend,
         };
-        match self.0.consider(book, key, job) {
+        match self.0.consider(book, key, job, &BTreeMap::new()) {
             Evaluated::CacheNotSynced => {}
             Evaluated::Impossible(reason, why) => outlook.plan = Err(Problem::Undecided(reason, why)),
             Evaluated::Made { seen, work, plan } => {

@@ -23,7 +23,7 @@ mod status;
 mod trial;
 
 pub(crate) use observe::candidate;
-pub(crate) use preview::{Outlook, Previews, Trial};
+pub(crate) use preview::{Outlook, Previews};
 
 use crate::capacity;
 use crate::copies::Round;

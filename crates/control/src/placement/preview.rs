@@ -1,25 +1,24 @@
 //! What would be decided about a workload, by the decision of the controller.
 
-mod trial;
+mod updates;
 
 use super::observe::ClusterSnapshot;
 use super::reconcile::Evaluated;
 use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner};
-use crate::driver::Declared;
-use crate::driver::{Problem, Reserved, reserved};
-use crate::names::ADOPT_ANNOTATION;
+use crate::driver::{Declared, PreparedCopy, Problem, Reserved, reserved, taken_over};
+use crate::names::{ADOPT_ANNOTATION, WORKLOAD_ID_ANNOTATION};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
 use portolan_api::conditions::ConditionType;
 use portolan_api::placement::{PlacementState, PlacementStatus};
-use portolan_core::placement::{Account, Decision, explain};
+use portolan_core::placement::{Account, Decision, Placed, Refusal, explain};
 use portolan_runtime::Key;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-pub(crate) use trial::Trial;
+use updates::{spared, updates};
 
 /// After so many decisions in a row, each on what the one before would have brought, the last one counts.
 const ROUNDS: usize = 12;
@@ -29,6 +28,10 @@ const ROUNDS: usize = 12;
 pub(crate) struct Outlook {
     /// How many replicas each cluster holds by what is recorded.
     pub(crate) before: BTreeMap<String, u32>,
+    /// How many replicas run in clusters that the record does not name.
+    pub(crate) unrecorded: BTreeMap<String, u32>,
+    /// How many replicas run in clusters that are to hold none by what is recorded.
+    pub(crate) being_removed: BTreeMap<String, u32>,
     /// How many replicas are ready in each cluster that has a copy, as last known.
     pub(crate) ready: BTreeMap<String, u32>,
     /// How many replicas the copy of each cluster is asked to run, as last known, whatever is recorded.
@@ -59,22 +62,41 @@ impl Previews {
 
     /// What would be decided now about a workload of the hub.
     pub(crate) fn explain(&self, book: &mut Book, key: &Key, workload: &Workload) -> Outlook {
-        self.outlook(book, key, workload)
+        self.outlook(book, key, workload, &BTreeMap::new())
     }
 
-    /// What would be decided if this object were applied, once everything has settled. From then on it is supposed to be
-    /// placed so, for what is planned next.
-    pub(crate) fn settle(&self, book: &mut Book, object: MultiClusterDeployment) -> (Workload, Outlook) {
+    /// What would be decided if this object were applied, and these clusters refused it, once everything has settled. From
+    /// then on it is supposed to be placed so, for what is planned next.
+    pub(crate) fn settle(
+        &self,
+        book: &mut Book,
+        object: MultiClusterDeployment,
+        refusing: &BTreeMap<String, Refusal>,
+    ) -> (Workload, Outlook) {
         let (key, mut workload) = (Key::of(&object), Workload::of(object));
         let owner = Owner::new(KIND, &key);
         self.0.base.context.fleet.identities.resolve(&owner, &workload.identity);
-        let first = self.outlook(book, &key, &workload);
+        if awaits_adoption(&workload).is_none() {
+            match taken_over(&self.0.base, &key, &workload) {
+                Ok(None) => {}
+                Ok(Some(identity)) => {
+                    let mut object = workload.object;
+                    object.annotations_mut().insert(WORKLOAD_ID_ANNOTATION.to_owned(), identity);
+                    workload = Workload::of(object);
+                }
+                Err(problem) => {
+                    let outlook = self.undecided(book, &key, &workload, problem);
+                    return (workload, outlook);
+                }
+            }
+        }
+        let first = self.outlook(book, &key, &workload, refusing);
         let full = self.full_ahead(book, &key, &workload);
         book.suppose(owner.clone(), workload.reserved());
-        let mut outlook = self.outlook(book, &key, &workload);
+        let mut outlook = self.outlook(book, &key, &workload, refusing);
         for _ in 0..ROUNDS {
             let Ok(decision) = &outlook.decision else { break };
-            let placements = self.placements(&workload, decision);
+            let placements = self.placements(&workload, decision, &outlook.unrecorded);
             let status = workload.object.status.get_or_insert_default();
             let held = |all: &[PlacementStatus]| -> BTreeMap<String, i32> {
                 let some = all.iter().filter(|each| each.replicas > 0);
@@ -86,9 +108,11 @@ impl Previews {
                 break;
             }
             book.suppose(owner.clone(), workload.reserved());
-            outlook = self.outlook(book, &key, &workload);
+            outlook = self.outlook(book, &key, &workload, refusing);
         }
         outlook.before = first.before;
+        outlook.unrecorded = first.unrecorded;
+        outlook.being_removed = first.being_removed;
         outlook.reserved = first.reserved;
         let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
         // A rolling update takes old pods away only down to what must be available, which more replicas raise.
@@ -102,9 +126,16 @@ impl Previews {
     }
 
     /// What the status would say of the placements after a decision.
-    fn placements(&self, workload: &Workload, decision: &Decision) -> Vec<PlacementStatus> {
-        let last =
+    fn placements(
+        &self,
+        workload: &Workload,
+        decision: &Decision,
+        unrecorded: &BTreeMap<String, u32>,
+    ) -> Vec<PlacementStatus> {
+        let mut last =
             workload.object.status.as_ref().map(|status| status.placements.clone()).unwrap_or_default();
+        let found = |cluster: &String| PlacementStatus { cluster: cluster.clone(), ..Default::default() };
+        last.extend(unrecorded.keys().map(found));
         let mut next: Vec<PlacementStatus> = decision
             .placed
             .iter()
@@ -131,25 +162,37 @@ impl Previews {
         next
     }
 
-    fn outlook(&self, book: &mut Book, key: &Key, workload: &Workload) -> Outlook {
+    /// What is told of a workload about which nothing is decided.
+    fn undecided(&self, book: &Book, key: &Key, workload: &Workload, problem: Problem) -> Outlook {
         let before = workload.held().filter(|(_, count)| *count > 0);
-        let before: BTreeMap<String, u32> = before.map(|(name, count)| (name.to_owned(), count)).collect();
-        let mut outlook = Outlook {
-            before,
+        Outlook {
+            before: before.map(|(name, count)| (name.to_owned(), count)).collect(),
+            unrecorded: BTreeMap::new(),
+            being_removed: BTreeMap::new(),
             ready: BTreeMap::new(),
             running: BTreeMap::new(),
-            decision: Err(Problem::NotKnown),
+            decision: Err(problem),
             accounts: Vec::new(),
             reserved: reserved(book, &Owner::new(KIND, key)),
             waiting_updates: Vec::new(),
             missing: self.missing(key, workload),
             paused: workload.object.spec.paused,
-        };
+        }
+    }
+
+    fn outlook(
+        &self,
+        book: &mut Book,
+        key: &Key,
+        workload: &Workload,
+        refusing: &BTreeMap<String, Refusal>,
+    ) -> Outlook {
+        let mut outlook = self.undecided(book, key, workload, Problem::NotKnown);
         if let Some(problem) = awaits_adoption(workload) {
             outlook.decision = Err(problem);
             return outlook;
         }
-        match self.0.consider(book, key, workload) {
+        match self.0.consider(book, key, workload, refusing) {
             Evaluated::CacheNotSynced => {}
             Evaluated::Impossible(_, reason, why) => outlook.decision = Err(Problem::Undecided(reason, why)),
             Evaluated::Made { seen, wanted, decision, .. } => {
@@ -164,6 +207,19 @@ impl Previews {
                         outlook.waiting_updates.push(cluster.clone());
                     }
                 }
+                for (cluster, copy) in
+                    seen.iter().filter_map(|(name, seen)| Some((name, seen.copy.as_ref()?)))
+                {
+                    if copy.replicas <= 0 || outlook.before.contains_key(cluster) {
+                        continue;
+                    }
+                    let left = if workload.is_in(cluster) {
+                        &mut outlook.being_removed
+                    } else {
+                        &mut outlook.unrecorded
+                    };
+                    left.insert(cluster.clone(), u32::try_from(copy.replicas).unwrap_or(0));
+                }
                 let running =
                     |(cluster, seen): (&String, &ClusterSnapshot)| (cluster.clone(), seen.candidate.running);
                 outlook.running = seen.iter().map(running).collect();
@@ -174,16 +230,34 @@ impl Previews {
         outlook
     }
 
-    /// The clusters where a rolling update to this template would wait for room that the old pods hold.
-    fn full_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<(String, i32)> {
-        let Ok(shape) = &workload.shape else { return Vec::new() };
-        let Some(live) = self.get(key) else { return Vec::new() };
-        if live.object.spec.template == workload.object.spec.template {
-            return Vec::new();
+    /// The copies that clusters would be asked to hold.
+    pub(crate) fn copies(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        outlook: &Outlook,
+    ) -> BTreeMap<String, PreparedCopy> {
+        let Ok(decision) = &outlook.decision else { return BTreeMap::new() };
+        if outlook.paused {
+            return BTreeMap::new();
         }
-        let held = workload.held().filter(|(_, held)| *held > 0);
-        let held = held.filter(|(cluster, _)| book.view(cluster, "", shape).room.max_replicas == 0);
-        held.map(|(cluster, held)| (cluster.to_owned(), i32::try_from(held).unwrap_or(i32::MAX))).collect()
+        let copy = |(cluster, placed): (&String, &Placed)| {
+            (cluster.clone(), self.prepare(key, workload, cluster, placed.replicas))
+        };
+        decision.placed.iter().map(copy).collect()
+    }
+
+    fn prepare(&self, key: &Key, workload: &Workload, cluster: &str, replicas: u32) -> PreparedCopy {
+        let member = self.0.base.context.fleet.member(cluster);
+        let Some(member) = member.filter(|member| member.health.is_reachable()) else {
+            return PreparedCopy::Unreachable;
+        };
+        let wanted = self.0.desired(workload, replicas);
+        let copy = member.index::<Deployment>().get(key).filter(|copy| copy.meta.is_of(workload.uid()));
+        if copy.as_ref().is_some_and(|copy| copy.meta.digest.as_deref() == Some(&wanted.digest)) {
+            return PreparedCopy::Held;
+        }
+        PreparedCopy::ToApply { member, object: wanted.object, owned: copy.is_some() }
     }
 
     /// ConfigMaps and Secrets that must be there and are not.
@@ -229,43 +303,4 @@ fn ready(workload: &Workload, (cluster, seen): (&String, &ClusterSnapshot)) -> O
         None => last(),
     };
     Some((cluster.clone(), u32::try_from(count?).unwrap_or(0)))
-}
-
-/// Whether the copy of a cluster is brought to the present template, and not left as it is for want of room.
-fn updates(decision: &Decision, cluster: &str) -> bool {
-    decision.placed.get(cluster).is_some_and(|placed| placed.kept.is_none_or(|kept| !kept.as_they_are))
-}
-
-/// How many pods a Deployment does without while it is updated, as Kubernetes counts: a quarter, rounded down, unless the
-/// strategy says otherwise.
-fn spared(strategy: Option<&Value>, replicas: i32) -> i32 {
-    if strategy.is_some_and(|strategy| strategy["type"] == "Recreate") {
-        return replicas;
-    }
-    let given = strategy.map(|strategy| &strategy["rollingUpdate"]["maxUnavailable"]);
-    let percent = |text: &str| text.strip_suffix('%').and_then(|number| number.parse::<i32>().ok());
-    match given {
-        Some(Value::Number(number)) => {
-            number.as_i64().and_then(|number| i32::try_from(number).ok()).unwrap_or(0)
-        }
-        Some(Value::String(text)) => {
-            percent(text).map_or(0, |percent| replicas.saturating_mul(percent) / 100)
-        }
-        _ => replicas / 4,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn what_an_update_does_without_is_counted_as_kubernetes_does() {
-        assert_eq!((spared(None, 2), spared(None, 9)), (0, 2));
-        let rolling = |most: Value| json!({"rollingUpdate": {"maxUnavailable": most}});
-        assert_eq!(spared(Some(&rolling(json!(1))), 2), 1);
-        assert_eq!(spared(Some(&rolling(json!("50%"))), 3), 1);
-        assert_eq!(spared(Some(&json!({"type": "Recreate"})), 3), 3);
-    }
 }

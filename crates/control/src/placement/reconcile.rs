@@ -2,6 +2,7 @@
 
 use super::notes::Notes;
 use super::observe::{ClusterSnapshot, wanted};
+use super::refusals::suppose_refusing;
 use super::status::{status, undecided};
 use super::trial::{REFUSED_FOR, Verdict};
 use super::{Placement, Workload};
@@ -13,7 +14,7 @@ use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::PlacementCause;
-use portolan_core::placement::{Decision, Order, Placed, PlacementRequest, decide, transition};
+use portolan_core::placement::{Decision, Order, Placed, PlacementRequest, Refusal, decide, transition};
 use portolan_runtime::{Action, CallError, EventType, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -134,7 +135,7 @@ impl Placement {
     /// Observes, decides and, if asked, holds what was decided, in one step: no other decision counts the same room.
     fn decide(&self, key: &Key, workload: &Workload, hold: bool) -> Decided {
         self.base.context.fleet.ledger.transact(|book| {
-            let (seen, wanted, decision, due) = match self.consider(book, key, workload) {
+            let (seen, wanted, decision, due) = match self.consider(book, key, workload, &BTreeMap::new()) {
                 Evaluated::CacheNotSynced => return Decided::CacheNotSynced,
                 Evaluated::Impossible(seen, reason, why) => return Decided::Impossible(seen, reason, why),
                 Evaluated::Made { seen, wanted, decision, due } => (seen, wanted, decision, due),
@@ -156,12 +157,19 @@ impl Placement {
         })
     }
 
-    /// Observes and decides; nothing is held.
-    pub(super) fn consider(&self, book: &mut Book, key: &Key, workload: &Workload) -> Evaluated {
+    /// Observes and decides; nothing is held. Clusters may be supposed to refuse the workload beside those that do.
+    pub(super) fn consider(
+        &self,
+        book: &mut Book,
+        key: &Key,
+        workload: &Workload,
+        refusing: &BTreeMap<String, Refusal>,
+    ) -> Evaluated {
         let Some(mut seen) = self.observe(book, key, workload) else { return Evaluated::CacheNotSynced };
         self.count_what_runs(workload, &mut seen);
         let due = self.mark_lost(workload, &mut seen);
         self.mark_refusing(key, workload, &mut seen);
+        suppose_refusing(&mut seen, refusing);
         let wanted = match wanted(workload) {
             Ok(wanted) => Box::new(wanted),
             Err(problem) => return Evaluated::Impossible(seen, Reason::InvalidTemplate, problem),

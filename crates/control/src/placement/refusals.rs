@@ -42,3 +42,15 @@ impl Placement {
         failures
     }
 }
+
+/// Tells the decision which clusters would refuse the workload, as they said when it was tried there.
+pub(super) fn suppose_refusing(
+    seen: &mut BTreeMap<String, ClusterSnapshot>,
+    refusing: &BTreeMap<String, Refusal>,
+) {
+    for (cluster, refusal) in refusing {
+        if let Some(seen) = seen.get_mut(cluster).filter(|seen| seen.candidate.closed.is_none()) {
+            seen.candidate.refused.get_or_insert_with(|| refusal.clone());
+        }
+    }
+}

@@ -4,7 +4,8 @@ use super::Unanswered;
 use super::cluster::{bounded, brief, full, names_no_member, refusals, signed, too_few};
 use super::manifest::{error, undecided};
 use super::rollout::differences;
-use crate::placement::{Outlook, Trial};
+use super::trial::{Trial, Trials};
+use crate::placement::Outlook;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
 use portolan_api::placement::{PlacementState, PlacementStatus, ReplicasMode};
@@ -20,12 +21,6 @@ const WAITS: &str = "its rolling update waits: pods of the former template hold 
 
 const PAUSED: &str = "It is paused: the last decision stands, whatever would be decided now.";
 const CLOUD: &str = "A further cloud cluster would help: replicas that may go anywhere fit nowhere.";
-
-/// Whether no member that was asked takes the template.
-pub(super) fn is_invalid(trials: &BTreeMap<String, Trial>) -> bool {
-    let mut asked = trials.values().filter(|trial| !matches!(trial, Trial::Unknown(_))).peekable();
-    asked.peek().is_some() && asked.all(|trial| matches!(trial, Trial::Invalid(_)))
-}
 
 /// Why it is where it is.
 pub(super) fn explained(
@@ -102,7 +97,7 @@ pub(super) fn planned(
     object: &MultiClusterDeployment,
     live: Option<&MultiClusterDeployment>,
     outlook: &Outlook,
-    trials: &BTreeMap<String, Trial>,
+    trials: &Trials,
 ) -> Result<ObjectReview, Unanswered> {
     let mut review = ObjectReview { paused: outlook.paused, ..ObjectReview::default() };
     review.notes.extend(outlook.paused.then(|| PAUSED.to_owned()));
@@ -119,11 +114,17 @@ pub(super) fn planned(
             return Ok(review);
         }
     };
-    let names: BTreeSet<&String> = outlook.before.keys().chain(decision.placed.keys()).collect();
+    let refusing = trials.refusing();
+    let held = [&outlook.before, &outlook.unrecorded, &outlook.being_removed];
+    let names = held.into_iter().flat_map(BTreeMap::keys);
+    let names: BTreeSet<&String> = names.chain(decision.placed.keys()).chain(refusing.keys()).collect();
     let mut clusters = Vec::new();
     for name in names {
-        let before = outlook.before.get(name).map_or(0, |count| signed(*count));
-        let decided = decision.placed.get(name).map_or(0, |placed| signed(placed.replicas));
+        let before = held.into_iter().find_map(|each| each.get(name)).map_or(0, |count| signed(*count));
+        let mut after = decision.placed.get(name).map_or(0, |placed| signed(placed.replicas));
+        if outlook.paused && outlook.being_removed.contains_key(name) {
+            after = before;
+        }
         let account = outlook.accounts.iter().find(|account| account.cluster == *name);
         let mut each = account.map(brief).unwrap_or_else(|| ClusterReview {
             cluster: name.clone(),
@@ -131,20 +132,16 @@ pub(super) fn planned(
             ..ClusterReview::default()
         });
         each.before = before;
-        each.after = decided;
+        each.after = after;
         each.ready = outlook.ready.get(name).map(|ready| signed(*ready));
-        let error = |reason: Reason, message: &String| {
-            Some(ReviewError { cluster: Some(name.clone()), reason: reason.into(), message: message.clone() })
-        };
         match trials.get(name) {
             // A template without room leaves the pods of the former one alone.
             Some(Trial::Accepted { replaces: true }) if keeps_former(decision, name) => {}
             // A rollout replaces the pods that stay.
-            Some(Trial::Accepted { replaces: true }) => each.replaced_pods = Some(before.min(decided)),
-            Some(Trial::Invalid(message)) => each.refused = error(Reason::InvalidTemplate, message),
-            Some(Trial::Refused(reason, message)) => each.refused = error(*reason, message),
+            Some(Trial::Accepted { replaces: true }) => each.replaced_pods = Some(before.min(after)),
             Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
-            Some(Trial::Accepted { replaces: false } | Trial::Held) | None => {}
+            Some(trial) => each.refused = trial.error(name),
+            None => {}
         }
         if each.refused.is_some() {
             // What a member refuses is not there, whatever is recorded: what runs there stays.
@@ -173,13 +170,13 @@ pub(super) fn planned(
         rollout.pods = replaced;
         review.rollout = Some(rollout);
     }
-    let running: i32 = outlook.ready.values().map(|ready| signed(*ready)).sum();
     let left: i32 = clusters.iter().map(|each| each.after).sum();
-    review.removed_running_replicas = (running - left).max(0);
+    review.removed_running_replicas = (running(outlook) - left).max(0);
     review.pending = signed(decision.pending);
     review.notes.extend(stays(decision));
     review.notes.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
     review.refusals = refusals(&decision.refusals, &outlook.accounts, &mut review.notes);
+    review.refusals.retain(|each| !refusing.contains_key(&each.cluster));
     review.notes.extend(lacks_clusters(object, decision, outlook));
     let refused = clusters.iter().any(|each| each.refused.is_some()) || !review.errors.is_empty();
     review.result = if review.removed_running_replicas > 0 {
@@ -196,25 +193,21 @@ pub(super) fn planned(
 }
 
 /// What is told of a template that no member takes: everything stays as it is.
-pub(super) fn invalid(
-    live: Option<&MultiClusterDeployment>,
-    trials: &BTreeMap<String, Trial>,
-) -> ObjectReview {
+pub(super) fn invalid(live: Option<&MultiClusterDeployment>, trials: &Trials) -> ObjectReview {
     let placements = live.iter().flat_map(|live| &live.status).flat_map(|status| &status.placements);
     let held = placements.filter_map(|each| Some((each.cluster.clone(), u32::try_from(each.replicas).ok()?)));
-    let errors = trials.iter().filter_map(|(cluster, trial)| match trial {
-        Trial::Invalid(message) => Some(ReviewError {
-            cluster: Some(cluster.clone()),
-            ..error(Reason::InvalidTemplate, message.clone())
-        }),
-        _ => None,
-    });
     ObjectReview {
         result: ReviewResult::Invalid,
-        errors: errors.collect(),
+        errors: trials.errors(),
         clusters: as_it_is(&held.filter(|(_, count)| *count > 0).collect()),
         ..ObjectReview::default()
     }
+}
+
+/// How many replicas run and are not to go by the last decision already.
+fn running(outlook: &Outlook) -> i32 {
+    let sum = |counts: &BTreeMap<String, u32>| counts.values().map(|count| signed(*count)).sum::<i32>();
+    sum(&outlook.ready).min(sum(&outlook.before) + sum(&outlook.unrecorded))
 }
 
 fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {

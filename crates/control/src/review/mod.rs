@@ -10,8 +10,10 @@ mod deployment;
 mod job;
 mod manifest;
 mod merge;
+mod plan;
 mod rollout;
 mod service;
+mod trial;
 
 use crate::driver::{Context, Delay, SYNC_POLL_INTERVAL, replace_status, watch};
 use crate::fleet::{Fleet, Hub};

@@ -3,6 +3,7 @@
 mod admission;
 mod answers;
 mod draw;
+mod in_the_way;
 mod property;
 mod unsatisfied;
 
