@@ -1,9 +1,10 @@
 //! What placement measures or is told: round-trip times, the room of clusters, traffic.
 
-use crate::stage::{asking, pass, replicas, start, status};
+use crate::stage::{asking, condition, pass, patch, replicas, start, status};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use portolan_api::ForeignCluster;
+use portolan_api::conditions::ConditionType;
 use portolan_api::foreigncluster::{ForeignClusterStatus, LatencySource};
 use portolan_sandbox::Source;
 use portolan_tests::simulation::{Fleet, apply};
@@ -52,6 +53,27 @@ async fn measured_round_trips_bound_where_replicas_may_go() {
     pass(20).await;
     let near = status(&fleet, "near").await;
     assert_eq!(near.locations_summary.as_deref(), Some("c2=1"), "c3 has more room and is too far");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_nobody_knows_is_told_whether_replicas_are_placed_or_pending() {
+    let (fleet, _controller) = start().await;
+    let unknown = json!({"maxLatency": {"from": "mooon", "rtt": "50ms"}});
+    let mut new = workload("new", 1, json!({"placementPolicy": "worst-fit"}));
+    new["spec"]["maxLatency"] = unknown["maxLatency"].clone();
+    apply(&fleet.hub.client("user"), &new).await;
+    apply(&fleet.hub.client("user"), &workload("old", 1, json!({"placementPolicy": "worst-fit"}))).await;
+    pass(20).await;
+    assert_eq!(condition(&fleet, "old", ConditionType::Placed).await.2, "every replica has a cluster");
+    patch(&fleet, "old", unknown).await;
+    pass(20).await;
+    assert_eq!(status(&fleet, "old").await.ready_summary.as_deref(), Some("1/1"), "what runs stays");
+    assert_eq!(status(&fleet, "new").await.pending_replicas, 1);
+    for name in ["new", "old"] {
+        let (_, _, message) = condition(&fleet, name, ConditionType::Placed).await;
+        assert!(message.contains("mooon is no member"), "{name}: {message}");
+        assert!(message.contains("Correct spec.maxLatency.from"), "{name}: {message}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

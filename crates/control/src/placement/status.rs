@@ -13,7 +13,7 @@ use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::placement::{PendingPlacement, PlacementState, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeploymentSpec, MultiClusterDeploymentStatus, selector};
-use portolan_core::placement::{Decision, Kept, KeptBecause, Order, Placed};
+use portolan_core::placement::{Decision, Kept, KeptBecause, Order, Placed, unknown_origin_message};
 use portolan_core::summary::summarise;
 use std::collections::BTreeMap;
 
@@ -127,7 +127,14 @@ pub(super) fn status(
     let drifted = drifted(&notes.drifts);
     let strategy = object.spec.strategy.as_ref().map(|strategy| &strategy.0);
     let progress = availability::findings(&placements, pending, object.spec.paused, strategy);
-    let summed_up = findings(&placements, pending, ready, asked, decision, &object.spec);
+    let candidates = seen.values().map(|each| &each.candidate);
+    let unknown_origin = unknown_origin_message(&object.spec.placement, candidates);
+    let mut summed_up = findings(&placements, pending, ready, asked, decision, &object.spec);
+    if let (Some(problem), Some(placed)) =
+        (unknown_origin, summed_up.iter_mut().find(|each| each.type_ == ConditionType::Placed))
+    {
+        placed.message = format!("{}. {problem}", placed.message);
+    }
     let unreachable = unreachable(&placements, notes.doubt.as_deref());
     for finding in summed_up.into_iter().chain([unreachable]).chain(progress).chain([drifted]) {
         conditions::set(&mut status.conditions, finding, generation, now.0);

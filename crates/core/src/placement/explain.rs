@@ -5,7 +5,7 @@ use super::prioritise::rank;
 use super::{Candidate, Decision, KeptBecause, Placed, PlacementRequest, Refusal, Standing};
 use crate::capacity::Room;
 use portolan_api::Reason;
-use portolan_api::placement::{PlacementCause, PlacementPolicy};
+use portolan_api::placement::{Placement, PlacementCause, PlacementPolicy};
 use std::time::Duration;
 
 /// One cluster's part in a decision.
@@ -108,16 +108,34 @@ fn no_members(request: &PlacementRequest, candidates: &[Candidate]) -> Vec<Accou
     for name in &request.placement.locations {
         add(name, "peer it, or correct spec.locations");
     }
-    // A place outside the fleet will do, if clusters tell how far it is.
-    let bound = request.placement.max_latency.as_ref().map(|bound| &bound.from);
-    let is_told = |name: &&String| candidates.iter().any(|each| each.site.rtt.contains_key(*name));
-    if let Some(from) = bound.filter(|from| !is_told(from)) {
-        add(
-            from,
-            "how far it is from clusters is not known, so none takes anything new. Correct spec.maxLatency.from",
-        );
+    if let Some(from) = unknown_origin(&request.placement, candidates) {
+        add(from, UNKNOWN_ORIGIN);
     }
     accounts
+}
+
+/// What is said of an origin that is no member.
+const UNKNOWN_ORIGIN: &str =
+    "how far it is from clusters is not known, so none takes anything new. Correct spec.maxLatency.from";
+
+/// The origin of `spec.maxLatency` that nobody knows, if it is one. A place outside the fleet will do, if clusters tell how far
+/// it is.
+fn unknown_origin<'a, 'b>(
+    placement: &'a Placement,
+    candidates: impl IntoIterator<Item = &'b Candidate>,
+) -> Option<&'a String> {
+    let from = &placement.max_latency.as_ref()?.from;
+    let knows = |each: &Candidate| each.name() == from || each.site.rtt.contains_key(from);
+    (!candidates.into_iter().any(knows)).then_some(from)
+}
+
+/// What is wrong with the origin of `spec.maxLatency`, if nobody knows it, and what would help.
+#[must_use]
+pub fn unknown_origin_message<'a>(
+    placement: &Placement,
+    candidates: impl IntoIterator<Item = &'a Candidate>,
+) -> Option<String> {
+    unknown_origin(placement, candidates).map(|from| format!("{from} is no member: {UNKNOWN_ORIGIN}"))
 }
 
 /// The filters up to the one that it did not pass.
@@ -268,7 +286,7 @@ mod tests {
     use super::*;
     use crate::capacity::{PodShape, Shortage};
     use crate::placement::{Refusal, decide};
-    use portolan_api::placement::{MaxLatency, Placement, ReplicasMode};
+    use portolan_api::placement::{MaxLatency, ReplicasMode};
     use std::collections::BTreeMap;
 
     fn cluster(name: &str, max_replicas: u32) -> Candidate {
@@ -326,6 +344,8 @@ mod tests {
         let found = names(&told(&total(&placement), std::slice::from_ref(&near)));
         assert_eq!(found[0], "aa is no member: peer it, or correct spec.locations");
         assert!(found[1].starts_with("nowhere is no member") && found[1].contains("spec.maxLatency.from"));
+        let message = unknown_origin_message(&placement, std::slice::from_ref(&near));
+        assert_eq!(message.as_ref(), Some(&found[1]));
         // A place that clusters tell the distance to need not be a member.
         placement.max_latency.as_mut().unwrap().from = "office".to_owned();
         placement.locations.pop();

@@ -23,7 +23,7 @@ pub use candidate::{Candidate, Refusal, Site, Standing};
 pub use decide::decide;
 pub use decision::{Decision, Kept, KeptBecause, Placed, Undecided};
 pub use divide::divide;
-pub use explain::{Account, Filter, explain};
+pub use explain::{Account, Filter, explain, unknown_origin_message};
 pub use request::PlacementRequest;
 pub use shares::is_shared_out;
 pub use transition::{CopySnapshot, Order, transition};
