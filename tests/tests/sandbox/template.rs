@@ -1,9 +1,10 @@
 //! A template is tried in a member before anything of it is placed.
 
+use crate::jobs;
 use crate::stage::{condition, deployments, pass, patch, replicas, start, status};
 use portolan_api::conditions::ConditionType;
 use portolan_tests::simulation::apply;
-use portolan_tests::workload;
+use portolan_tests::{job, workload};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -35,4 +36,25 @@ async fn what_no_member_would_take_is_not_placed_and_what_runs_stays() {
     patch(&fleet, "web", json!({"template": {"spec": {"fieldOfTomorrow": null}}})).await;
     pass(20).await;
     assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("3/3"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_no_container_can_have_is_told_as_such_and_not_as_lack_of_room() {
+    let (fleet, _controller) = start().await;
+    let user = fleet.hub.client("user");
+    let mut web = workload("web", 2, json!({"locations": ["c2"]}));
+    let mut sum = job("sum", 1, 1, json!({"locations": ["c2"]}));
+    for object in [&mut web, &mut sum] {
+        object["spec"]["template"]["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"memmory": "1Gi"}});
+        apply(&user, object).await;
+    }
+    pass(20).await;
+    let of_job = jobs::condition(&jobs::status(&fleet, "sum").await, "Placed");
+    for (placed, reason, message) in [condition(&fleet, "web", ConditionType::Placed).await, of_job] {
+        assert_eq!((placed.as_str(), reason.as_str()), ("False", "InvalidTemplate"), "{message}");
+        let field = "spec.template.spec.containers[0].resources.requests: ";
+        assert!(message.contains(field) && message.contains("\"memmory\""), "{message}");
+        assert!(message.contains("example.com/gpu"), "{message}");
+    }
 }
