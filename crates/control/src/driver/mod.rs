@@ -48,7 +48,7 @@ pub(crate) use fence::EpochFence;
 pub(crate) use hub_object::replace_status;
 pub(crate) use identify::taken_over;
 pub(crate) use periods::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, earlier};
-pub(crate) use preview::{PreparedCopy, Problem, Reserved, reserved};
+pub(crate) use preview::{PreparedCopy, Problem, Reserved, open_to_trial, reserved};
 pub(crate) use run::{AnyController, Controllers, Driver};
 pub(crate) use watch::{Delay, watch};
 

@@ -3,6 +3,7 @@
 use crate::capacity::{Book, Owner};
 use crate::fleet::Member;
 use portolan_api::Reason;
+use portolan_core::placement::Account;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,15 @@ pub(crate) enum PreparedCopy {
         /// Whether a copy that belongs to the object was seen there.
         owned: bool,
     },
+}
+
+/// In so many clusters a template is tried of which nothing would be placed for now.
+const SAMPLED: usize = 3;
+
+/// A few clusters that may take replicas.
+pub(crate) fn open_to_trial(accounts: &[Account]) -> impl Iterator<Item = String> {
+    let open = accounts.iter().filter(|account| account.max_replicas.is_some());
+    open.take(SAMPLED).map(|account| account.cluster.clone())
 }
 
 /// What others hold in one cluster.

@@ -128,7 +128,7 @@ impl Jobs {
     }
 
     /// The Job for these numbers, in this leader's name.
-    fn desired(&self, key: &Key, job: &DeclaredJob, numbers: Numbers) -> Desired {
+    pub(super) fn desired(&self, key: &Key, job: &DeclaredJob, numbers: Numbers) -> Desired {
         let context = &self.base.context;
         let ownership =
             Ownership { hub: &context.hub.id, workload: job.uid(), owner: key, epoch: context.term.epoch() };

@@ -6,7 +6,7 @@ use super::observe::ClusterSnapshot;
 use super::reconcile::Evaluated;
 use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner};
-use crate::driver::{Declared, PreparedCopy, Problem, Reserved, reserved, taken_over};
+use crate::driver::{Declared, PreparedCopy, Problem, Reserved, open_to_trial, reserved, taken_over};
 use crate::names::{ADOPT_ANNOTATION, WORKLOAD_ID_ANNOTATION};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
@@ -14,7 +14,7 @@ use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
 use portolan_api::conditions::ConditionType;
 use portolan_api::placement::{PlacementState, PlacementStatus};
-use portolan_core::placement::{Account, Decision, Placed, Refusal, explain};
+use portolan_core::placement::{Account, Decision, Refusal, explain};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -230,7 +230,8 @@ impl Previews {
         outlook
     }
 
-    /// The copies that clusters would be asked to hold.
+    /// The copies that clusters would be asked to hold, or will be when a workload that is paused goes on. The template of one
+    /// that has no cluster is tried in a few that are open to it.
     pub(crate) fn copies(
         &self,
         key: &Key,
@@ -238,13 +239,16 @@ impl Previews {
         outlook: &Outlook,
     ) -> BTreeMap<String, PreparedCopy> {
         let Ok(decision) = &outlook.decision else { return BTreeMap::new() };
-        if outlook.paused {
-            return BTreeMap::new();
+        let placed = decision.placed.iter().map(|(cluster, placed)| (cluster.clone(), placed.replicas));
+        let mut placed: BTreeMap<String, u32> = placed.collect();
+        if outlook.paused && placed.is_empty() {
+            placed.extend(open_to_trial(&outlook.accounts).map(|cluster| (cluster, 1)));
         }
-        let copy = |(cluster, placed): (&String, &Placed)| {
-            (cluster.clone(), self.prepare(key, workload, cluster, placed.replicas))
+        let copy = |(cluster, replicas): (String, u32)| {
+            let copy = self.prepare(key, workload, &cluster, replicas);
+            (cluster, copy)
         };
-        decision.placed.iter().map(copy).collect()
+        placed.into_iter().map(copy).collect()
     }
 
     fn prepare(&self, key: &Key, workload: &Workload, cluster: &str, replicas: u32) -> PreparedCopy {

@@ -101,6 +101,18 @@ pub(super) fn bounded(mut clusters: Vec<ClusterReview>, notes: &mut Vec<String>)
     clusters
 }
 
+/// What is told of clusters where nothing changes.
+pub(super) fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {
+    let stays = |(cluster, count): (&String, &u32)| ClusterReview {
+        cluster: cluster.clone(),
+        before: signed(*count),
+        after: signed(*count),
+        verdict: "it stays as it is".to_owned(),
+        ..ClusterReview::default()
+    };
+    before.iter().map(stays).collect()
+}
+
 pub(super) fn signed(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -1,7 +1,7 @@
 //! The answer for a MultiClusterDeployment.
 
 use super::Unanswered;
-use super::cluster::{bounded, brief, full, names_no_member, refusals, signed, too_few};
+use super::cluster::{as_it_is, bounded, brief, full, names_no_member, refusals, signed, too_few};
 use super::manifest::{error, undecided};
 use super::rollout::differences;
 use super::trial::{Trial, Trials};
@@ -135,12 +135,12 @@ pub(super) fn planned(
         each.after = after;
         each.ready = outlook.ready.get(name).map(|ready| signed(*ready));
         match trials.get(name) {
-            // A template without room leaves the pods of the former one alone.
-            Some(Trial::Accepted { replaces: true }) if keeps_former(decision, name) => {}
+            // A template without room leaves the pods of the former one alone, as does one that is paused.
+            Some(Trial::Accepted { replaces: true }) if outlook.paused || keeps_former(decision, name) => {}
             // A rollout replaces the pods that stay.
             Some(Trial::Accepted { replaces: true }) => each.replaced_pods = Some(before.min(after)),
             Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
-            Some(trial) => each.refused = trial.error(name),
+            Some(trial) => each.refused = trial.error(name, Reason::InvalidTemplate),
             None => {}
         }
         if each.refused.is_some() {
@@ -192,33 +192,10 @@ pub(super) fn planned(
     Ok(review)
 }
 
-/// What is told of a template that no member takes: everything stays as it is.
-pub(super) fn invalid(live: Option<&MultiClusterDeployment>, trials: &Trials) -> ObjectReview {
-    let placements = live.iter().flat_map(|live| &live.status).flat_map(|status| &status.placements);
-    let held = placements.filter_map(|each| Some((each.cluster.clone(), u32::try_from(each.replicas).ok()?)));
-    ObjectReview {
-        result: ReviewResult::Invalid,
-        errors: trials.errors(),
-        clusters: as_it_is(&held.filter(|(_, count)| *count > 0).collect()),
-        ..ObjectReview::default()
-    }
-}
-
 /// How many replicas run and are not to go by the last decision already.
 fn running(outlook: &Outlook) -> i32 {
     let sum = |counts: &BTreeMap<String, u32>| counts.values().map(|count| signed(*count)).sum::<i32>();
     sum(&outlook.ready).min(sum(&outlook.before) + sum(&outlook.unrecorded))
-}
-
-fn as_it_is(before: &BTreeMap<String, u32>) -> Vec<ClusterReview> {
-    let stays = |(cluster, count): (&String, &u32)| ClusterReview {
-        cluster: cluster.clone(),
-        before: signed(*count),
-        after: signed(*count),
-        verdict: "it stays as it is".to_owned(),
-        ..ClusterReview::default()
-    };
-    before.iter().map(stays).collect()
 }
 
 fn missing(outlook: &Outlook) -> Vec<ReviewError> {

@@ -3,6 +3,7 @@
 use super::Unanswered;
 use super::cluster::{bounded, brief, full, names_no_member, refusals, signed, too_few};
 use super::manifest::undecided;
+use super::trial::{Trial, Trials};
 use crate::jobs::JobOutlook;
 use portolan_api::Reason;
 use portolan_api::placementreview::{ClusterReview, JobCounts, ObjectReview, ReviewError, ReviewResult};
@@ -15,19 +16,22 @@ const CLOUD: &str = "A further cloud cluster would help: completions that may go
 
 /// Why it is where it is.
 pub(super) fn explained(outlook: &JobOutlook) -> Result<ObjectReview, Unanswered> {
-    reviewed(outlook, |account| full(account, outlook.reserved.get(&account.cluster)), true)
+    let told = |account: &Account| full(account, outlook.reserved.get(&account.cluster));
+    reviewed(outlook, told, None)
 }
 
 /// What would come of applying it.
-pub(super) fn planned(outlook: &JobOutlook) -> Result<ObjectReview, Unanswered> {
-    reviewed(outlook, brief, false)
+pub(super) fn planned(outlook: &JobOutlook, trials: &Trials) -> Result<ObjectReview, Unanswered> {
+    reviewed(outlook, brief, Some(trials))
 }
 
 fn reviewed(
     outlook: &JobOutlook,
     told: impl Fn(&Account) -> ClusterReview,
-    all: bool,
+    trials: Option<&Trials>,
 ) -> Result<ObjectReview, Unanswered> {
+    let all = trials.is_none();
+    let refusing = trials.map(Trials::refusing).unwrap_or_default();
     let mut review = ObjectReview { paused: outlook.suspended, ..ObjectReview::default() };
     let plan = match &outlook.plan {
         Ok(plan) => plan,
@@ -64,11 +68,13 @@ fn reviewed(
     let ended = plan.record.end.is_some();
     review.pending = if ended || outlook.suspended { 0 } else { signed(plan.pending) };
     review.refusals = refusals(&plan.refusals, &outlook.accounts, &mut review.notes);
+    review.refusals.retain(|each| !refusing.contains_key(&each.cluster));
     let lacks = if review.pending > 0 { too_few(outlook.locations, &outlook.accounts) } else { None };
     review.notes.extend(lacks);
     let mut clusters = Vec::new();
     let mut names: Vec<&String> = outlook.before.parts.keys().chain(plan.record.parts.keys()).collect();
     names.extend(outlook.accounts.iter().filter(|_| all).map(|account| &account.cluster));
+    names.extend(refusing.keys());
     names.sort();
     names.dedup();
     for name in names {
@@ -76,7 +82,7 @@ fn reviewed(
         let completions = |part: Option<&Part>| part.map_or(0, |part| signed(part.completions));
         let pods = |part: Option<&Part>| part.map_or(0, |part| signed(part.in_use()));
         let (had, has) = (completions(before), completions(after));
-        if !all && had == 0 && has == 0 {
+        if !all && had == 0 && has == 0 && !refusing.contains_key(name) {
             continue;
         }
         let account = outlook.accounts.iter().find(|account| account.cluster == *name);
@@ -100,6 +106,11 @@ fn reviewed(
                 each.refused = Some(ReviewError { cluster: Some(name.clone()), reason, message });
             }
             Some((None, message)) => each.note = Some(foreign_text(message)),
+            None => {}
+        }
+        match trials.and_then(|trials| trials.get(name)) {
+            Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
+            Some(trial) => each.refused = trial.error(name, Reason::InvalidTemplate),
             None => {}
         }
         clusters.push(each);

@@ -9,11 +9,15 @@ use super::trial::{Trials, try_copies};
 use super::{Reviews, Unanswered, deployment, job, service};
 use crate::capacity::{Book, Owner};
 use crate::driver::{Declared, PreparedCopy};
-use crate::jobs::JobOutlook;
+use crate::jobs::{DeclaredJob, JobOutlook};
 use crate::placement::{Outlook, Workload};
 use crate::recovery::Identity;
+use crate::services::ServiceOutlook;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Service;
 use kube::api::ObjectMeta;
+use portolan_api::Reason;
 use portolan_api::placementreview::{MAX_MANIFESTS, ObjectReview, PlacementReviewSpec, ReviewedKind};
 use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use portolan_core::placement::Refusal;
@@ -35,9 +39,14 @@ enum Settled {
         workload: Box<Workload>,
         outlook: Box<Outlook>,
     },
-    Job(Box<JobOutlook>),
-    /// A service, which is told once all others are settled.
-    Service(Box<MultiClusterService>),
+    Job {
+        job: Box<DeclaredJob>,
+        outlook: Box<JobOutlook>,
+    },
+    Service {
+        object: Box<MultiClusterService>,
+        outlook: Box<ServiceOutlook>,
+    },
     /// What others may take is decided without it.
     Invalid,
 }
@@ -96,6 +105,7 @@ impl Reviews {
     ) -> Result<BTreeMap<usize, Settled>, Unanswered> {
         let mut book = self.fleet.ledger.transact(|book| book.fork());
         let mut planned = BTreeMap::new();
+        let mut workloads = BTreeMap::new();
         for (place, each) in checked.iter().enumerate() {
             let Ok(object) = &each.object else { continue };
             let refusing = findings.trials.get(&place).map(Trials::refusing).unwrap_or_default();
@@ -108,14 +118,19 @@ impl Reviews {
                     let (uid, status) = existing.map(|known| (known.metadata.uid, known.status)).unzip();
                     object.status = status.flatten();
                     self.same(&book, each, &object.metadata, uid.flatten())?;
-                    Settled::Job(Box::new(self.jobs.settle(&mut book, object)))
+                    let (job, outlook) = self.jobs.settle(&mut book, object, &refusing);
+                    Settled::Job { job: Box::new(job), outlook: Box::new(outlook) }
                 }
                 ReviewedKind::MultiClusterService => {
                     let mut object: MultiClusterService = typed(object)?;
                     object.status = self.services.get(&each.key).and_then(|known| known.status.clone());
-                    Settled::Service(Box::new(object))
+                    let outlook = self.services.outlook(&each.key, &object, &workloads);
+                    Settled::Service { object: Box::new(object), outlook: Box::new(outlook) }
                 }
             };
+            if let Settled::Deployment { workload, .. } = &settled {
+                workloads.insert(each.key.clone(), Workload::of(workload.object.clone()));
+            }
             planned.insert(place, settled);
         }
         Ok(planned)
@@ -165,9 +180,42 @@ impl Reviews {
                 let copies = untried(self.placement.copies(key, workload, outlook));
                 try_copies::<Deployment>(key, copies, until).await
             }
-            Settled::Job(_) | Settled::Service(_) | Settled::Invalid => return false,
+            Settled::Job { job, outlook } => {
+                let copies = untried(self.jobs.copies(key, job, outlook));
+                try_copies::<Job>(key, copies, until).await
+            }
+            Settled::Service { object, outlook } => {
+                let copies = untried(self.services.copies(key, object, outlook));
+                try_copies::<Service>(key, copies, until).await
+            }
+            Settled::Invalid => return false,
         };
         trials.extend(answers)
+    }
+
+    /// What each cluster holds of an object, by what is recorded.
+    fn held(&self, each: &Checked) -> BTreeMap<String, u32> {
+        let count = |cluster: &String, count: i32| Some((cluster.clone(), u32::try_from(count).ok()?));
+        let held: BTreeMap<String, u32> = match each.kind {
+            ReviewedKind::MultiClusterDeployment => {
+                let known = self.placement.get(&each.key);
+                let status = known.as_ref().and_then(|known| known.object.status.as_ref());
+                let placements = status.into_iter().flat_map(|status| &status.placements);
+                placements.filter_map(|placed| count(&placed.cluster, placed.replicas)).collect()
+            }
+            ReviewedKind::MultiClusterJob => {
+                let status = self.jobs.get(&each.key).and_then(|known| known.status);
+                let placements = status.iter().flat_map(|status| &status.placements);
+                placements.filter_map(|placed| count(&placed.cluster, placed.completions)).collect()
+            }
+            ReviewedKind::MultiClusterService => {
+                let known = self.services.get(&each.key);
+                let status = known.as_ref().and_then(|known| known.status.as_ref());
+                let clusters = status.into_iter().flat_map(|status| &status.clusters);
+                clusters.filter_map(|placed| count(&placed.cluster, 1)).collect()
+            }
+        };
+        held.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
     fn told(
@@ -176,13 +224,6 @@ impl Reviews {
         planned: &BTreeMap<usize, Settled>,
         findings: &Findings,
     ) -> Result<Vec<ObjectReview>, Unanswered> {
-        let workload = |(place, settled): (&usize, &Settled)| match settled {
-            Settled::Deployment { workload, .. } => {
-                Some((checked.get(*place)?.key.clone(), Workload::of(workload.object.clone())))
-            }
-            _ => None,
-        };
-        let workloads: BTreeMap<Key, Workload> = planned.iter().filter_map(workload).collect();
         let untried = Trials::default();
         let mut objects = Vec::new();
         for (place, each) in checked.iter().enumerate() {
@@ -197,11 +238,9 @@ impl Reviews {
                 Settled::Deployment { workload, outlook } => {
                     deployment::planned(&workload.object, live, outlook, trials)?
                 }
-                Settled::Job(outlook) => job::planned(outlook)?,
-                Settled::Service(object) => {
-                    service::planned(&self.services.outlook(&each.key, object, &workloads))?
-                }
-                Settled::Invalid => deployment::invalid(live, trials),
+                Settled::Job { outlook, .. } => job::planned(outlook, trials)?,
+                Settled::Service { outlook, .. } => service::planned(outlook, trials)?,
+                Settled::Invalid => trials.invalid(invalid(each.kind), &self.held(each)),
             };
             let mut review = ObjectReview {
                 kind: each.kind,
@@ -213,6 +252,14 @@ impl Reviews {
             objects.push(review);
         }
         Ok(objects)
+    }
+}
+
+/// The word for an object that no member takes.
+fn invalid(kind: ReviewedKind) -> Reason {
+    match kind {
+        ReviewedKind::MultiClusterService => Reason::Invalid,
+        ReviewedKind::MultiClusterDeployment | ReviewedKind::MultiClusterJob => Reason::InvalidTemplate,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Unanswered;
 use super::cluster::bounded;
+use super::trial::{Trial, Trials};
 use crate::services::{ServiceOutlook, ServicePart};
 use portolan_api::Reason;
 use portolan_api::placementreview::{
@@ -21,7 +22,8 @@ pub(super) fn explained(outlook: &ServiceOutlook) -> Result<ObjectReview, Unansw
         names => format!("follows {}", names.join(", ")),
     };
     review.summary = vec![format!("{follows}; {ready} endpoints ready")];
-    let mut pending = review.pending > 0;
+    review.summary.extend(selects_nothing(outlook));
+    let mut pending = review.pending > 0 || !outlook.followed.is_empty();
     let cluster = |part: &ServicePart| {
         let mut each = row(part);
         if part.there || !part.is_known {
@@ -46,7 +48,7 @@ pub(super) fn explained(outlook: &ServiceOutlook) -> Result<ObjectReview, Unansw
 }
 
 /// What would come of applying it.
-pub(super) fn planned(outlook: &ServiceOutlook) -> Result<ObjectReview, Unanswered> {
+pub(super) fn planned(outlook: &ServiceOutlook, trials: &Trials) -> Result<ObjectReview, Unanswered> {
     let parts = outlook.parts.as_ref().ok_or(Unanswered::NotYet)?;
     let mut review = refused(parts);
     review.notes.push(match outlook.follows.as_slice() {
@@ -54,13 +56,27 @@ pub(super) fn planned(outlook: &ServiceOutlook) -> Result<ObjectReview, Unanswer
             .to_owned(),
         names => format!("It follows {}.", names.join(", ")),
     });
+    review.notes.extend(selects_nothing(outlook));
     let shown = parts.iter().filter(|part| part.there || part.belongs);
     let cluster = |part: &ServicePart| {
-        let refused = part.immutable.as_ref().map(|message| immutable(part, message));
-        ClusterReview { refused, ..row(part) }
+        let mut each = row(part);
+        match trials.get(&part.cluster) {
+            Some(Trial::Unknown(message)) => each.note = Some(format!("it was not asked: {message}")),
+            Some(trial) => each.refused = trial.error(&part.cluster, Reason::Invalid),
+            None => each.refused = part.immutable.as_ref().map(|message| immutable(part, message)),
+        }
+        if each.refused.is_some() {
+            each.after = each.before;
+            each.verdict = match each.before {
+                0 => "not there: the cluster refuses the Service as it would be".to_owned(),
+                _ => "there as it was: the cluster refuses the Service as it would be".to_owned(),
+            };
+        }
+        each
     };
     let clusters: Vec<ClusterReview> = shown.map(cluster).collect();
-    review.result = if review.pending > 0 || clusters.iter().any(|each| each.refused.is_some()) {
+    let refused = clusters.iter().any(|each| each.refused.is_some());
+    review.result = if review.pending > 0 || refused || !outlook.followed.is_empty() {
         ReviewResult::Pending
     } else if clusters.iter().any(ClusterReview::changes) {
         ReviewResult::Changes
@@ -69,6 +85,15 @@ pub(super) fn planned(outlook: &ServiceOutlook) -> Result<ObjectReview, Unanswer
     };
     review.clusters = bounded(clusters, &mut review.notes);
     Ok(review)
+}
+
+/// What is said of a service whose selector selects no pods any more.
+fn selects_nothing(outlook: &ServiceOutlook) -> Option<String> {
+    let told = format!(
+        "Its selector selects no pods any more, and it followed {}: correct spec.selector, or the labels of the pods.",
+        outlook.followed.join(", ")
+    );
+    (!outlook.followed.is_empty()).then_some(told)
 }
 
 /// What the controller reports of a Service that would have to be another one.

@@ -1,5 +1,6 @@
 //! Copies tried in members by a dry run: what each member would say, and whether its pods would be replaced.
 
+use super::cluster::as_it_is;
 use crate::copies::{Kind, insert};
 use crate::driver::PreparedCopy;
 use crate::fleet::Member;
@@ -7,7 +8,7 @@ use crate::names::{FIELD_MANAGER, HUB_LABEL, WORKLOAD_LABEL};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::Reason;
-use portolan_api::placementreview::ReviewError;
+use portolan_api::placementreview::{ObjectReview, ReviewError, ReviewResult};
 use portolan_core::placement::Refusal;
 use portolan_runtime::{CallError, Key, chain, foreign_text};
 use serde::Serialize;
@@ -50,10 +51,10 @@ impl Trial {
         Some(Refusal { reason, message: message.clone() })
     }
 
-    /// What is told of a cluster that does not take the copy.
-    pub(super) fn error(&self, cluster: &str) -> Option<ReviewError> {
+    /// What is told of a cluster that does not take the copy, with a word for an object that is itself invalid.
+    pub(super) fn error(&self, cluster: &str, invalid: Reason) -> Option<ReviewError> {
         let refusal = self.refusal()?;
-        let reason = if matches!(self, Self::Invalid(_)) { Reason::InvalidTemplate } else { refusal.reason };
+        let reason = if matches!(self, Self::Invalid(_)) { invalid } else { refusal.reason };
         let (cluster, message) = (Some(cluster.to_owned()), refusal.message);
         Some(ReviewError { cluster, reason: reason.into(), message })
     }
@@ -96,10 +97,15 @@ impl Trials {
         self.len() >= CONVINCING && self.is_invalid()
     }
 
-    /// What members have against the object itself.
-    pub(super) fn errors(&self) -> Vec<ReviewError> {
+    /// What is told of an object that no member takes: everything stays as it is.
+    pub(super) fn invalid(&self, reason: Reason, held: &BTreeMap<String, u32>) -> ObjectReview {
         let invalid = self.0.iter().filter(|(_, trial)| matches!(trial, Trial::Invalid(_)));
-        invalid.filter_map(|(cluster, trial)| trial.error(cluster)).collect()
+        ObjectReview {
+            result: ReviewResult::Invalid,
+            errors: invalid.filter_map(|(cluster, trial)| trial.error(cluster, reason)).collect(),
+            clusters: as_it_is(held),
+            ..ObjectReview::default()
+        }
     }
 }
 

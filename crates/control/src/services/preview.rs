@@ -1,9 +1,10 @@
 //! Where a service would be, by what the controller goes by.
 
 use super::Services;
-use super::desired::{desired, unchangeable};
+use super::desired::{desired, holds, unchangeable};
 use super::follow::follow_with;
 use super::observe::{ClusterSnapshot, Observed};
+use crate::driver::PreparedCopy;
 use crate::placement::Workload;
 use portolan_api::MultiClusterService;
 use portolan_api::Reason;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub(crate) struct ServiceOutlook {
     /// The MultiClusterDeployments that it follows.
     pub(crate) follows: Vec<String>,
+    /// The MultiClusterDeployments that it followed, if it selects no pods any more.
+    pub(crate) followed: Vec<String>,
     /// Every cluster of the fleet; nothing if one was lost sight of.
     pub(crate) parts: Option<Vec<ServicePart>>,
 }
@@ -27,6 +30,8 @@ pub(crate) struct ServicePart {
     pub(crate) cluster: String,
     /// Whether the Service is there, by what was last seen.
     pub(crate) there: bool,
+    /// Whether pods that it selects are placed there.
+    pub(crate) wanted: bool,
     /// Whether it belongs there and is let in.
     pub(crate) belongs: bool,
     /// Why it is not let in although it belongs there: a word and a sentence.
@@ -91,6 +96,7 @@ impl Previews {
                 immutable: copy.and_then(|copy| unchangeable(copy, &desired)),
                 there: seen.copy.is_some(),
                 belongs: (wanted && refused.is_none()) || following.kept.contains(&cluster),
+                wanted,
                 is_known: seen.member.is_some(),
                 ready: seen.ready,
                 not_ready: seen.not_ready,
@@ -104,6 +110,40 @@ impl Previews {
             Observed::Clusters(seen) => Some(seen.into_iter().map(part).collect()),
             Observed::NotSynced | Observed::WorkloadUnreadable => None,
         };
-        ServiceOutlook { follows: following.workloads.clone(), parts }
+        let selects = following.kept.is_empty() && !following.workloads.is_empty();
+        let followed = service.status.iter().flat_map(|status| &status.follows).cloned();
+        ServiceOutlook {
+            follows: if selects { following.workloads.clone() } else { Vec::new() },
+            followed: if selects { Vec::new() } else { followed.collect() },
+            parts,
+        }
+    }
+
+    /// The Services that clusters would be asked to hold.
+    pub(crate) fn copies(
+        &self,
+        key: &Key,
+        service: &MultiClusterService,
+        outlook: &ServiceOutlook,
+    ) -> BTreeMap<String, PreparedCopy> {
+        let Observed::Clusters(mut seen) = self.0.observe(key, service) else { return BTreeMap::new() };
+        let context = &self.0.base.context;
+        let wanted = desired(service, key, &context.hub.id, context.term.epoch());
+        let parts = outlook.parts.iter().flatten();
+        let parts = parts.filter(|part| part.wanted && part.refused.is_none() && part.immutable.is_none());
+        let copy = |part: &ServicePart| {
+            let seen = seen.remove(&part.cluster)?;
+            let copy = match seen.member {
+                None => PreparedCopy::Unreachable,
+                Some(_) if seen.copy.as_ref().is_some_and(|copy| holds(copy, &wanted)) => PreparedCopy::Held,
+                Some(member) => PreparedCopy::ToApply {
+                    member,
+                    object: wanted.object.clone(),
+                    owned: seen.copy.is_some(),
+                },
+            };
+            Some((part.cluster.clone(), copy))
+        };
+        parts.filter_map(copy).collect()
     }
 }

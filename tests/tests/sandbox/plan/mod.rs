@@ -5,6 +5,7 @@ mod answers;
 mod draw;
 mod in_the_way;
 mod property;
+mod tried;
 mod unsatisfied;
 
 use crate::stage::deployments;
