@@ -343,3 +343,21 @@ async fn a_workload_that_asks_for_nothing_says_so() {
     let (status, _, message) = condition(&fleet, "web", ConditionType::Ready).await;
     assert_eq!((status.as_str(), message.as_str()), ("True", "no replicas are asked for"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_placed_workload_can_be_changed_to_recreate() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    patch(&fleet, "web", json!({"strategy": {"type": "Recreate"}})).await;
+    pass(20).await;
+    let copy = deployments(&fleet, 0).get("web").await.unwrap().spec.unwrap();
+    let strategy = copy.strategy.unwrap();
+    assert_eq!((strategy.type_.as_deref(), strategy.rolling_update), (Some("Recreate"), None));
+    assert_eq!(status(&fleet, "web").await.ready_summary.as_deref(), Some("2/2"));
+    patch(&fleet, "web", json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}}}))
+        .await;
+    pass(20).await;
+    let strategy = deployments(&fleet, 0).get("web").await.unwrap().spec.unwrap().strategy.unwrap();
+    assert_eq!(strategy.type_.as_deref(), Some("RollingUpdate"), "and back");
+}

@@ -1,7 +1,9 @@
 //! Making a member hold a copy as it was decided.
 
 use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
-use super::object::{ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, set_replicas};
+use super::object::{
+    ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, patch_if_unchanged, set_replicas,
+};
 use super::{Copied, Copies, Outcome, memory};
 use crate::fleet::{CopyMeta, Member};
 use portolan_api::Reason;
@@ -115,6 +117,23 @@ impl<K: Copied> Copies<K> {
         let scale = set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas);
         let scaled = self.unless_put_off(member, key, &format!("scale to {replicas}"), scale).await?;
         Ok(scaled.unwrap_or(Outcome::NotSeenYet))
+    }
+
+    /// Changes something of a copy that still is as it was seen, in this leader's name.
+    pub(crate) async fn patch(
+        &self,
+        member: &Member,
+        key: &Key,
+        seen: &CopyMeta,
+        what: &str,
+        patch: Value,
+    ) -> Result<Outcome, CallError> {
+        if is_superseded(&self.term, member, key, Some(seen)).await {
+            return Ok(Outcome::NotSeenYet);
+        }
+        let write = patch_if_unchanged::<K>(&self.term, member, key, seen.object_version(), what, patch);
+        let written = self.unless_put_off(member, key, what, write).await?;
+        Ok(written.unwrap_or(Outcome::NotSeenYet))
     }
 
     /// The member holds the copy as it was decided: leaves it so, and forgets what stood in the way.

@@ -193,8 +193,7 @@ pub(super) async fn annotate_epoch<K: Kind>(
     if term.epoch().is_none() {
         return Ok(());
     }
-    let what = format!("annotate {} {key} in {}", K::kind(&()), member.name);
-    patch_if_unchanged::<K>(term, member, key, seen, what, json!({})).await
+    patch_if_unchanged::<K>(term, member, key, seen, "annotate", json!({})).await
 }
 
 /// Sets the number of replicas of a copy, and the leader's epoch; all else stays. One that has changed meanwhile is left
@@ -209,18 +208,22 @@ pub(super) async fn set_replicas<K: Kind>(
     seen: ObjectVersion<'_>,
     replicas: u32,
 ) -> Result<(), CallError> {
-    let what = format!("scale {} {key} in {}", K::kind(&()), member.name);
-    patch_if_unchanged::<K>(term, member, key, seen, what, json!({"spec": {"replicas": replicas}})).await
+    patch_if_unchanged::<K>(term, member, key, seen, "scale", json!({"spec": {"replicas": replicas}})).await
 }
 
-async fn patch_if_unchanged<K: Kind>(
+/// Merges something into a copy, and the leader's epoch. One that has changed meanwhile is left alone, as above.
+///
+/// # Errors
+/// The member cannot be asked, or refuses it.
+pub(super) async fn patch_if_unchanged<K: Kind>(
     term: &Term,
     member: &Member,
     key: &Key,
     seen: ObjectVersion<'_>,
-    what: String,
+    what: &str,
     mut patch: Value,
 ) -> Result<(), CallError> {
+    let what = format!("{what} {} {key} in {}", K::kind(&()), member.name);
     let api: Api<K> = Api::namespaced(member.client.clone(), &key.namespace);
     insert(&mut patch, &["metadata"], "uid", json!(seen.uid));
     insert(&mut patch, &["metadata"], "resourceVersion", json!(seen.version));

@@ -14,6 +14,9 @@ const REPLICAS_AT_MOST: i32 = 1_000_000;
 /// How many images of one copy are told at most.
 const IMAGES_AT_MOST: usize = 64;
 
+/// The strategy of Deployments whose pods all end before new ones start.
+pub(super) const RECREATE: &str = "Recreate";
+
 /// What placement needs to know of a Deployment in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeploymentFacts {
@@ -31,6 +34,8 @@ pub(crate) struct DeploymentFacts {
     pub outdated: i32,
     /// Replicas that are available.
     pub available: i32,
+    /// Whether all its pods end before new ones start.
+    pub recreates: bool,
     /// The images of its template, each once, in order.
     pub images: Vec<String>,
     /// Why pods of it cannot be created, if that is so.
@@ -61,6 +66,7 @@ impl DeploymentFacts {
             updated: count(status.updated_replicas),
             outdated: count(status.replicas) - count(status.updated_replicas),
             available: count(status.available_replicas),
+            recreates: spec.and_then(|spec| spec.strategy.as_ref()?.type_.as_deref()) == Some(RECREATE),
             images: images.into_iter().take(IMAGES_AT_MOST).collect(),
             failure: status.conditions.iter().flatten().find_map(failure),
         }

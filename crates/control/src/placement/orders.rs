@@ -1,6 +1,6 @@
 //! Handing what is to be done about a workload to the members.
 
-use super::facts::DeploymentFacts;
+use super::facts::{DeploymentFacts, RECREATE};
 use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
 use crate::copies::Copied;
@@ -12,6 +12,7 @@ use portolan_api::Reason;
 use portolan_api::placement::DriftPolicy;
 use portolan_core::placement::{Candidate, Decision, Order, transition};
 use portolan_runtime::{CallError, EventType, Key};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -187,6 +188,13 @@ impl Placement {
             }
         }
         let desired = self.desired(workload, replicas);
+        let recreates = desired.object.pointer("/spec/strategy/type").is_some_and(|type_| type_ == RECREATE);
+        if let Some(copy) = copy.as_ref().filter(|copy| recreates && !copy.recreates) {
+            // The API server filled in numbers for rolling updates, which nobody owns: what is applied cannot take them away,
+            // and with them another strategy is refused.
+            let strategy = json!({"spec": {"strategy": {"type": RECREATE, "rollingUpdate": null}}});
+            return copies.patch(member, key, &copy.meta, "set the strategy of", strategy).await;
+        }
         let seen = copy.as_ref().map(|copy| &copy.meta);
         let (outcome, applied) = copies.apply(member, key, seen, &desired).await?;
         if let (Some(copy), Some(applied)) = (copy, applied) {
