@@ -98,7 +98,7 @@ impl<K: Copied> Copies<K> {
         if is_superseded(&self.term, member, key, Some(seen)).await {
             return Ok(Outcome::NotSeenYet);
         }
-        let annotate = annotate_epoch::<K>(&self.term, member, key, seen.object_version());
+        let annotate = Box::pin(annotate_epoch::<K>(&self.term, member, key, seen.object_version()));
         let annotated = self.unless_put_off(member, key, "keep", annotate).await?;
         Ok(annotated.unwrap_or(Outcome::AsDecided))
     }
@@ -114,7 +114,7 @@ impl<K: Copied> Copies<K> {
         if is_superseded(&self.term, member, key, Some(seen)).await {
             return Ok(Outcome::NotSeenYet);
         }
-        let scale = set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas);
+        let scale = Box::pin(set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas));
         let scaled = self.unless_put_off(member, key, &format!("scale to {replicas}"), scale).await?;
         Ok(scaled.unwrap_or(Outcome::NotSeenYet))
     }
@@ -131,7 +131,8 @@ impl<K: Copied> Copies<K> {
         if is_superseded(&self.term, member, key, Some(seen)).await {
             return Ok(Outcome::NotSeenYet);
         }
-        let write = patch_if_unchanged::<K>(&self.term, member, key, seen.object_version(), what, patch);
+        let write =
+            Box::pin(patch_if_unchanged::<K>(&self.term, member, key, seen.object_version(), what, patch));
         let written = self.unless_put_off(member, key, what, write).await?;
         Ok(written.unwrap_or(Outcome::NotSeenYet))
     }
@@ -157,7 +158,7 @@ impl<K: Copied> Copies<K> {
     ) -> Result<Outcome, CallError> {
         let is_known = self.memory.is_being_deleted(key, &member.name, &seen.uid);
         if !is_known && !is_superseded(&self.term, member, key, Some(seen)).await {
-            let delete = delete_if_unchanged::<K>(&self.term, member, key, seen.object_version());
+            let delete = Box::pin(delete_if_unchanged::<K>(&self.term, member, key, seen.object_version()));
             match self.unless_put_off(member, key, "delete", delete).await {
                 // It has changed since it was seen: the watch shows the change.
                 Err(error) if error.is_conflict() => {}
