@@ -207,6 +207,9 @@ pub struct Rollout {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub fields: Vec<String>,
+    /// Whether all pods of a cluster end before new ones start: the type of the strategy is Recreate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recreate: bool,
 }
 
 /// A container whose image would change.

@@ -99,6 +99,12 @@ impl Book {
         view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
     }
 
+    /// How many pods of a workload have a node in a cluster, of whichever template.
+    #[must_use]
+    pub fn bound(&self, cluster: &str, uid: &str) -> u32 {
+        self.clusters.get(cluster).map_or(0, |cluster| cluster.known().bound(uid))
+    }
+
     /// How many replicas a workload holds in a cluster.
     #[must_use]
     pub fn reserved(&self, cluster: &str, uid: &str) -> u32 {

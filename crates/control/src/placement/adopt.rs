@@ -195,6 +195,12 @@ impl Placement {
         Ok(Some(Action::AwaitChange))
     }
 
+    /// Whether a workload is marked, and the mark is removed without anything being taken over.
+    pub(super) fn loses_mark(&self, key: &Key, workload: &Workload) -> bool {
+        let mark = workload.object.annotations().get(ADOPT_ANNOTATION);
+        mark.is_some_and(|text| Mode::read(text).is_some()) && self.is_placed(key, workload)
+    }
+
     /// Whether the workload runs in all clusters where its status says so: then there is nothing to take over.
     fn is_placed(&self, key: &Key, workload: &Workload) -> bool {
         let is_there = |cluster: &str| {

@@ -1,18 +1,18 @@
 //! What would be decided about a workload, by the decision of the controller.
 
+mod adoption;
 mod updates;
 
+use super::facts::DeploymentFacts;
 use super::observe::ClusterSnapshot;
 use super::reconcile::Evaluated;
 use super::{KIND, Placement, Workload};
 use crate::capacity::{Book, Owner};
 use crate::driver::{Declared, PreparedCopy, Problem, Reserved, open_to_trial, reserved, taken_over};
-use crate::names::{ADOPT_ANNOTATION, WORKLOAD_ID_ANNOTATION};
+use crate::names::WORKLOAD_ID_ANNOTATION;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use portolan_api::MultiClusterDeployment;
-use portolan_api::Reason;
-use portolan_api::conditions::ConditionType;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Account, Decision, Refusal, explain};
 use portolan_runtime::Key;
@@ -76,7 +76,7 @@ impl Previews {
         let (key, mut workload) = (Key::of(&object), Workload::of(object));
         let owner = Owner::new(KIND, &key);
         self.0.base.context.fleet.identities.resolve(&owner, &workload.identity);
-        if awaits_adoption(&workload).is_none() {
+        if self.awaits_adoption(&key, &workload).is_none() {
             match taken_over(&self.0.base, &key, &workload) {
                 Ok(None) => {}
                 Ok(Some(identity)) => {
@@ -116,10 +116,10 @@ impl Previews {
         outlook.reserved = first.reserved;
         let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
         // A rolling update takes old pods away only down to what must be available, which more replicas raise.
-        let waits = |(cluster, held): (String, i32)| {
+        let waits = |(cluster, old): (String, i32)| {
             let after = workload.held().find(|(name, _)| *name == cluster).map_or(0, |(_, after)| after);
             let after = i32::try_from(after).unwrap_or(i32::MAX);
-            (held <= after - spared(strategy, after)).then_some(cluster)
+            (old <= after - spared(strategy, after)).then_some(cluster)
         };
         outlook.waiting_updates = full.into_iter().filter_map(waits).collect();
         (workload, outlook)
@@ -188,7 +188,7 @@ impl Previews {
         refusing: &BTreeMap<String, Refusal>,
     ) -> Outlook {
         let mut outlook = self.undecided(book, key, workload, Problem::NotKnown);
-        if let Some(problem) = awaits_adoption(workload) {
+        if let Some(problem) = self.awaits_adoption(key, workload) {
             outlook.decision = Err(problem);
             return outlook;
         }
@@ -203,7 +203,11 @@ impl Previews {
                     let others = book.view(cluster, "", &wanted.shape).room.max_replicas;
                     let updating = sight.copy.as_ref().filter(|copy| copy.updated < copy.replicas);
                     let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
-                    if updating.is_some_and(|copy| others == 0 && spared(strategy, copy.replicas) == 0) {
+                    let holds = |copy: &DeploymentFacts| {
+                        spared(strategy, copy.replicas) == 0
+                            && copy.outdated.min(self.bound(book, key, workload, cluster)) > 0
+                    };
+                    if others == 0 && updating.is_some_and(|copy| holds(copy)) {
                         outlook.waiting_updates.push(cluster.clone());
                     }
                 }
@@ -273,25 +277,6 @@ impl Previews {
         let needed = missing.into_iter().filter(|(_, optional)| !optional);
         needed.map(|(reference, _)| reference.to_string()).collect()
     }
-}
-
-/// Nothing is decided about a workload that is marked to take over Deployments until it has them: what it waits for, as its
-/// status says.
-fn awaits_adoption(workload: &Workload) -> Option<Problem> {
-    let mark = workload.object.annotations().get(ADOPT_ANNOTATION)?;
-    let begin = format!("it is marked to take over Deployments ({ADOPT_ANNOTATION}: {mark})");
-    let conditions = workload.object.status.iter().flat_map(|status| &status.conditions);
-    let mut conditions = conditions.filter(|each| each.type_ == ConditionType::Placed.as_str());
-    let told = conditions.find_map(|each| {
-        let reason = Reason::parse(&each.reason)?;
-        let waits = [Reason::NotAdopted, Reason::InvalidAdoption, Reason::AwaitingMembers].contains(&reason);
-        waits.then(|| (reason, each.message.clone()))
-    });
-    let (reason, message) = match told {
-        Some((reason, why)) => (reason, format!("{begin}, and nothing is decided until it has: {why}")),
-        None => (Reason::NotAdopted, format!("{begin}: what is placed is decided when it has")),
-    };
-    Some(Problem::Undecided(reason, message))
 }
 
 /// The ready replicas of a cluster's copy: as it says, or as it last said if it is silent.

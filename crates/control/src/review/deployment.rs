@@ -168,6 +168,8 @@ pub(super) fn planned(
     if let Some(live) = live.filter(|_| replaced > 0) {
         let mut rollout = differences(&live.spec.template.0, &object.spec.template.0);
         rollout.pods = replaced;
+        let strategy = object.spec.strategy.as_ref().map(|strategy| &strategy.0);
+        rollout.recreate = strategy.is_some_and(|strategy| strategy["type"] == "Recreate");
         review.rollout = Some(rollout);
     }
     let left: i32 = clusters.iter().map(|each| each.after).sum();

@@ -1,6 +1,7 @@
 //! An object as `kubectl apply` of a manifest would leave it.
 
-use crate::names::FIELD_MANAGER;
+use crate::copies::insert;
+use crate::names::{ADOPT_ANNOTATION, ADOPTED_TEMPLATE_ANNOTATION, FIELD_MANAGER, WORKLOAD_ID_ANNOTATION};
 use serde_json::{Map, Value};
 
 /// Where `kubectl apply` keeps what it was given last.
@@ -36,7 +37,19 @@ pub(super) fn way(live: &Value, manifest: &Value) -> Way {
                     replaced["metadata"][field] = given.clone();
                 }
             }
+            keep_marks(&mut replaced, live);
             Way::Replaced(writable(replaced, live))
+        }
+    }
+}
+
+/// Keeps the annotations by which Portolan knows whose copies an object has, and which it is to take over: nobody who writes
+/// the manifest knows them.
+fn keep_marks(object: &mut Value, live: &Value) {
+    for mark in [ADOPT_ANNOTATION, ADOPTED_TEMPLATE_ANNOTATION, WORKLOAD_ID_ANNOTATION] {
+        let Some(value) = live["metadata"]["annotations"].get(mark) else { continue };
+        if object["metadata"]["annotations"].get(mark).is_none() {
+            insert(object, &["metadata", "annotations"], mark, value.clone());
         }
     }
 }
@@ -149,5 +162,14 @@ mod tests {
             panic!()
         };
         assert_eq!(replaced["spec"], json!({"replicas": 1}));
+    }
+
+    #[test]
+    fn a_mark_to_adopt_stays_although_the_manifest_has_annotations_of_its_own() {
+        let live = live(json!({"name": "web", "annotations": {ADOPT_ANNOTATION: "unmanaged", "old": "1"}}));
+        let manifest = json!({"metadata": {"annotations": {"team": "a"}}, "spec": {}});
+        let Way::Replaced(replaced) = way(&live, &manifest) else { panic!() };
+        let annotations = &replaced["metadata"]["annotations"];
+        assert_eq!(*annotations, json!({ADOPT_ANNOTATION: "unmanaged", "team": "a"}));
     }
 }

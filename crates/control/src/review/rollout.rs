@@ -29,7 +29,7 @@ pub(super) fn differences(before: &Value, after: &Value) -> Rollout {
             all.into_iter().filter(|name| old[name] != new[name]).map(|name| format!("{part}.{name}")),
         );
     }
-    Rollout { pods: 0, images: changed, fields }
+    Rollout { images: changed, fields, ..Rollout::default() }
 }
 
 fn images(template: &Value) -> BTreeMap<String, String> {

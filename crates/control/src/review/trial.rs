@@ -148,7 +148,8 @@ async fn attempt<K: Kind + Serialize>(
         Some(live) => {
             let label = |name: &str| live.meta().labels.as_ref().and_then(|labels| labels.get(name).cloned());
             let ours = |name: &str| label(name).as_deref() == object["metadata"]["labels"][name].as_str();
-            if !owned && !(ours(HUB_LABEL) && ours(WORKLOAD_LABEL)) {
+            let ours = owned || (ours(HUB_LABEL) && ours(WORKLOAD_LABEL));
+            if !ours {
                 let message =
                     format!("{kind} {key} exists there already and is not ours: rename one of the two");
                 return Ok(Trial::Refused(Reason::NameTaken, message));
@@ -158,6 +159,11 @@ async fn attempt<K: Kind + Serialize>(
         None => json!(NONE_HAS),
     };
     insert(&mut object, &["metadata"], "resourceVersion", version);
+    if live.as_ref().is_some_and(|live| turns_to_recreate(live, &object)) {
+        // The controller sets the strategy before it applies the rest: what is applied cannot take away the numbers for rolling
+        // updates that the API server filled in, and with them this strategy is refused.
+        object["spec"].as_object_mut().map(|spec| spec.remove("strategy"));
+    }
     let params = PatchParams { dry_run: true, force: live.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
     let what = format!("try {kind} {key} in {}", member.name);
     let applied = member.gate.ask(what, api.patch(&key.name, &params, &Patch::Apply(&object))).await?;
@@ -167,6 +173,13 @@ async fn attempt<K: Kind + Serialize>(
 /// The template of the pods of an object, if its kind has one.
 fn template<K: Serialize>(object: &K) -> Option<Value> {
     serde_json::to_value(object).ok()?.pointer("/spec/template").cloned()
+}
+
+/// Whether a Deployment is to end all pods before new ones start, and does not yet.
+fn turns_to_recreate<K: Serialize>(live: &K, object: &Value) -> bool {
+    let recreates =
+        |object: &Value| object.pointer("/spec/strategy/type").is_some_and(|type_| type_ == "Recreate");
+    recreates(object) && !serde_json::to_value(live).is_ok_and(|live| recreates(&live))
 }
 
 fn judged(error: &CallError, namespace: &str) -> Trial {

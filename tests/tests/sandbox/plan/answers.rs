@@ -69,11 +69,29 @@ async fn a_new_image_is_a_change_and_told_with_its_pods() {
     assert_eq!(planned.result, ReviewResult::Changes);
     let rollout = planned.rollout.unwrap();
     assert_eq!((rollout.pods, rollout.images[0].to.as_str()), (4, "portolan.test/busybox:2"));
+    assert!(!rollout.recreate);
     // What Kubernetes takes for the same is no change.
     let mut same = workload("web", 2, json!({"locations": ["c2", "c3"]}));
     same["spec"]["template"]["spec"]["restartPolicy"] = json!("Always");
     let planned = plan(&fleet, &same).await;
     assert!(planned.rollout.is_none(), "{planned:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_all_end_before_new_ones_start_are_told() {
+    let (fleet, _controller) = start().await;
+    let recreated = |image: &str| {
+        let mut object = workload("web", 2, json!({"locations": ["c2"], "strategy": {"type": "Recreate"}}));
+        object["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        object
+    };
+    placed(&fleet, &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    let changed = plan(&fleet, &recreated("app:1")).await.rollout.unwrap();
+    placed(&fleet, &recreated("app:1")).await;
+    let again = plan(&fleet, &recreated("app:2")).await.rollout.unwrap();
+    for rollout in [changed, again] {
+        assert_eq!((rollout.pods, rollout.recreate), (2, true), "{rollout:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,13 @@
 //! Plans where something is in the way or under way: a foreign object, copies of a former object, a move.
 
-use super::{plan, steps, there};
+use super::{explain, plan, steps, there};
 use crate::stage::{asking, condition, deployments, pass, start, workloads};
-use kube::api::{DeleteParams, PropagationPolicy};
+use kube::api::{DeleteParams, PostParams, PropagationPolicy};
 use portolan_api::conditions::ConditionType;
 use portolan_api::placementreview::ReviewResult;
 use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
 use portolan_tests::simulation::{CONTROLLER, Fleet, apply};
-use portolan_tests::{NAMESPACE, workload};
+use portolan_tests::{NAMESPACE, foreign_cluster, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -87,4 +87,59 @@ async fn a_cluster_that_is_being_left_is_told() {
     assert_eq!((planned.result, planned.removed_running_replicas), (ReviewResult::Changes, 0), "{planned:?}");
     let fewer = plan(&fleet, &workload("web", 1, json!({"locations": ["c3"]}))).await;
     assert_eq!((fewer.result, fewer.removed_running_replicas), (ReviewResult::Removes, 2), "{fewer:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_to_adopt_on_a_workload_that_is_placed_holds_nothing_up() {
+    let (fleet, _controller) = start().await;
+    placed(&fleet, &workload("web", 2, json!({"locations": ["c2"]}))).await;
+    let mut marked = workload("web", 3, json!({"locations": ["c2"]}));
+    marked["metadata"]["annotations"] = json!({"portolan.dev/adopt": "unmanaged"});
+    let planned = plan(&fleet, &marked).await;
+    assert_eq!((planned.result, steps(&planned)["c2"]), (ReviewResult::Changes, (2, 3)), "{planned:?}");
+    placed(&fleet, &marked).await;
+    assert_eq!(there(&fleet, "web").await["c2"].0, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_to_adopt_outlives_a_manifest_with_annotations_of_its_own() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.members[0].client("user"), &foreign("web")).await;
+    let mut web = workload("web", 2, json!({"locations": ["c2"]}));
+    web["metadata"]["annotations"] = json!({"portolan.dev/adopt": "unmanaged"});
+    // As `portolan adopt --create` does.
+    let object = serde_json::from_value(web.clone()).unwrap();
+    workloads(&fleet).create(&PostParams::default(), &object).await.unwrap();
+    pass(20).await;
+    web["metadata"]["annotations"] = json!({"team": "a"});
+    let planned = plan(&fleet, &web).await;
+    assert_eq!(planned.result, ReviewResult::Pending, "{planned:?}");
+    assert_eq!(planned.errors[0].reason, "NotAdopted", "{planned:?}");
+    assert!(planned.clusters.is_empty(), "{planned:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_does_not_wait_for_pods_that_have_no_node() {
+    let (fleet, _controller) = start().await;
+    let mut cluster = foreign_cluster("c2");
+    cluster["spec"]["capacity"] = json!({"countRoom": false});
+    apply(&fleet.hub.client("user"), &cluster).await;
+    let sized = |cpu: &str, image: &str| {
+        let mut object = workload("web", 1, json!({"locations": ["c2"]}));
+        object["spec"]["template"]["spec"]["containers"] = asking(cpu);
+        object["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        object["spec"]["strategy"] = json!({"rollingUpdate": {"maxUnavailable": 0}});
+        object
+    };
+    // Nodes of two CPUs.
+    placed(&fleet, &sized("50", "app:1")).await;
+    let planned = plan(&fleet, &sized("50", "app:2")).await;
+    assert_eq!((steps(&planned)["c2"], planned.clusters[0].replaced_pods), ((1, 1), Some(1)), "{planned:?}");
+    assert_eq!(planned.clusters[0].note, None, "no pod has a node: {planned:?}");
+    placed(&fleet, &sized("50", "app:2")).await;
+    assert_eq!(explain(&fleet, "web").await.clusters[0].note, None);
+    placed(&fleet, &sized("1500m", "app:1")).await;
+    let planned = plan(&fleet, &sized("1500m", "app:2")).await;
+    let note = planned.clusters[0].note.as_deref().unwrap_or_default();
+    assert!(note.starts_with("its rolling update waits"), "{planned:?}");
 }

@@ -3,12 +3,15 @@
 use super::super::Workload;
 use super::Previews;
 use crate::capacity::Book;
+use crate::driver::Declared;
+use k8s_openapi::api::apps::v1::Deployment;
 use portolan_core::placement::Decision;
 use portolan_runtime::Key;
 use serde_json::Value;
 
 impl Previews {
-    /// The clusters where a rolling update to this template would wait for room that the old pods hold.
+    /// The clusters where a rolling update to this template would wait for room that the old pods hold, and how many of these
+    /// have a node.
     pub(super) fn full_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<(String, i32)> {
         let Ok(shape) = &workload.shape else { return Vec::new() };
         let Some(live) = self.get(key) else { return Vec::new() };
@@ -17,7 +20,21 @@ impl Previews {
         }
         let held = workload.held().filter(|(_, held)| *held > 0);
         let held = held.filter(|(cluster, _)| book.view(cluster, "", shape).room.max_replicas == 0);
-        held.map(|(cluster, held)| (cluster.to_owned(), i32::try_from(held).unwrap_or(i32::MAX))).collect()
+        let held: Vec<&str> = held.map(|(cluster, _)| cluster).collect();
+        let old =
+            held.into_iter().map(|cluster| (cluster.to_owned(), self.bound(book, key, workload, cluster)));
+        old.filter(|(_, old)| *old > 0).collect()
+    }
+
+    /// How many pods of a workload have a node in a cluster.
+    pub(super) fn bound(&self, book: &Book, key: &Key, workload: &Workload, cluster: &str) -> i32 {
+        if !workload.is_unlabelled() {
+            return i32::try_from(book.bound(cluster, workload.uid())).unwrap_or(i32::MAX);
+        }
+        // The ledger takes its pods for those of others.
+        let member = self.0.base.context.fleet.member(cluster);
+        let copy = member.and_then(|member| member.index::<Deployment>().get(key));
+        copy.map_or(0, |copy| copy.ready)
     }
 }
 

@@ -148,6 +148,11 @@ impl Workload {
         bound.fold(0, u32::saturating_add)
     }
 
+    /// How many of its pods are bound, of whichever revision.
+    pub(super) fn all_bound(&self) -> u32 {
+        self.by_make.values().map(|(bound, _)| *bound).fold(0, u32::saturating_add)
+    }
+
     /// Its bound pods of other revisions: node, number of requests, how many.
     pub(super) fn to_be_replaced(&self, revision: Revision) -> impl Iterator<Item = (&Arc<str>, u32, u32)> {
         let others = self.bound.iter().filter(move |((_, make), _)| !make.is(revision));

@@ -75,6 +75,12 @@ pub(super) struct Newcomer {
 }
 
 impl ClusterIndex {
+    /// How many pods of a workload of ours have a node, of whichever template.
+    #[must_use]
+    pub fn bound(&self, uid: &str) -> u32 {
+        self.workloads.get(uid).map_or(0, |own| own.all_bound())
+    }
+
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
         self.view_near(uid, shape, &mut 0)

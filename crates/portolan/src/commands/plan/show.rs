@@ -91,7 +91,13 @@ fn rolled_out(rollout: &Rollout) -> String {
     let mut changes: Vec<String> = rollout.images.iter().map(image).collect();
     changes.extend(rollout.fields.iter().map(|field| format!("template.{field}")));
     let pods = if rollout.pods == 1 { "1 pod is".to_owned() } else { format!("{} pods are", rollout.pods) };
-    format!("rolling update: {pods} replaced: {}", changes.join(", "))
+    let changes = changes.join(", ");
+    if rollout.recreate {
+        return format!(
+            "recreated: {pods} replaced, and all pods of a cluster end before new ones start: {changes}"
+        );
+    }
+    format!("rolling update: {pods} replaced: {changes}")
 }
 
 fn told(error: &ReviewError) -> String {
@@ -120,5 +126,15 @@ mod tests {
     fn one_replica_is_not_several() {
         assert_eq!(unit(ReviewedKind::MultiClusterDeployment, true), "replica");
         assert_eq!(unit(ReviewedKind::MultiClusterJob, false), "completions");
+    }
+
+    #[test]
+    fn pods_that_end_before_new_ones_start_are_no_rolling_update() {
+        let image = ContainerChange { container: "main".into(), from: "app:1".into(), to: "app:2".into() };
+        let rolling = Rollout { pods: 2, images: vec![image], ..Rollout::default() };
+        assert_eq!(rolled_out(&rolling), "rolling update: 2 pods are replaced: main app:1 → app:2");
+        let recreated = rolled_out(&Rollout { recreate: true, ..rolling });
+        assert!(recreated.contains("all pods of a cluster end before new ones start"), "{recreated}");
+        assert!(!recreated.contains("rolling"), "{recreated}");
     }
 }
