@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
-use portolan_api::placement::{PlacementCause, PlacementStatus, ReplicasMode};
+use portolan_api::placement::{PendingPlacement, PlacementCause, PlacementStatus, ReplicasMode};
 use portolan_api::{MultiClusterDeployment, conditions};
 use portolan_core::capacity::{ClusterRoom, NodeFacts, PodFacts, PodShape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,6 +203,14 @@ async fn dependencies(
     };
     let reference = |workload: &MultiClusterDeployment| referred(&workload.spec.template.0);
     let mut needed: BTreeSet<String> = workloads.iter().filter(refers).filter_map(reference).collect();
+    // A copy that keeps its former template has what that one refers to.
+    let keeps = |workload: &&MultiClusterDeployment| {
+        let placed = workload.status.iter().flat_map(|status| &status.placements);
+        placed.clone().any(|placed| {
+            placed.cluster == member.name() && placed.cause == Some(PlacementCause::NoAlternative)
+        })
+    };
+    let former: BTreeSet<String> = workloads.iter().filter(keeps).filter_map(reference).collect();
     let jobs = super::jobs::references(fleet, member).await;
     needed.extend(jobs.at_work);
     let mut problems = Vec::new();
@@ -217,10 +225,20 @@ async fn dependencies(
             problems.push(format!("ConfigMap {name} in {} is not current", member.name()));
         }
     }
-    for name in needed.iter().filter(|name| sources.contains_key(*name) && !carried.contains_key(*name)) {
+    let lacks = |name: &&String| !former.contains(*name) && sources.contains_key(*name);
+    for name in needed.iter().filter(lacks).filter(|name| !carried.contains_key(*name)) {
         problems.push(format!("ConfigMap {name} is needed in {} and not there", member.name()));
     }
     problems
+}
+
+/// Whether a workload with a RuntimeClass was placed in a member: what the class costs there is known when its pods are there.
+pub(super) fn has_overhead(member: &str, workloads: &[MultiClusterDeployment]) -> bool {
+    workloads.iter().any(|workload| {
+        let placed = workload.status.iter().flat_map(|status| &status.placements);
+        workload.spec.template.0.pointer("/spec/runtimeClassName").is_some()
+            && placed.clone().any(|placed| placed.cluster == member)
+    })
 }
 
 /// A replica that is pending by policy must not fit anywhere it may go.
@@ -248,7 +266,7 @@ async fn room_left_unused(
         .iter()
         .flat_map(|workload| &workload.status)
         .any(|status| status.placements.iter().any(stay));
-    if unbound > 0 && !kept {
+    if unbound > 0 && !kept && !has_overhead(member.name(), workloads) {
         let describe = |pod: &PodFacts| format!("{}: {}", pod.node.as_deref().unwrap_or("-"), pod.requests);
         let (name, pods) = (member.name(), pods.iter().map(describe).collect::<Vec<_>>().join("; "));
         problems
@@ -272,15 +290,22 @@ async fn room_left_unused(
         let anywhere = spec.enable_bursting || (spec.placement.enable_substitution && !here);
         let held = status.placements.iter().find(|placed| placed.cluster == member.name());
         let lacks = held.map_or(0, |placed| placed.replicas) < spec.replicas;
+        // What stays with its former template holds room that more of the present one would need.
+        let as_they_are = held.is_some_and(stay);
         let may_come = anywhere || (here && lacks && spec.replicas_mode == ReplicasMode::PerLocation);
         // Where the distance is bounded, room may be too far away.
-        let may_come = may_come && spec.placement.max_latency.is_none();
+        let may_come = may_come && spec.placement.max_latency.is_none() && !as_they_are;
         if may_come && status.pending_replicas > 0 && room.max_replicas(&shape) > 0 {
             let name = workload.metadata.name.as_deref().unwrap_or_default();
+            let told =
+                |each: &PendingPlacement| format!("{}: {} {:?}", each.cluster, each.reason, each.message);
             problems.push(format!(
-                "{name} waits although {} has room for {}",
+                "{name} waits although {} has room for {}; it is in {}, {} are pending: {}",
                 member.name(),
-                room.max_replicas(&shape)
+                room.max_replicas(&shape),
+                status.locations_summary.as_deref().unwrap_or("no cluster"),
+                status.pending_replicas,
+                status.pending.iter().map(told).collect::<Vec<_>>().join("; ")
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! What must hold of jobs at every moment, and once the storm is over.
 
 use super::Fleet;
-use super::invariants::referred;
+use super::invariants::{has_overhead, referred};
 use crate::NAMESPACE;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -76,6 +76,7 @@ impl JobsSeen {
 pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
     let mut problems = Vec::new();
     let mut known = BTreeSet::new();
+    let workloads = fleet.workloads().await;
     for job in declared(fleet).await {
         let name = job.metadata.name.clone().unwrap_or_default();
         let status = job.status.clone().unwrap_or_default();
@@ -84,7 +85,12 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         if complete != (status.succeeded == total(&job)) {
             problems.push(format!("job {name}: complete is {complete} at {:?}", status.completions_summary));
         }
-        if !complete && !job.spec.suspend && !waits(&status) {
+        // Pods of a workload with a RuntimeClass may have taken its room after it was given.
+        let placed = &status.placements;
+        let crowded = placed
+            .iter()
+            .any(|part| part.reason.as_deref() == Some("NoRoom") && has_overhead(&part.cluster, &workloads));
+        if !complete && !job.spec.suspend && !waits(&status) && !crowded {
             problems.push(format!("job {name} does not come to its end: {status:?}"));
         }
     }
