@@ -88,7 +88,8 @@ mod tests {
         assert_eq!(set_by(3631, 0), Some(SignedDuration::from_secs(31)));
         assert_eq!(set_by(3631, 10), None, "it came there by and by");
         assert_eq!(set_by(0, 0), Some(SignedDuration::from_hours(-1)));
-        let far = clock.was_set_by(Timestamp::MAX, &mut SignedDuration::ZERO);
+        let mut ahead = SignedDuration::ZERO;
+        let far = clock.was_set_by(Timestamp::MAX, &mut ahead);
         assert_eq!(far.map(|by| by.is_positive()), Some(true));
     }
 }

@@ -9,9 +9,12 @@ const REFUSED_AT_MOST: usize = 30;
 
 const WINDOW: SignedDuration = SignedDuration::from_secs(10);
 
+/// Cluster, party, method and path.
+type Request<'a> = (&'a str, &'a str, &'a str, &'a str);
+
 /// The requests of controllers, in the lines of a history, that were refused too often in too short a time.
 pub(super) fn impatient(lines: &[String]) -> Vec<String> {
-    let mut refused: BTreeMap<(&str, &str, &str, &str), Vec<Timestamp>> = BTreeMap::new();
+    let mut refused: BTreeMap<Request<'_>, Vec<Timestamp>> = BTreeMap::new();
     for (time, request) in lines.iter().filter_map(|line| refusal(line)) {
         refused.entry(request).or_default().push(time);
     }
@@ -30,8 +33,8 @@ pub(super) fn impatient(lines: &[String]) -> Vec<String> {
     problems
 }
 
-/// When which request of a controller was refused: cluster, party, method and path. What a fault answers is no refusal.
-fn refusal(line: &str) -> Option<(Timestamp, (&str, &str, &str, &str))> {
+/// When which request of a controller was refused. What a fault answers is no refusal.
+fn refusal(line: &str) -> Option<(Timestamp, Request<'_>)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [time, cluster, party, _, method, path, "->", code] = words[..] else { return None };
     if !PARTIES.contains(&party) || method == "GET" || !matches!(code, "400" | "403" | "405" | "422") {
