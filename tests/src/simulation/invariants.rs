@@ -211,6 +211,7 @@ async fn dependencies(
         })
     };
     let former: BTreeSet<String> = workloads.iter().filter(keeps).filter_map(reference).collect();
+    let keeps_any = workloads.iter().any(|workload| keeps(&workload));
     let jobs = super::jobs::references(fleet, member).await;
     needed.extend(jobs.at_work);
     let mut problems = Vec::new();
@@ -219,7 +220,7 @@ async fn dependencies(
         if jobs.at_rest.contains(name) && !needed.contains(name) {
             continue;
         }
-        if !needed.contains(name) {
+        if !needed.contains(name) && !keeps_any {
             problems.push(format!("ConfigMap {name} in {} is an orphan", member.name()));
         } else if sources.get(name).is_some_and(|source| source != data) {
             problems.push(format!("ConfigMap {name} in {} is not current", member.name()));
@@ -290,11 +291,10 @@ async fn room_left_unused(
         let anywhere = spec.enable_bursting || (spec.placement.enable_substitution && !here);
         let held = status.placements.iter().find(|placed| placed.cluster == member.name());
         let lacks = held.map_or(0, |placed| placed.replicas) < spec.replicas;
-        // What stays with its former template holds room that more of the present one would need.
-        let as_they_are = held.is_some_and(stay);
         let may_come = anywhere || (here && lacks && spec.replicas_mode == ReplicasMode::PerLocation);
         // Where the distance is bounded, room may be too far away.
-        let may_come = may_come && spec.placement.max_latency.is_none() && !as_they_are;
+        // For what stays with its former template, the room of the present one is held.
+        let may_come = may_come && spec.placement.max_latency.is_none() && !kept;
         if may_come && status.pending_replicas > 0 && room.max_replicas(&shape) > 0 {
             let name = workload.metadata.name.as_deref().unwrap_or_default();
             let told =

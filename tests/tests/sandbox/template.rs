@@ -2,7 +2,11 @@
 
 use crate::jobs;
 use crate::stage::{condition, deployments, pass, patch, replicas, start, status};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use portolan_api::conditions::ConditionType;
+use portolan_tests::NAMESPACE;
 use portolan_tests::simulation::apply;
 use portolan_tests::{job, workload};
 use serde_json::json;
@@ -57,4 +61,22 @@ async fn a_resource_that_no_container_can_have_is_told_as_such_and_not_as_lack_o
         assert!(message.contains(field) && message.contains("\"memmory\""), "{message}");
         assert!(message.contains("example.com/gpu"), "{message}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_member_is_not_asked_again_and_again_about_a_template_that_it_refuses() {
+    let (fleet, _controller) = start().await;
+    apply(&fleet.hub.client("user"), &workload("web", 1, json!({"locations": ["c2"]}))).await;
+    pass(20).await;
+    let namespaces: Api<Namespace> = Api::all(fleet.members[0].client("user"));
+    let closed = Patch::Merge(json!({"metadata": {"labels": {"portolan.dev/placement": null}}}));
+    namespaces.patch(NAMESPACE, &PatchParams::default(), &closed).await.unwrap();
+    pass(20).await;
+    let tried = || fleet.world.log().lines().iter().filter(|line| line.contains("dryRun=All")).count();
+    let before = tried();
+    patch(&fleet, "web", json!({"template": {"spec": {"fieldOfTomorrow": true}}})).await;
+    pass(20).await;
+    assert_eq!(condition(&fleet, "web", ConditionType::Ready).await.1, "InvalidTemplate");
+    assert_eq!(tried() - before, 1);
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(1), "what runs stays");
 }

@@ -152,7 +152,16 @@ impl State {
 impl Placement {
     /// Whether it is known already that the template of a workload may be placed.
     pub(super) fn has_passed(&self, key: &Key, workload: &Workload) -> bool {
-        matches!(self.trials.verdict(key, &self.template(workload)), Some(Verdict::Passed))
+        let template = self.template(workload);
+        if let Some(verdict) = self.trials.verdict(key, &template) {
+            return matches!(verdict, Verdict::Passed);
+        }
+        let accepted = self.trials.is_accepted(&like_it(key, workload));
+        if accepted {
+            self.trials.begin(key, &template);
+            self.trials.settle(key, &template, None);
+        }
+        accepted
     }
 
     /// Whether the template of a workload may be placed. Unless that is known, the chosen members are asked in turn until
@@ -173,8 +182,8 @@ impl Placement {
             return verdict;
         }
         self.trials.begin(key, &template);
-        let like_it = (key.namespace.clone(), asked(&workload.object.spec));
-        if self.is_held(workload, decision, seen) || self.trials.is_accepted(&like_it) {
+        let like_it = like_it(key, workload);
+        if self.is_held(workload, decision, seen) {
             self.trials.settle(key, &template, None);
             return Verdict::Passed;
         }
@@ -194,8 +203,14 @@ impl Placement {
         let (mut known, mut pending, mut wait) = (None, false, ASKED_AGAIN);
         for (member, seen) in chosen.filter_map(|seen| Some((seen.member.as_ref()?, seen))).take(CONVINCING) {
             let refused = seen.candidate.refused.as_ref();
-            if let Some(why) = refused.filter(|refusal| refusal.reason != Reason::MemberError) {
-                known.get_or_insert_with(|| refusal(&member.name, &why.message));
+            let refused = refused.filter(|refusal| refusal.reason != Reason::MemberError);
+            // Of a closed cluster nobody has marked what it refused.
+            let failure = self.base.copies.memory.failure(key, &member.name).filter(|failure| {
+                failure.template == template && failure.reason == REFUSED && failure.holds_in(member)
+            });
+            let why = refused.map(|refusal| refusal.message.clone());
+            if let Some(why) = why.or_else(|| failure.map(|failure| failure.message)) {
+                known.get_or_insert_with(|| refusal(&member.name, &why));
                 continue;
             }
             pending = true;
@@ -257,6 +272,11 @@ impl Placement {
 
 fn refusal(cluster: &str, words: &str) -> String {
     format!("{cluster} refuses it: {words}")
+}
+
+/// What workloads share that ask for the same: the namespace, and what they ask for.
+fn like_it(key: &Key, workload: &Workload) -> (String, String) {
+    (key.namespace.clone(), asked(&workload.object.spec))
 }
 
 /// A digest of what a user asks a Deployment to be, without whose it is.
