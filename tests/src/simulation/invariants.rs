@@ -220,7 +220,10 @@ async fn dependencies(
         if jobs.at_rest.contains(name) && !needed.contains(name) {
             continue;
         }
-        if !needed.contains(name) && !keeps_any {
+        if !needed.contains(name) && keeps_any {
+            continue;
+        }
+        if !needed.contains(name) {
             problems.push(format!("ConfigMap {name} in {} is an orphan", member.name()));
         } else if sources.get(name).is_some_and(|source| source != data) {
             problems.push(format!("ConfigMap {name} in {} is not current", member.name()));
