@@ -168,7 +168,8 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
                 None => problems.push(format!("{name} in {} is an orphan", member.name())),
             }
         }
-        problems.extend(room_left_unused(member, &workloads).await);
+        let crowded_out = super::jobs::crowded_out(fleet, member).await;
+        problems.extend(room_left_unused(member, &workloads, &crowded_out).await);
         problems.extend(dependencies(fleet, member, &workloads).await);
     }
     problems.extend(super::services::settled(fleet, &workloads).await);
@@ -237,7 +238,7 @@ async fn dependencies(
 }
 
 /// Whether a workload with a RuntimeClass was placed in a member: what the class costs there is known when its pods are there.
-pub(super) fn has_overhead(member: &str, workloads: &[MultiClusterDeployment]) -> bool {
+fn has_overhead(member: &str, workloads: &[MultiClusterDeployment]) -> bool {
     workloads.iter().any(|workload| {
         let placed = workload.status.iter().flat_map(|status| &status.placements);
         workload.spec.template.0.pointer("/spec/runtimeClassName").is_some()
@@ -249,17 +250,14 @@ pub(super) fn has_overhead(member: &str, workloads: &[MultiClusterDeployment]) -
 async fn room_left_unused(
     member: &portolan_sandbox::Cluster,
     workloads: &[MultiClusterDeployment],
+    crowded_out: &BTreeSet<String>,
 ) -> Vec<String> {
     let client = member.client("observer");
-    let nodes: Api<Node> = Api::all(client.clone());
-    let classes: Api<RuntimeClass> = Api::all(client.clone());
+    let classes: Api<RuntimeClass> = Api::all(client);
     let classes = classes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
-    let pods: Api<Pod> = Api::all(client);
-    let nodes = nodes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
-    let pods = pods.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
-    let nodes: Vec<_> = nodes.iter().map(NodeFacts::of).collect();
-    let pods: Vec<_> = pods.iter().map(|pod| PodFacts::of(pod, "portolan.dev/workload")).collect();
-    let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished).count();
+    let pods = pods(member).await;
+    let says_so = |pod: &PodFacts| pod.workload.as_ref().is_some_and(|uid| crowded_out.contains(uid));
+    let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished && !says_so(pod)).count();
     let mut problems = Vec::new();
     // Replicas whose room is gone, or that admission made larger than they were, stay where they are if no other cluster
     // takes them: their pods wait for a node.
@@ -276,7 +274,7 @@ async fn room_left_unused(
         problems
             .push(format!("{unbound} pods in {name} have no node, more was placed there than fits: {pods}"));
     }
-    let room = ClusterRoom::count(&nodes, &pods);
+    let room = room(member).await;
     for workload in workloads {
         let Some(status) = &workload.status else { continue };
         let Ok(mut template) = workload.spec.template.to_typed() else { continue };
@@ -313,6 +311,20 @@ async fn room_left_unused(
         }
     }
     problems
+}
+
+async fn pods(member: &portolan_sandbox::Cluster) -> Vec<PodFacts> {
+    let pods: Api<Pod> = Api::all(member.client("observer"));
+    let pods = pods.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+    pods.iter().map(|pod| PodFacts::of(pod, "portolan.dev/workload")).collect()
+}
+
+/// What is free in a member beside the pods that it has.
+pub(super) async fn room(member: &portolan_sandbox::Cluster) -> ClusterRoom {
+    let nodes: Api<Node> = Api::all(member.client("observer"));
+    let nodes = nodes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+    let nodes: Vec<_> = nodes.iter().map(NodeFacts::of).collect();
+    ClusterRoom::count(&nodes, &pods(member).await)
 }
 
 async fn deployments(member: &portolan_sandbox::Cluster) -> Vec<Deployment> {

@@ -1,7 +1,7 @@
 //! What must hold of jobs at every moment, and once the storm is over.
 
 use super::Fleet;
-use super::invariants::{has_overhead, referred};
+use super::invariants::{referred, room};
 use crate::NAMESPACE;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -10,6 +10,7 @@ use portolan_api::MultiClusterJob;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::multiclusterjob::MultiClusterJobStatus;
 use portolan_api::placement::ReplicasMode;
+use portolan_core::capacity::PodShape;
 use portolan_sandbox::Cluster;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +77,10 @@ impl JobsSeen {
 pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
     let mut problems = Vec::new();
     let mut known = BTreeSet::new();
-    let workloads = fleet.workloads().await;
+    let mut without_room = BTreeSet::new();
+    for member in &fleet.members {
+        without_room.extend(crowded_out(fleet, member).await);
+    }
     for job in declared(fleet).await {
         let name = job.metadata.name.clone().unwrap_or_default();
         let status = job.status.clone().unwrap_or_default();
@@ -85,12 +89,8 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         if complete != (status.succeeded == total(&job)) {
             problems.push(format!("job {name}: complete is {complete} at {:?}", status.completions_summary));
         }
-        // Pods of a workload with a RuntimeClass may have taken its room after it was given.
-        let placed = &status.placements;
-        let crowded = placed
-            .iter()
-            .any(|part| part.reason.as_deref() == Some("NoRoom") && has_overhead(&part.cluster, &workloads));
-        if !complete && !job.spec.suspend && !waits(&status) && !crowded {
+        let crowded_out = job.metadata.uid.as_ref().is_some_and(|uid| without_room.contains(uid));
+        if !complete && !job.spec.suspend && !waits(&status) && !crowded_out {
             problems.push(format!("job {name} does not come to its end: {status:?}"));
         }
     }
@@ -104,6 +104,23 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         }
     }
     problems
+}
+
+/// The jobs whose part in a member says that it has no room, and has none: others of the member took it, since a RuntimeClass
+/// or nodes that never came made them need more than was known.
+pub(super) async fn crowded_out(fleet: &Fleet, member: &Cluster) -> BTreeSet<String> {
+    let room = room(member).await;
+    let is_crowded_out = |job: &MultiClusterJob| {
+        let parts = job.status.iter().flat_map(|status| &status.placements);
+        let told = parts
+            .clone()
+            .any(|part| part.cluster == member.name() && part.reason.as_deref() == Some("NoRoom"));
+        let shape =
+            job.spec.template.to_typed().ok().and_then(|template| PodShape::of_template(&template).ok());
+        told && shape.is_some_and(|shape| room.max_replicas(&shape) == 0)
+    };
+    let jobs = declared(fleet).await.into_iter().filter(is_crowded_out);
+    jobs.filter_map(|job| job.metadata.uid).collect()
 }
 
 /// The ConfigMaps that Jobs of a member refer to.
