@@ -304,8 +304,9 @@ fn a_developer_sees_what_may_be_read_and_hears_what_is_missing() {
     assert!(text(&events.stderr).contains("not shown: cannot list the events"), "{}", text(&events.stderr));
 
     // The roles that are printed for developers are enough.
-    let printed = world.succeeds(&["crds", "--roles", "-o", "json"]);
-    let printed: Value = serde_json::from_str(&printed).unwrap();
+    let mut print = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"));
+    let printed = print.args(["crds", "--roles", "-o", "json"]).output().unwrap();
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
     let is_role = |object: &&Value| object["kind"] == "ClusterRole";
     let roles: Vec<Value> = printed["items"].as_array().unwrap().iter().filter(is_role).cloned().collect();
     roles.iter().for_each(|role| world.apply("c1", role));
