@@ -395,3 +395,32 @@ async fn blank_lines_now_and_then_do_not_keep_a_dead_watch_alive() {
     pass(101).await;
     assert_eq!((asked.lock().unwrap().len(), index.health().age().unwrap().as_secs()), (4, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_works_is_not_given_up_for_a_list_that_fails() {
+    let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}}).to_string();
+    let lists = Mutex::new(0);
+    let (client, asked) = server(Box::new(move |query| {
+        if query.contains("watch=true") {
+            let line = bookmark.clone() + "\n";
+            let told = futures::stream::unfold(0, move |count| {
+                let line = line.clone();
+                async move {
+                    pass(60).await;
+                    (count < 4).then(|| (Ok::<_, Infallible>(Frame::data(Bytes::from(line))), count + 1))
+                }
+            });
+            return Response::new(StreamBody::new(told).boxed_unsync());
+        }
+        let mut lists = lists.lock().unwrap();
+        *lists += 1;
+        if *lists == 1 { whole(200, list(&[])) } else { whole(500, "{}".to_owned()) }
+    }));
+    let (index, _task) = start(client);
+    pass(3 * 3600).await;
+    let age = index.health().age().unwrap().as_secs();
+    assert!(age <= 61, "it is {age} s since the watch told anything");
+    let asked = asked.lock().unwrap().clone();
+    let lists = asked.iter().filter(|query| !query.contains("watch=true")).count();
+    assert!((2..=40).contains(&lists), "{lists} lists in {} requests", asked.len());
+}
