@@ -2,13 +2,13 @@
 
 use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
 use super::object::{
-    ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, patch_if_unchanged, set_replicas,
+    ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, patch_if_unchanged,
 };
 use super::{Copied, Copies, Outcome, memory};
 use crate::fleet::{CopyMeta, Member};
 use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Term, chain};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// An object to be applied in a member.
@@ -111,12 +111,7 @@ impl<K: Copied> Copies<K> {
         seen: &CopyMeta,
         replicas: u32,
     ) -> Result<Outcome, CallError> {
-        if is_superseded(&self.term, member, key, Some(seen)).await {
-            return Ok(Outcome::NotSeenYet);
-        }
-        let scale = Box::pin(set_replicas::<K>(&self.term, member, key, seen.object_version(), replicas));
-        let scaled = self.unless_put_off(member, key, &format!("scale to {replicas}"), scale).await?;
-        Ok(scaled.unwrap_or(Outcome::NotSeenYet))
+        self.patch(member, key, seen, "scale", json!({"spec": {"replicas": replicas}})).await
     }
 
     /// Changes something of a copy that still is as it was seen, in this leader's name.
@@ -131,9 +126,10 @@ impl<K: Copied> Copies<K> {
         if is_superseded(&self.term, member, key, Some(seen)).await {
             return Ok(Outcome::NotSeenYet);
         }
+        let same = format!("{what} {patch}");
         let write =
             Box::pin(patch_if_unchanged::<K>(&self.term, member, key, seen.object_version(), what, patch));
-        let written = self.unless_put_off(member, key, what, write).await?;
+        let written = self.unless_put_off(member, key, &same, write).await?;
         Ok(written.unwrap_or(Outcome::NotSeenYet))
     }
 

@@ -196,21 +196,6 @@ pub(super) async fn annotate_epoch<K: Kind>(
     patch_if_unchanged::<K>(term, member, key, seen, "annotate", json!({})).await
 }
 
-/// Sets the number of replicas of a copy, and the leader's epoch; all else stays. One that has changed meanwhile is left
-/// alone, as above.
-///
-/// # Errors
-/// The member cannot be asked.
-pub(super) async fn set_replicas<K: Kind>(
-    term: &Term,
-    member: &Member,
-    key: &Key,
-    seen: ObjectVersion<'_>,
-    replicas: u32,
-) -> Result<(), CallError> {
-    patch_if_unchanged::<K>(term, member, key, seen, "scale", json!({"spec": {"replicas": replicas}})).await
-}
-
 /// Merges something into a copy, and the leader's epoch. One that has changed meanwhile is left alone, as above.
 ///
 /// # Errors
