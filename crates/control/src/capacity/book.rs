@@ -54,9 +54,9 @@ impl Book {
         }
     }
 
-    /// A book for a what-if: it begins with what this one says, and reservations that are made or given up in it stay in it. It costs
-    /// little: a cluster is copied when one of the two books looks at it, and then without its nodes and pods. No watch
-    /// writes to it, and it wakes nobody.
+    /// A book for a what-if: it begins with what this one says, and reservations that are made or given up in it stay in
+    /// it. It costs little: a cluster is copied when something has to be counted for one of the two books, and then
+    /// without its nodes and pods. No watch writes to it, and it wakes nobody.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -94,9 +94,11 @@ impl Book {
 
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
-        let hint = &mut self.hint;
-        let view = self.clusters.get_mut(cluster).map(|cluster| cluster.index().view_near(uid, shape, hint));
-        view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
+        let Some(known) = self.clusters.get_mut(cluster) else {
+            return View { reserved: self.reserved(cluster, uid), ..View::default() };
+        };
+        let kept = known.known().kept_view(uid, shape, &mut self.hint);
+        kept.unwrap_or_else(|| known.index().view(uid, shape))
     }
 
     /// How many pods of a workload have a node in a cluster, of whichever template.

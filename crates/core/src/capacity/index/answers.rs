@@ -5,6 +5,7 @@ use super::estimate::Fitting;
 use super::resources::Resources;
 use crate::capacity::Shape;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// For so many shapes sums are kept; each costs a little at every change of a node or pod, and some 300 bytes.
 const KEPT: usize = 512;
@@ -25,12 +26,39 @@ pub(super) struct Answer<'a> {
     pub(super) sums: Sums,
 }
 
+/// A number that readers count up: which shapes are asked for is noted without taking the index for oneself.
+#[derive(Debug, Default)]
+struct Count(AtomicU64);
+
+impl Count {
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Not one step of the processor, since that would hold up all that come after it; a count that is lost does no harm.
+    fn next(&self) -> u64 {
+        let next = self.get() + 1;
+        self.set(next);
+        next
+    }
+
+    fn set(&self, count: u64) {
+        self.0.store(count, Relaxed);
+    }
+}
+
+impl Clone for Count {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.get()))
+    }
+}
+
 /// What is looked at when a shape is asked for. It stands apart from the rest, since a decision asks every cluster.
 #[derive(Clone, Debug)]
 struct Head {
     digest: u128,
     sums: Sums,
-    used: u64,
+    used: Count,
     /// Whether the classes were made anew since the sums were counted.
     outdated: bool,
 }
@@ -80,7 +108,7 @@ pub(super) struct Answers {
     tails: Vec<Tail>,
     /// Where each shape is, by digest.
     places: BTreeMap<u128, usize>,
-    uses: u64,
+    uses: Count,
     /// How many groups of equal nodes were looked at to count sums.
     pub(super) steps: u64,
 }
@@ -93,14 +121,13 @@ impl Answers {
 
     /// The sums for a shape, if they are kept. Clusters are mostly asked for shapes in the same order, so that one is looked for
     /// first where it was in the cluster that was asked before.
-    pub(super) fn kept(&mut self, shape: &Shape, hint: &mut usize) -> Option<&Sums> {
+    pub(super) fn kept(&self, shape: &Shape, hint: &mut usize) -> Option<&Sums> {
         let digest = shape.digest();
         if self.heads.get(*hint).is_none_or(|head| head.digest != digest) {
             *hint = self.places.get(&digest).copied()?;
         }
-        self.uses += 1;
-        let head = self.heads.get_mut(*hint).filter(|head| !head.outdated)?;
-        head.used = self.uses;
+        let head = self.heads.get(*hint).filter(|head| !head.outdated)?;
+        head.used.set(self.uses.next());
         Some(&head.sums)
     }
 
@@ -141,7 +168,7 @@ impl Answers {
         resources: &Resources,
         unbound: &BTreeMap<Shape, u32>,
     ) -> Answer<'_> {
-        self.uses += 1;
+        let used = self.uses.next();
         let place = match self.places.get(&shape.digest()) {
             Some(place) => *place,
             None => {
@@ -150,7 +177,7 @@ impl Answers {
                 }
                 let (tail, sums) = count(shape, classes, resources, &mut self.steps);
                 let (digest, place) = (shape.digest(), self.heads.len());
-                self.heads.push(Head { digest, sums, used: self.uses, outdated: false });
+                self.heads.push(Head { digest, sums, used: Count::default(), outdated: false });
                 self.tails.push(tail);
                 self.places.insert(digest, place);
                 place
@@ -161,7 +188,7 @@ impl Answers {
             (*tail, head.sums) = count(shape, classes, resources, &mut self.steps);
             head.outdated = false;
         }
-        head.used = self.uses;
+        head.used.set(used);
         Answer { fitting: &tail.fitting, sums: head.sums }
     }
 
@@ -169,7 +196,7 @@ impl Answers {
     fn drop_oldest(&mut self, unbound: &BTreeMap<Shape, u32>) {
         let dispensable = self.heads.iter().zip(&self.tails);
         let dispensable = dispensable.filter(|(_, tail)| !unbound.contains_key(&tail.shape));
-        let mut used: Vec<u64> = dispensable.map(|(head, _)| head.used).collect();
+        let mut used: Vec<u64> = dispensable.map(|(head, _)| head.used.get()).collect();
         if used.is_empty() {
             return;
         }
@@ -178,7 +205,7 @@ impl Answers {
         let last = *last;
         let all = std::mem::take(&mut self.heads).into_iter().zip(std::mem::take(&mut self.tails));
         (self.heads, self.tails) =
-            all.filter(|(head, tail)| head.used > last || unbound.contains_key(&tail.shape)).unzip();
+            all.filter(|(head, tail)| head.used.get() > last || unbound.contains_key(&tail.shape)).unzip();
         let places = self.heads.iter().enumerate().map(|(place, head)| (head.digest, place));
         self.places = places.collect();
     }

@@ -83,24 +83,27 @@ impl ClusterIndex {
 
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
-        self.view_near(uid, shape, &mut 0)
+        self.kept_view(uid, shape, &mut 0).unwrap_or_else(|| self.counted_view(uid, shape))
     }
 
-    /// The same, for those who ask one cluster after the other: the hint is where the shape was found in the last one.
-    pub fn view_near(&mut self, uid: &str, shape: &Shape, hint: &mut usize) -> View {
-        let known = self.is_listed();
-        if self.unbound.is_empty()
-            && !matches!(self.growth, Growth::UpTo { .. })
-            && !self.workloads.contains(uid)
-            && let Some(sums) = self.answers.kept(shape, hint)
-        {
-            let max_replicas = u32::try_from(sums.max_replicas).unwrap_or(u32::MAX);
-            let room = Room { max_replicas, cpu: clamp(sums.cpu), memory: clamp(sums.memory) };
-            let open_nodes = u32::try_from(sums.nodes).unwrap_or(u32::MAX);
-            let max_replicas_if_grown =
-                if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
-            return View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
+    /// The same if nothing has to be counted for it, as for nearly every cluster of a fleet that a workload looks at. The
+    /// hint is where the shape was found in the cluster that was asked before.
+    pub fn kept_view(&self, uid: &str, shape: &Shape, hint: &mut usize) -> Option<View> {
+        let grows = matches!(self.growth, Growth::UpTo { .. });
+        if !self.unbound.is_empty() || grows || self.workloads.contains(uid) {
+            return None;
         }
+        let sums = self.answers.kept(shape, hint)?;
+        let max_replicas = u32::try_from(sums.max_replicas).unwrap_or(u32::MAX);
+        let room = Room { max_replicas, cpu: clamp(sums.cpu), memory: clamp(sums.memory) };
+        let open_nodes = u32::try_from(sums.nodes).unwrap_or(u32::MAX);
+        let max_replicas_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
+        let known = self.is_listed();
+        Some(View { room, open_nodes, max_replicas_if_grown, known, ..View::default() })
+    }
+
+    fn counted_view(&mut self, uid: &str, shape: &Shape) -> View {
+        let known = self.is_listed();
         let own = self.workloads.get(uid);
         let revision = self.revision(shape);
         let bound = own.map_or(0, |own| own.bound(revision));
