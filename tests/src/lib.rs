@@ -34,6 +34,23 @@ pub fn open_namespace() -> Value {
     })
 }
 
+/// An autoscaler of the MultiClusterDeployment `target` that aims at half of the CPU that pods ask for.
+#[must_use]
+pub fn autoscaler(name: &str, target: &str, least: i32, most: i32) -> Value {
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1",
+        "kind": "MultiClusterHorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "scaleTargetRef": {"kind": "MultiClusterDeployment", "name": target},
+            "minReplicas": least, "maxReplicas": most,
+            "metrics": [{"type": "Resource", "resource": {
+                "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50},
+            }}],
+        },
+    })
+}
+
 /// A MultiClusterDeployment of small pods that do nothing, with more fields of its spec.
 #[must_use]
 pub fn workload(name: &str, replicas: i32, more: Value) -> Value {

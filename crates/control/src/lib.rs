@@ -1,5 +1,6 @@
 //! The controllers of Portolan, one folder a capability.
 
+mod autoscale;
 pub mod capacity;
 pub mod copies;
 pub mod dependencies;
@@ -14,5 +15,7 @@ mod registrations;
 mod review;
 mod run;
 mod services;
+mod settings;
 
-pub use run::run;
+pub use run::{run, run_with};
+pub use settings::{NotAService, PrometheusService, Settings};

@@ -1,5 +1,6 @@
 //! All controllers of a hub on one fleet.
 
+use crate::autoscale::Autoscalers;
 use crate::capacity::tell_of_room;
 use crate::dependencies::DependencyGc;
 use crate::driver::{AnyController, Context, Controllers, Driver};
@@ -9,6 +10,7 @@ use crate::placement::{self, Placement};
 use crate::registrations::REGISTRATIONS;
 use crate::review::Reviews;
 use crate::services::{self, Services};
+use crate::settings::Settings;
 use kube::Client;
 use portolan_runtime::{Clock, Seed, Term, WatchHealth};
 use std::collections::BTreeMap;
@@ -24,11 +26,24 @@ const HUB_LISTED_WITHIN: Duration = Duration::from_secs(10);
 /// It ends when the term is over, or when one of its parts fails: a leader that is not whole gives up the lease and ends,
 /// so that another one, or the same process started again, does all of the work.
 pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: Seed, term: Term) {
-    let context = Context::new(Hub::identify(hub, seed).await, clock, seed, term);
+    run_with(hub, connect, clock, seed, term, Settings::default()).await;
+}
+
+/// The same, with what the operator has set.
+pub async fn run_with(
+    hub: Client,
+    connect: Arc<dyn Connect>,
+    clock: Clock,
+    seed: Seed,
+    term: Term,
+    settings: Settings,
+) {
+    let context = Context::new(Hub::identify(hub, seed).await, clock, seed, term, settings);
     let placement = Placement::new(&context);
     let services = Services::new(&context, &placement);
     let jobs = Jobs::new(&context);
     let controllers: Controllers = vec![Driver::of(&placement), Driver::of(&services), Driver::of(&jobs)];
+    let autoscalers = Autoscalers::new(&context, &placement).run(Arc::clone(&placement));
     let reviews = Reviews::new(
         &context,
         placement::Previews(placement),
@@ -72,6 +87,7 @@ pub async fn run(hub: Client, connect: Arc<dyn Connect>, clock: Clock, seed: See
         }
     }));
     tasks.spawn(context.fleet.actuators());
+    tasks.spawn(autoscalers);
     tasks.spawn(reviews.run());
     tasks.spawn(dependency_gc.run());
     for controller in controllers {

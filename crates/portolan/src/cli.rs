@@ -9,6 +9,7 @@ mod peering;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use portolan_api::duration::Duration;
+use portolan_control::PrometheusService;
 use std::path::PathBuf;
 
 pub(crate) use adopt::AdoptArgs;
@@ -176,6 +177,11 @@ pub(crate) struct ControllerArgs {
     /// The name of that Lease.
     #[arg(long, value_name = "NAME", default_value = "portolan-controller")]
     pub(crate) lease_name: String,
+
+    /// The Prometheus in the hub that queries of autoscalers are put to, through the proxy of its Service. Everybody
+    /// who may create an autoscaler can then learn from it.
+    #[arg(long, value_name = "NAMESPACE/SERVICE:PORT")]
+    pub(crate) prometheus: Option<PrometheusService>,
 }
 
 #[derive(Debug, Args)]

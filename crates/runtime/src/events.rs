@@ -18,6 +18,8 @@ pub struct Recorder {
     client: Client,
     clock: Clock,
     controller: &'static str,
+    /// What the same news is told for again.
+    occasion: String,
 }
 
 /// Whether an event is good to know or calls for attention.
@@ -33,7 +35,13 @@ impl Recorder {
     /// A recorder for one controller, such as `portolan.dev/placement`.
     #[must_use]
     pub fn new(client: Client, clock: Clock, controller: &'static str) -> Self {
-        Self { client, clock, controller }
+        Self { client, clock, controller, occasion: String::new() }
+    }
+
+    /// A recorder that tells the same news once for this occasion: for what may happen again and again to one generation.
+    #[must_use]
+    pub fn on(&self, occasion: &str) -> Self {
+        Self { occasion: occasion.to_owned(), ..self.clone() }
     }
 
     /// Records that something happened to an object.
@@ -84,6 +92,7 @@ impl Recorder {
             .chain_update(meta.generation.unwrap_or_default().to_le_bytes())
             .chain_update(reason)
             .chain_update(note)
+            .chain_update(&self.occasion)
             .finalize();
         let suffix = digest[..8].iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");

@@ -34,6 +34,25 @@ fn holds(job: &Job, condition: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_of_a_job_that_is_deleted_before_it_has_a_node_has_failed_and_goes() {
+    let (_world, cluster) = cluster();
+    let jobs: Api<Job> = Api::namespaced(cluster.client("test"), "default");
+    let pods: Api<Pod> = Api::namespaced(cluster.client("test"), "default");
+    let mut large = job("large", &json!({}), &json!({}));
+    let spec = large.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    spec.node_selector = Some([("disk".to_owned(), "none".to_owned())].into());
+    jobs.create(&PostParams::default(), &large).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let waiting = pods.list(&ListParams::default()).await.unwrap().items[0].name_any();
+    pods.delete(&waiting, &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(pods.get_opt(&waiting).await.unwrap().is_some(), "it is not counted yet");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(pods.get_opt(&waiting).await.unwrap().is_none());
+    assert_eq!(jobs.get("large").await.unwrap().status.unwrap().failed, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_runs_to_its_end_and_is_cleaned_up() {
     let (_world, cluster) = cluster();
     let jobs: Api<Job> = Api::namespaced(cluster.client("test"), "default");

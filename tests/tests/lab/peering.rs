@@ -12,7 +12,7 @@ use portolan_control::peering::{
 };
 use portolan_lab::{Cluster, Lab, Seen};
 use portolan_runtime::{Clock, Seed, Term};
-use portolan_tests::{NAMESPACE, job, open_namespace, service, workload};
+use portolan_tests::{NAMESPACE, autoscaler, job, open_namespace, service, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -79,7 +79,11 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     let by_traffic = json!({"placementPolicy": "traffic-aware", "numberOfLocations": 1});
     kubectl_apply(hub, &[workload("busy", 1, by_traffic)]).await?;
     hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/busy", TIMEOUT]).await?;
-    hub.kubectl(&["-n", NAMESPACE, "delete", "mcd/busy", TIMEOUT]).await?;
+    // Without a metrics server in the member an autoscaler says so; its request is in the log all the same.
+    kubectl_apply(hub, &[autoscaler("busy", "busy", 1, 3)]).await?;
+    hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=ScalingActive=False", "mchpa/busy", TIMEOUT])
+        .await?;
+    hub.kubectl(&["-n", NAMESPACE, "delete", "mchpa/busy", "mcd/busy", TIMEOUT]).await?;
     hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Complete", "mcj/sum", TIMEOUT]).await?;
     hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/sum", "mcs/web", TIMEOUT]).await?;
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod autoscale;
 mod brake;
 mod calls;
 mod capacity;

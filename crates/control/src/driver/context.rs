@@ -3,6 +3,7 @@
 use super::EpochFence;
 use crate::dependencies::Sources;
 use crate::fleet::{Fleet, Hub};
+use crate::settings::Settings;
 use portolan_runtime::{Clock, Seed, Term};
 
 /// What all controllers of a hub share for the length of a term.
@@ -15,11 +16,12 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) term: Term,
     pub(crate) seed: Seed,
+    pub(crate) settings: Settings,
 }
 
 impl Context {
-    pub(crate) fn new(hub: Hub, clock: Clock, seed: Seed, term: Term) -> Self {
+    pub(crate) fn new(hub: Hub, clock: Clock, seed: Seed, term: Term, settings: Settings) -> Self {
         let fence = EpochFence::new(&term);
-        Self { hub, fleet: Fleet::default(), sources: Sources::default(), fence, clock, term, seed }
+        Self { hub, fleet: Fleet::default(), sources: Sources::default(), fence, clock, term, seed, settings }
     }
 }

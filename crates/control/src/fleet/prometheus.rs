@@ -4,6 +4,7 @@
 //! never `nodes/proxy`. The query answers one series for each application, with the labels `namespace` and `workload`.
 
 use super::MemberEvent;
+use super::query::escaped;
 use super::traffic::{Traffic, TrafficReport};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -43,12 +44,14 @@ pub(super) async fn ask(
 /// Why Prometheus did not tell.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("spec.traffic.prometheus of the ForeignCluster makes no address: {0}")]
+    #[error("the Prometheus that is named makes no address: {0}")]
     Address(#[source] http::Error),
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("Prometheus answers {0:?}; spec.traffic.prometheus.query must give an instant vector")]
-    NotAVector(String),
+    #[error("Prometheus answers {said:?}; {field} must give an instant vector")]
+    NotAVector { said: String, field: &'static str },
+    #[error("Prometheus answers no number")]
+    NoNumber,
 }
 
 #[derive(Deserialize)]
@@ -86,17 +89,37 @@ async fn ask_once(
     query: &PrometheusQuery,
     now: Timestamp,
 ) -> Result<BTreeMap<Key, TrafficReport>, AskError> {
+    let series = vector(client, query, "spec.traffic.prometheus.query").await?;
+    Ok(series.into_iter().filter_map(|series| read(&series, now)).collect())
+}
+
+/// The sum of all series that a query gives, in thousandths; otherwise what is told instead.
+///
+/// # Errors
+/// A text for people.
+pub(crate) async fn ask_number(client: &Client, query: &PrometheusQuery) -> Result<u64, String> {
+    let series = vector(client, query, "external.query").await.map_err(|error| told(&error))?;
+    let numbers = series.iter().filter_map(|series| decimal(&series.value.as_ref()?.1));
+    let sum = numbers.fold(None, |sum: Option<u64>, number| Some(sum.unwrap_or(0).saturating_add(number)));
+    sum.ok_or_else(|| told(&AskError::NoNumber))
+}
+
+/// What a query gives; `field` is where users find it.
+async fn vector(
+    client: &Client,
+    query: &PrometheusQuery,
+    field: &'static str,
+) -> Result<Vec<Series>, AskError> {
     let request = http::Request::get(address(query)).body(Vec::new()).map_err(AskError::Address)?;
     let what = format!("ask Prometheus {}/{}", query.namespace, query.service);
     let answer: Answer = call(what, client.request(request)).await?;
-    let data = match answer.data {
-        Some(data) if answer.status == "success" && data.result_type == "vector" => data,
+    match answer.data {
+        Some(data) if answer.status == "success" && data.result_type == "vector" => Ok(data.result),
         data => {
             let kind = data.map(|data| data.result_type).unwrap_or_default();
-            return Err(AskError::NotAVector(answer.error.unwrap_or(kind)));
+            Err(AskError::NotAVector { said: answer.error.unwrap_or(kind), field })
         }
-    };
-    Ok(data.result.into_iter().filter_map(|series| read(&series, now)).collect())
+    }
 }
 
 /// A series without the two labels, or without a number, says nothing about an application.
@@ -118,18 +141,11 @@ fn decimal(text: &str) -> Option<u64> {
 }
 
 fn address(query: &PrometheusQuery) -> String {
-    let asked: String = query.query.bytes().map(escaped).collect();
+    let asked = escaped(&query.query);
     format!(
         "/api/v1/namespaces/{}/services/{}:{}/proxy/api/v1/query?query={asked}",
         query.namespace, query.service, query.port
     )
-}
-
-fn escaped(byte: u8) -> String {
-    match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    }
 }
 
 #[cfg(test)]
@@ -181,6 +197,19 @@ mod tests {
         let path =
             "/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query?query=sum%20by%20%28";
         assert!(asked.contains(path), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn the_series_of_a_number_are_added_and_none_is_no_zero() {
+        let series = |number: &str| json!({"metric": {}, "value": [1.5, number]});
+        for (result, expected) in [
+            (json!([series("1.5"), series("2")]), Ok(3_500)),
+            (json!([]), Err("Prometheus answers no number")),
+        ] {
+            let (client, _) =
+                answering(json!({"status": "success", "data": {"resultType": "vector", "result": result}}));
+            assert_eq!(ask_number(&client, &query()).await, expected.map_err(str::to_owned));
+        }
     }
 
     #[tokio::test]

@@ -31,6 +31,14 @@ const EVERYWHERE: &[Row] = &[
     ("portolan.dev", "multiclusterjobs/status", STATUS, "what became of them"),
     ("portolan.dev", "multiclusterservices", DECLARED, "services that users declare"),
     ("portolan.dev", "multiclusterservices/status", STATUS, "what became of them"),
+    (
+        "portolan.dev",
+        "multiclusterdeployments/scale",
+        &["update"],
+        "their replicas, if they have an autoscaler",
+    ),
+    ("portolan.dev", "multiclusterhorizontalpodautoscalers", WATCH, "autoscalers that users declare"),
+    ("portolan.dev", "multiclusterhorizontalpodautoscalers/status", STATUS, "what they found and did"),
     ("portolan.dev", "placementreviews", &["get", "list", "watch", "delete"], "plans that users ask for"),
     ("portolan.dev", "placementreviews/status", STATUS, "the answers"),
     ("portolan.dev", "foreignclusters", &["get", "list", "watch", "patch"], "members, and their finalizer"),
@@ -90,7 +98,12 @@ fn rows(rows: &[Row]) -> Vec<Value> {
 }
 
 fn developer() -> Vec<Value> {
-    let kinds = ["multiclusterdeployments", "multiclusterjobs", "multiclusterservices"];
+    let kinds = [
+        "multiclusterdeployments",
+        "multiclusterhorizontalpodautoscalers",
+        "multiclusterjobs",
+        "multiclusterservices",
+    ];
     vec![
         json!({"apiGroups": ["portolan.dev"], "resources": kinds, "verbs": DECLARED}),
         json!({"apiGroups": ["portolan.dev"], "resources": ["placementreviews"], "verbs": ["create", "get", "delete"]}),

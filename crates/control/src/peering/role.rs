@@ -69,6 +69,13 @@ pub fn rights() -> Vec<Right> {
 const OTHER: &[Right] = &[
     right(OpenNamespaces, "", "configmaps", PROPAGATE, "ConfigMaps that workloads placed there refer to"),
     right(OpenNamespaces, "", "secrets", PROPAGATE, "Secrets that workloads placed there refer to"),
+    right(
+        OpenNamespaces,
+        "metrics.k8s.io",
+        "pods",
+        &["list"],
+        "the use of workloads that have an autoscaler",
+    ),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
     right(Traffic, "", "services/proxy", &["get"], "the traffic of applications, by a query"),
 ];

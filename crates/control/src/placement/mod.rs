@@ -18,12 +18,14 @@ mod preview;
 mod reconcile;
 mod refusals;
 mod replace;
+mod shares;
 mod snapshots;
 mod status;
 mod trial;
 
 pub(crate) use observe::candidate;
 pub(crate) use preview::{Outlook, Previews};
+pub(crate) use shares::{Division, Shares};
 
 use crate::capacity;
 use crate::copies::Round;
@@ -76,6 +78,8 @@ pub(crate) struct Placement {
     /// The workloads whose status does not say yet how far their copies have come.
     unwritten: Unwritten,
     lately_ready: LatelyReady,
+    /// How autoscalers divide totals.
+    shares: Shares,
 }
 
 impl Placement {
@@ -87,7 +91,13 @@ impl Placement {
             comparisons: Comparisons::default(),
             unwritten: Unwritten::default(),
             lately_ready: LatelyReady::default(),
+            shares: Shares::default(),
         })
+    }
+
+    /// How autoscalers divide totals: whoever knows them tells it here.
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
     }
 
     /// When to look at a copy that has changed in a cluster: not before those who are asked can keep up with it.
@@ -154,7 +164,7 @@ impl Workload {
     }
 
     /// The replicas that each cluster is to hold, by the last decision.
-    fn held(&self) -> impl Iterator<Item = (&str, u32)> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&str, u32)> {
         let placements = self.object.status.iter().flat_map(|status| &status.placements);
         placements.map(|placed| (placed.cluster.as_str(), u32::try_from(placed.replicas).unwrap_or(0)))
     }

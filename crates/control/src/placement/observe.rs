@@ -214,13 +214,15 @@ fn has_namespace(member: &Member, namespace: &str) -> bool {
 }
 
 /// What the workload asks for, in the terms of the decision. A template that cannot be read asks for nothing.
-pub(super) fn wanted(workload: &Workload) -> Result<PlacementRequest, String> {
+///
+/// A total is divided by `shares`, if there are any, and otherwise by the weights of the workload.
+pub(super) fn wanted(workload: &Workload, shares: BTreeMap<String, u32>) -> Result<PlacementRequest, String> {
     let spec = &workload.object.spec;
     Ok(PlacementRequest {
         shape: workload.shape.clone()?,
         replicas: u32::try_from(spec.replicas).unwrap_or(0),
         mode: spec.replicas_mode,
-        weights: weights(spec),
+        weights: if shares.is_empty() { weights(spec) } else { shares },
         placement: spec.placement.clone(),
         bursting: spec.enable_bursting,
     })

@@ -170,7 +170,7 @@ impl Placement {
         let due = self.mark_lost(workload, &mut seen);
         self.mark_refusing(key, workload, &mut seen);
         suppose_refusing(&mut seen, refusing);
-        let wanted = match wanted(workload) {
+        let wanted = match wanted(workload, self.shares.of(key)) {
             Ok(wanted) => Box::new(wanted),
             Err(problem) => return Evaluated::Impossible(seen, Reason::InvalidTemplate, problem),
         };

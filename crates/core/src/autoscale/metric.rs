@@ -33,7 +33,8 @@ pub(super) enum Goal {
 }
 
 /// The metrics of the spec; CPU if there is none.
-pub(super) fn effective(metrics: &[Metric]) -> Vec<Metric> {
+#[must_use]
+pub fn effective(metrics: &[Metric]) -> Vec<Metric> {
     if !metrics.is_empty() {
         return metrics.to_vec();
     }

@@ -46,6 +46,7 @@ pub use cron::{Cron, InvalidCron};
 pub use decide::{Decision, Known, decide};
 pub use division::{Share, divide_by_load};
 pub use memory::{Memory, Recommended, ScaleChange};
+pub use metric::effective as effective_metrics;
 pub use schedule::{InvalidSchedule, Minimum, minimum};
 pub use snapshot::{
     ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, PodRequests, PodSnapshot, Readiness, Reading, Sample, usage,

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::Credentials;
-use portolan_control::peering;
+use portolan_control::{Settings, peering, run_with};
 use portolan_runtime::{Clock, Election, Seed, Term, call, chain};
 use serde_json::json;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     };
     let controllers = |term: Term| {
         let leading = announced();
-        let placing = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), seed, term);
+        let settings = Settings { prometheus: args.prometheus.clone() };
+        let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
         Box::pin(async {
             tokio::select! { () = placing => {}, () = peering => {}, () = leading => {} }

@@ -12,6 +12,7 @@ use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::convert::{to_json, to_yaml};
 use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
+use portolan_control::PrometheusService;
 use portolan_control::fleet::check_server;
 use portolan_control::peering::{
     Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace,
@@ -250,20 +251,9 @@ fn prometheus(args: &PeerArgs) -> Result<Option<PrometheusQuery>, Failure> {
     let (Some(text), Some(query)) = (&args.traffic_from_prometheus, &args.traffic_query) else {
         return Ok(None);
     };
-    let wrong = || {
-        Failure::input(format!(
-            "--traffic-from-prometheus: {text:?} is not of the form NAMESPACE/SERVICE:PORT"
-        ))
-        .hint("such as monitoring/prometheus:9090")
-    };
-    let (namespace, service) = text.split_once('/').ok_or_else(wrong)?;
-    let (service, port) = service.split_once(':').ok_or_else(wrong)?;
-    let port: u16 = port.parse().map_err(|_| wrong())?;
-    if namespace.is_empty() || service.is_empty() || service.contains('/') || port == 0 {
-        return Err(wrong());
-    }
-    let (namespace, service) = (namespace.to_owned(), service.to_owned());
-    Ok(Some(PrometheusQuery { namespace, service, port: i32::from(port), query: query.clone() }))
+    let service: PrometheusService =
+        text.parse().map_err(|error| Failure::input(format!("--traffic-from-prometheus: {error}")))?;
+    Ok(Some(service.with(query)))
 }
 
 /// Prints what would be made, member first.

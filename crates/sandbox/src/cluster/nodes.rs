@@ -27,6 +27,9 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const RENEWAL: Duration = Duration::from_secs(10);
 const LEASE_SECONDS: u32 = 40;
 
+/// How often the collector of pods comes round.
+const COLLECTED_WITHIN: SignedDuration = SignedDuration::from_secs(20);
+
 pub(super) struct Nodes {
     heartbeats: bool,
 }
@@ -58,7 +61,9 @@ impl Controller for Nodes {
                 let node = text(&seen.object, "/spec/nodeName");
                 let troubled =
                     view.nodes.get(node).is_none_or(|node| node.object.pointer("/spec/taints").is_some());
-                if !node.is_empty() && troubled {
+                let is_left =
+                    node.is_empty() && !text(&seen.object, "/metadata/deletionTimestamp").is_empty();
+                if is_left || (!node.is_empty() && troubled) {
                     queue.add(Item::new("/pods", &seen.key));
                 }
             }
@@ -144,7 +149,10 @@ impl Nodes {
 
     /// Pods leave nodes whose taints they do not tolerate (any longer), and are forgotten with their node.
     fn look_at_pod(&self, key: &ObjectKey, api: &mut Api, view: &View) -> Result<Option<Duration>, ApiError> {
-        let Some(pod) = view.pods.get(key).filter(|pod| !pod.node.is_empty()) else { return Ok(None) };
+        let Some(pod) = view.pods.get(key) else { return Ok(None) };
+        if pod.node.is_empty() {
+            return self.collect(key, api);
+        }
         let row = api.row("", "pods")?;
         let Some(node) = view.nodes.get(&pod.node) else {
             // The node is gone for good: nobody else will finish this deletion.
@@ -180,6 +188,32 @@ impl Nodes {
             set_pod_condition(object, condition, &time);
         })?;
         api.remove_object(&row, key, &DeleteOptions::default())?;
+        Ok(None)
+    }
+}
+
+impl Nodes {
+    /// A pod that is deleted before it has a node, and kept by a finalizer, has failed: no kubelet will ever say so.
+    fn collect(&self, key: &ObjectKey, api: &mut Api) -> Result<Option<Duration>, ApiError> {
+        let Some(pod) = api.store.get("/pods", key).map(|found| found.value()) else { return Ok(None) };
+        let Ok(deleted) = text(&pod, "/metadata/deletionTimestamp").parse::<Timestamp>() else {
+            return Ok(None);
+        };
+        if matches!(text(&pod, "/status/phase"), "Succeeded" | "Failed") {
+            return Ok(None);
+        }
+        let left = COLLECTED_WITHIN - api.now().duration_since(deleted);
+        if let Ok(left) = Duration::try_from(left)
+            && !left.is_zero()
+        {
+            return Ok(Some(left));
+        }
+        let row = api.row("", "pods")?;
+        api.modify(&row, key, Part::Status, "pod-garbage-collector", |object| {
+            object["status"]["phase"] = json!("Failed");
+        })?;
+        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+        api.remove_object(&row, key, &options)?;
         Ok(None)
     }
 }

@@ -1,0 +1,106 @@
+//! Scaling MultiClusterDeployments by the load of their pods in all clusters.
+//!
+//! A look at an autoscaler reads the pods of its workload and their metrics in every cluster that holds some, decides (pure,
+//! see `portolan_core::autoscale`), writes the decision into the status by compare-and-swap, and only then the replicas of
+//! the workload, through its scale subresource and with the version that was decided on. Whatever a leader of yesterday still
+//! sends is refused for its version: the status by the one that this leader has written, the scale by the claim of the
+//! workload (see the driver). Nothing is placed here: that is up to placement, which is told by [`Shares`] how a total is to
+//! be divided.
+
+mod custom;
+mod external;
+mod pods;
+mod read;
+mod reconcile;
+mod request;
+mod resource;
+
+use crate::driver::{Context, Controller, Delay, watch};
+use crate::placement::{Division, Placement, Shares, Workload};
+use portolan_api::MultiClusterHorizontalPodAutoscaler;
+use portolan_core::autoscale::{ClusterSnapshot, Memory};
+use portolan_runtime::{Change, Index, Key, Queue, Recorder, supervise, work};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::JoinSet;
+
+const KIND: &str = "MultiClusterHorizontalPodAutoscaler";
+
+/// How many autoscalers are looked at at the same time. Most of a look is waiting for members.
+const WORKERS: usize = 24;
+
+/// Decides about MultiClusterHorizontalPodAutoscalers.
+pub(crate) struct Autoscalers {
+    context: Context,
+    workloads: Index<Workload>,
+    objects: Index<MultiClusterHorizontalPodAutoscaler>,
+    shares: Shares,
+    queue: Queue<Key>,
+    recorder: Recorder,
+    known: Mutex<BTreeMap<Key, Known>>,
+}
+
+/// What is known of an autoscaler beside its object.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The uid of the object that this is about.
+    uid: Option<String>,
+    /// What it remembers; the status is written less often.
+    memory: Memory,
+    /// What each cluster told last.
+    clusters: BTreeMap<String, ClusterSnapshot>,
+}
+
+impl Autoscalers {
+    /// Autoscalers for a hub, of the workloads that placement places.
+    pub(crate) fn new(context: &Context, placement: &Arc<Placement>) -> Self {
+        let seed = context.seed.child(KIND);
+        Self {
+            context: context.clone(),
+            workloads: placement.base().objects.clone(),
+            objects: Index::default(),
+            shares: placement.shares().clone(),
+            queue: Queue::new(seed.child("queue")),
+            recorder: Recorder::new(
+                context.hub.client.clone(),
+                context.clock.clone(),
+                "portolan.dev/autoscaling",
+            ),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Looks at autoscalers for ever.
+    pub(crate) async fn run(self, placement: Arc<Placement>) {
+        let mut tasks = JoinSet::new();
+        let (shares, divided) = (self.shares.clone(), placement);
+        let first = move |change: &Change<MultiClusterHorizontalPodAutoscaler>| {
+            let changed = shares.take(change, division);
+            changed.into_iter().for_each(|workload| divided.base().queue.add(workload));
+            Delay::NONE
+        };
+        let seed = self.context.seed.child(KIND);
+        let hub = &self.context.hub.client;
+        tasks.spawn(watch(hub, |object| object, &self.objects, &self.queue, first, |_| (), seed));
+        let work = work(&self.queue, WORKERS, &self.context.clock, |key| self.look(key));
+        supervise(tasks, work).await;
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Key, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The workload that an autoscaler scales.
+fn target(object: &MultiClusterHorizontalPodAutoscaler) -> Key {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    Key::new(namespace, &object.spec.scale_target_ref.name)
+}
+
+/// How the status of an autoscaler divides a total.
+fn division(object: &MultiClusterHorizontalPodAutoscaler) -> Division {
+    let clusters = object.status.iter().flat_map(|status| &status.clusters);
+    let share = |share: i32| u32::try_from(share).unwrap_or(0);
+    let shares = clusters.filter_map(|each| Some((each.cluster.clone(), share(each.share?)))).collect();
+    Division { workload: target(object), shares }
+}

@@ -1,0 +1,72 @@
+//! Requests to the metrics APIs of a member.
+
+use crate::fleet::escaped;
+use kube::Client;
+use portolan_core::capacity::milli;
+use portolan_runtime::{CallError, call, chain, foreign_text};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// A group of APIs, as it tells which of its versions it would rather be asked in.
+#[derive(Deserialize)]
+struct Group {
+    #[serde(rename = "preferredVersion")]
+    preferred: Version,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "groupVersion")]
+    group_version: String,
+}
+
+/// What is asked, as a path with its query.
+pub(super) struct Path(String);
+
+impl Path {
+    pub(super) fn new(path: String) -> Self {
+        Self(path)
+    }
+
+    /// With a parameter, unless it is empty.
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+        if !value.is_empty() {
+            let mark = if self.0.contains('?') { '&' } else { '?' };
+            self.0.push_str(&format!("{mark}{name}={}", escaped(value)));
+        }
+        self
+    }
+}
+
+/// Asks for something; what is told instead is a text for people.
+pub(super) async fn get<T: DeserializeOwned>(client: &Client, path: Path, what: &str) -> Result<T, String> {
+    call(what.to_owned(), request(client, path)).await.map_err(|error| told(&error))
+}
+
+/// The path of the version in which a group would rather be asked.
+pub(super) async fn served(client: &Client, group: &str) -> Result<String, String> {
+    let path = Path::new(format!("/apis/{group}"));
+    match call(format!("discover {group}"), request::<Group>(client, path)).await {
+        Ok(found) => Ok(format!("/apis/{}", found.preferred.group_version)),
+        Err(error) if error.is_not_found() => {
+            Err(format!("the cluster does not serve {group}: install an adapter for it there"))
+        }
+        Err(error) => Err(told(&error)),
+    }
+}
+
+async fn request<T: DeserializeOwned>(client: &Client, path: Path) -> Result<T, kube::Error> {
+    let request = http::Request::get(path.0).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    client.request::<T>(request).await
+}
+
+/// An error with the member's own words in it.
+pub(super) fn told(error: &CallError) -> String {
+    foreign_text(&chain(error))
+}
+
+/// A quantity in thousandths. Nothing is used less than not at all.
+pub(super) fn amount(text: &str) -> Result<u64, String> {
+    let milli = milli(text).map_err(|error| foreign_text(&error.to_string()))?;
+    Ok(u64::try_from(milli).unwrap_or(0))
+}
