@@ -14,12 +14,11 @@ use crate::{
 
 /// The kinds that have a schema but no controller yet. An object of them is stored and nothing happens, so their
 /// definitions are installed only on request.
-pub const EXPERIMENTAL_KINDS: [&str; 6] = [
+pub const EXPERIMENTAL_KINDS: [&str; 5] = [
     "CloudProvisioner",
     "FeatureConfig",
     "LiveMigration",
     "MultiClusterHorizontalPodAutoscaler",
-    "MultiClusterRescheduler",
     "NamespaceOffloading",
 ];
 
