@@ -11,6 +11,7 @@ pub mod peering;
 mod placement;
 mod recovery;
 mod registrations;
+mod reschedule;
 mod review;
 mod run;
 mod services;

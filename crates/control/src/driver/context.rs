@@ -3,6 +3,7 @@
 use super::EpochFence;
 use crate::dependencies::Sources;
 use crate::fleet::{Fleet, Hub};
+use crate::reschedule::Reschedulers;
 use portolan_runtime::{Clock, Seed, Term};
 
 /// What all controllers of a hub share for the length of a term.
@@ -11,6 +12,7 @@ pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) fleet: Fleet,
     pub(crate) sources: Sources,
+    pub(crate) reschedulers: Reschedulers,
     pub(crate) fence: EpochFence,
     pub(crate) clock: Clock,
     pub(crate) term: Term,
@@ -20,6 +22,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(hub: Hub, clock: Clock, seed: Seed, term: Term) -> Self {
         let fence = EpochFence::new(&term);
-        Self { hub, fleet: Fleet::default(), sources: Sources::default(), fence, clock, term, seed }
+        let (fleet, sources, reschedulers) = <(Fleet, Sources, Reschedulers)>::default();
+        Self { hub, fleet, sources, reschedulers, fence, clock, term, seed }
     }
 }
