@@ -12,6 +12,7 @@ pub mod peering;
 mod placement;
 mod recovery;
 mod registrations;
+mod reschedule;
 mod review;
 mod run;
 mod services;

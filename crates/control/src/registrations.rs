@@ -8,6 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::capacity::ClusterFeed;
 
@@ -28,6 +29,7 @@ pub(crate) const REGISTRATIONS: &[Registration] = &[
         "the Services of MultiClusterServices",
     ),
     Registration::index::<EndpointSlice>("which pods serve those Services"),
+    Registration::index::<PodDisruptionBudget>("how many pods may go when work is brought home"),
 ];
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::fleet::{Connect, Hub, keep};
 use crate::jobs::{self, Jobs};
 use crate::placement::{self, Placement};
 use crate::registrations::REGISTRATIONS;
+use crate::reschedule::{self, Rescheduling};
 use crate::review::Reviews;
 use crate::services::{self, Services};
 use crate::settings::Settings;
@@ -42,6 +43,7 @@ pub async fn run_with(
     let placement = Placement::new(&context);
     let services = Services::new(&context, &placement);
     let jobs = Jobs::new(&context);
+    let rescheduling = Rescheduling::new(&context, &placement);
     let controllers: Controllers = vec![Driver::of(&placement), Driver::of(&services), Driver::of(&jobs)];
     let autoscalers = Autoscalers::new(&context, &placement).run(Arc::clone(&placement));
     let reviews = Reviews::new(
@@ -67,9 +69,13 @@ pub async fn run_with(
     let mut tasks = JoinSet::new();
     tasks.spawn(watch_hub(&context, &controllers));
     tasks.spawn(tell_of_room(context.fleet.ledger.clone(), {
-        let controllers = controllers.clone();
-        move |owner| controllers.iter().for_each(|each| each.owner_changed(owner))
+        let (controllers, rescheduling) = (controllers.clone(), Arc::clone(&rescheduling));
+        move |owner| {
+            controllers.iter().for_each(|each| each.owner_changed(owner));
+            rescheduling.room_appeared(owner);
+        }
     }));
+    tasks.spawn(rescheduling.run());
     context.sources.follow(&context.hub.client, seed.child("dependencies"), &mut tasks, {
         let controllers = controllers.clone();
         move |namespace, reference| {
@@ -109,6 +115,7 @@ pub async fn run_with(
 fn watch_hub(context: &Context, controllers: &Controllers) -> impl Future<Output = ()> + Send + use<> {
     let mut watches: Vec<(&'static str, WatchHealth)> =
         vec![("ForeignCluster", context.fleet.clusters.health().clone())];
+    watches.push((reschedule::KIND, context.reschedulers.health().clone()));
     watches.extend(controllers.iter().map(|each| (each.kind(), each.health().clone())));
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
     async move {

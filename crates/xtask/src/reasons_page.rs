@@ -15,6 +15,7 @@ pub(crate) fn page() -> String {
          - **pending**: `status.pending[]`, why a cluster takes no replicas or completions, and `portolan explain`;\n\
          - **placement**: `status.placements[]`, the part of a workload in one cluster;\n\
          - **event**: `kubectl get events`, `portolan events`;\n\
+         - **staying**: `status.staying[]` of a MultiClusterRescheduler, why a workload does not come home;\n\
          - **review**: the output of `portolan plan` and `portolan explain`.\n\n\
          | reason | meaning | what helps | seen in |\n|---|---|---|---|\n",
     );
@@ -30,7 +31,7 @@ pub(crate) fn page() -> String {
 fn places(places: &[Place]) -> String {
     let types = places.iter().filter_map(|place| match place {
         Place::Condition(type_) => Some(format!("`{type_}`")),
-        Place::Pending | Place::Placement | Place::Event | Place::Review => None,
+        Place::Pending | Place::Placement | Place::Event | Place::Staying | Place::Review => None,
     });
     let types = types.collect::<Vec<_>>().join(", ");
     let conditions = (!types.is_empty()).then(|| format!("condition {types}"));

@@ -24,6 +24,7 @@ mod peering;
 mod placement;
 mod plan;
 mod recovery;
+mod reschedule;
 mod rights;
 mod seeds;
 mod sequences;

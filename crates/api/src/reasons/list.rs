@@ -1,6 +1,6 @@
 //! The list of all reasons.
 
-use super::Place::{self, Event, Pending, Placement, Review};
+use super::Place::{self, Event, Pending, Placement, Review, Staying};
 use crate::condition_type::ConditionType::{
     self, AbleToScale, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed,
     Progressing, Reachable, Ready, ScalingActive, ScalingLimited, SilenceDoubted, Suspended, ToCloud,
@@ -47,8 +47,14 @@ macro_rules! reasons {
 }
 
 reasons! {
+    Active, [on(Ready)],
+        "The rescheduler looks at workloads that are away from the clusters they prefer.",
+        "";
     Adopted, [Event],
         "Copies that ran already were taken over with their pods.",
+        "";
+    AllAtHome, [on(Progressing)],
+        "No workload that the rescheduler selects is away from the clusters it prefers.",
         "";
     AllClustersReachable, [on(Unreachable)],
         "Every cluster that holds a part of the workload is reachable.",
@@ -68,6 +74,9 @@ reasons! {
     AwaitingMembers, [on(Ready), on(Placed), Review],
         "Copies may run in clusters that cannot be asked: nothing is placed until they answer.",
         "Reconnect the clusters, or give one up: `kubectl annotate foreigncluster NAME portolan.dev/confirmed-lost=true`.";
+    BudgetsUnknown, [Staying],
+        "The PodDisruptionBudgets of the cluster cannot be listed, so nothing is taken away there.",
+        "Run `portolan peer` again, which grants the right.";
     CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
         "The objects of the hub or of the cluster are not all listed yet.",
         "Try a review again after a moment.";
@@ -110,12 +119,18 @@ reasons! {
     DesiredWithinRange, [on(ScalingLimited)],
         "The replicas that the metrics ask for are within the bounds.",
         "";
+    DisruptionBudget, [Staying],
+        "A PodDisruptionBudget lets no pod of the workload go.",
+        "A budget that allows a disruption, or more ready pods.";
     DriftCorrected, [Event],
         "A change of a copy in a cluster was undone.",
         "`driftPolicy: Report` keeps such changes.";
     Drifted, [on(Drifted), Placement, Event],
         "A copy differs from what was placed, and `driftPolicy: Report` leaves it so.",
         "Undo the change in the cluster, or set `driftPolicy: Correct`.";
+    DryRun, [on(Progressing), Staying],
+        "`spec.dryRun` is true: the workload would come home, and is not moved.",
+        "`spec.dryRun: false`.";
     Evicted, [Pending, Placement],
         "A `NoExecute` taint of the cluster is not tolerated.",
         "`clusterTolerations`, or remove the taint.";
@@ -152,6 +167,9 @@ reasons! {
     Forbidden, [Review],
         "The hub or a cluster does not permit the request.",
         "The message names the missing right.";
+    HomeBusy, [Staying],
+        "Another workload is about to use the room in the preferred clusters.",
+        "";
     HubRequestFailed, [on(Ready)],
         "The review was not answered: a request to the hub failed.",
         "Try again; the message has the error.";
@@ -206,6 +224,9 @@ reasons! {
     ManyMembersSilent, [on(SilenceDoubted)],
         "So many members are silent at the same time that the hub is probably cut off itself.",
         "Mend the network of the hub, or confirm a loss: `kubectl annotate foreigncluster NAME portolan.dev/confirmed-lost=true`.";
+    MaxConcurrentMoves, [Staying],
+        "As many workloads are being moved as `spec.maxConcurrentMoves` allows.",
+        "A larger `maxConcurrentMoves`.";
     MemberError, [Placement],
         "The cluster failed several requests in a row; it is tried again.",
         "The message has the error.";
@@ -215,6 +236,21 @@ reasons! {
     MinimumReplicasUnavailable, [on(Available)],
         "Fewer replicas than the required minimum are available.",
         "`portolan status` shows the replicas per cluster.";
+    MinimumStay, [Staying],
+        "The workload has not been away for as long as `spec.minimumStay`.",
+        "A smaller `minimumStay`.";
+    MoveDone, [Event],
+        "Replicas have come home.",
+        "";
+    MoveFailed, [Staying, Event],
+        "The last move was given up; the replicas stay where they were.",
+        "`portolan explain` of the workload; it is tried again after `spec.minimumStay`.";
+    MoveStarted, [Event],
+        "Replicas start in the clusters that they come home to; those that they replace still run.",
+        "";
+    Moving, [on(Progressing)],
+        "Workloads are being moved to the clusters that they prefer.",
+        "";
     NameTaken, [Pending, Placement, Review],
         "An object of that name exists in the cluster and is not Portolan's; it is left alone.",
         "Rename one of the two, or delete the object in the cluster.";
@@ -239,7 +275,7 @@ reasons! {
     NoOrphans, [on(Orphaned)],
         "Every copy in the cluster has its object in the hub.",
         "";
-    NoRoom, [Pending, Placement],
+    NoRoom, [Pending, Placement, Staying],
         "No node has enough free CPU, memory or another resource for one more pod.",
         "Smaller requests, more nodes, `enableSubstitution` or `enableBursting`.";
     NoRoomAnywhere, [on(ToCloud)],
@@ -275,7 +311,7 @@ reasons! {
     Orphaned, [Event],
         "Objects in the cluster were placed by this hub and have no object in it.",
         "See `portolan adopt --list`.";
-    Paused, [on(Progressing)],
+    Paused, [on(Progressing), Staying],
         "`spec.paused` is true: nothing is placed, moved or rolled out.",
         "`spec.paused: false`.";
     Pending, [on(Ready), on(Placed), on(Available), on(Progressing), Event],
@@ -296,7 +332,7 @@ reasons! {
     ProbePending, [on(Ready), on(Reachable)],
         "The cluster has not answered yet.",
         "";
-    Progressing, [on(Ready)],
+    Progressing, [on(Ready), Staying],
         "Pods are starting, or a copy is being written.",
         "";
     Reachable, [Event],
@@ -323,6 +359,9 @@ reasons! {
     Rescheduled, [Event],
         "Unfinished completions of a job were given to another cluster.",
         "";
+    ReschedulerPaused, [on(Progressing), Staying],
+        "`spec.paused` of the rescheduler is true: no further move is begun.",
+        "`spec.paused: false`.";
     Retried, [Event],
         "A Job failed, and its completions are retried in another cluster.",
         "";
@@ -337,6 +376,9 @@ reasons! {
         "";
     RolloutComplete, [on(Progressing)],
         "Every cluster runs the present template with all its replicas.",
+        "";
+    RoomNotStable, [Staying],
+        "There is room in the preferred clusters, not yet for as long as `spec.roomStableFor`.",
         "";
     Running, [on(Ready), on(Complete), on(Failed)],
         "The job runs.",
@@ -407,7 +449,7 @@ reasons! {
     UnknownKind, [Review],
         "The kind of the manifest is not one that Portolan plans.",
         "The message lists the kinds.";
-    Unreachable, [on(Ready), on(Reachable), on(Available), on(Unreachable), Pending, Placement, Event],
+    Unreachable, [on(Ready), on(Reachable), on(Available), on(Unreachable), Pending, Placement, Staying, Event],
         "The cluster does not answer; its part is kept on record, with the last known numbers.",
         "The condition `Reachable` of its ForeignCluster has the error.";
     Unschedulable, [Pending],
@@ -419,6 +461,9 @@ reasons! {
     Waiting, [on(Ready)],
         "Nothing of the job runs, though it has clusters.",
         "The message has the clusters and their reasons.";
+    WorkloadsAway, [on(Progressing)],
+        "Workloads are away from the clusters they prefer, and none is being moved.",
+        "`status.staying` has the reason of each.";
     WorkloadsRemain, [on(Leaving), Event],
         "The ForeignCluster is not deleted while workloads remain in the cluster.",
         "Delete or move these workloads, or see `portolan unpeer --help`.";

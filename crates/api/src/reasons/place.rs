@@ -14,6 +14,8 @@ pub enum Place {
     Placement,
     /// A Kubernetes event.
     Event,
+    /// A workload that stays away from the clusters it prefers: `status.staying[]` of a MultiClusterRescheduler.
+    Staying,
     /// An error or a refusal in the answer to `portolan plan` and `portolan explain`.
     Review,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Place {
             Self::Pending => formatter.write_str("pending"),
             Self::Placement => formatter.write_str("placement"),
             Self::Event => formatter.write_str("event"),
+            Self::Staying => formatter.write_str("staying"),
             Self::Review => formatter.write_str("review"),
         }
     }

@@ -3,6 +3,7 @@
 use super::EpochFence;
 use crate::dependencies::Sources;
 use crate::fleet::{Fleet, Hub};
+use crate::reschedule::Reschedulers;
 use crate::settings::Settings;
 use portolan_runtime::{Clock, Seed, Term};
 
@@ -12,6 +13,7 @@ pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) fleet: Fleet,
     pub(crate) sources: Sources,
+    pub(crate) reschedulers: Reschedulers,
     pub(crate) fence: EpochFence,
     pub(crate) clock: Clock,
     pub(crate) term: Term,
@@ -22,6 +24,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(hub: Hub, clock: Clock, seed: Seed, term: Term, settings: Settings) -> Self {
         let fence = EpochFence::new(&term);
-        Self { hub, fleet: Fleet::default(), sources: Sources::default(), fence, clock, term, seed, settings }
+        let (fleet, sources, reschedulers) = <(Fleet, Sources, Reschedulers)>::default();
+        Self { hub, fleet, sources, reschedulers, fence, clock, term, seed, settings }
     }
 }

@@ -3,10 +3,12 @@
 use crate::copies::Kind;
 use crate::names::{FIELD_MANAGER, FINALIZER};
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use portolan_runtime::{CallError, Key, Term};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
+use std::fmt::Debug;
 
 /// Replaces the status of an object in the hub, by compare-and-swap on the version that the object carries.
 ///
@@ -20,8 +22,21 @@ pub(crate) async fn replace_status<K: Kind>(
     object: &K,
     status: &impl Serialize,
 ) -> Result<Option<K>, CallError> {
+    let api: Api<K> = Api::namespaced(hub.clone(), &Key::of(object).namespace);
+    replace_status_by(term, &api, object, status).await
+}
+
+/// The same for an object of any scope, by an API for it.
+pub(crate) async fn replace_status_by<K>(
+    term: &Term,
+    api: &Api<K>,
+    object: &K,
+    status: &impl Serialize,
+) -> Result<Option<K>, CallError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
     let (key, metadata) = (Key::of(object), object.meta());
-    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
     let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     let what = format!("write status of {} {key}", K::kind(&()));
     // Nothing but the status is written by this: to send the rest along would only cost both sides time.

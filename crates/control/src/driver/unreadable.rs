@@ -1,6 +1,6 @@
 //! Objects of the hub that exist and cannot be read.
 
-use crate::copies::Kind;
+use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use portolan_api::Reason;
@@ -9,14 +9,17 @@ use std::marker::PhantomData;
 
 /// Whether an object that was not found exists all the same. If it cannot be read, its user is told; either way its copies
 /// stay as they are.
-pub(super) async fn is_unreadable<K: Kind, T>(index: &Index<T>, key: &Key, recorder: &Recorder) -> bool {
+pub(crate) async fn is_unreadable<K, T>(index: &Index<T>, key: &Key, recorder: &Recorder) -> bool
+where
+    K: Resource<DynamicType = ()>,
+{
     let Some(unreadable) = index.health().unreadable(key) else {
         // It may have become readable since it was looked for: then another look was asked for.
         return index.get(key).is_some();
     };
     let metadata = ObjectMeta {
         name: Some(key.name.clone()),
-        namespace: Some(key.namespace.clone()),
+        namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
         uid: unreadable.uid,
         ..ObjectMeta::default()
     };

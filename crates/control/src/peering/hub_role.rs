@@ -39,6 +39,13 @@ const EVERYWHERE: &[Row] = &[
     ),
     ("portolan.dev", "multiclusterhorizontalpodautoscalers", WATCH, "autoscalers that users declare"),
     ("portolan.dev", "multiclusterhorizontalpodautoscalers/status", STATUS, "what they found and did"),
+    ("portolan.dev", "multiclusterreschedulers", WATCH, "what brings work home, and when"),
+    (
+        "portolan.dev",
+        "multiclusterreschedulers/status",
+        STATUS,
+        "what was brought home, and why the rest stays",
+    ),
     ("portolan.dev", "placementreviews", &["get", "list", "watch", "delete"], "plans that users ask for"),
     ("portolan.dev", "placementreviews/status", STATUS, "the answers"),
     ("portolan.dev", "foreignclusters", &["get", "list", "watch", "patch"], "members, and their finalizer"),
@@ -113,7 +120,7 @@ fn developer() -> Vec<Value> {
 
 fn fleet_viewer() -> Vec<Value> {
     vec![
-        json!({"apiGroups": ["portolan.dev"], "resources": ["foreignclusters"], "verbs": WATCH}),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["foreignclusters", "multiclusterreschedulers"], "verbs": WATCH}),
         json!({
             "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
             "resourceNames": [CONTROLLER], "verbs": ["get"],

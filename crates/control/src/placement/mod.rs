@@ -22,6 +22,7 @@ mod shares;
 mod snapshots;
 mod status;
 mod trial;
+mod whereabouts;
 
 pub(crate) use observe::candidate;
 pub(crate) use preview::{Outlook, Previews};
@@ -149,7 +150,12 @@ impl Workload {
     /// one that has more than its share of them.
     fn waits_for_room(&self) -> bool {
         let Some(status) = &self.object.status else { return true };
-        status.pending_replicas > 0 || status.placements.iter().any(stands_in) || !self.is_shared_out()
+        status.pending_replicas > 0 || self.stands_in() || !self.is_shared_out()
+    }
+
+    /// Whether a cluster of it only stands in until there is room at home.
+    pub(crate) fn stands_in(&self) -> bool {
+        self.object.status.iter().flat_map(|status| &status.placements).any(stands_in)
     }
 
     fn is_shared_out(&self) -> bool {

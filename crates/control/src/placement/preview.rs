@@ -46,6 +46,8 @@ pub(crate) struct Outlook {
     pub(crate) waiting_updates: Vec<String>,
     /// ConfigMaps and Secrets that the template refers to and the hub does not have.
     pub(crate) missing: Vec<String>,
+    /// The rescheduler that replicas wait for which only stand in where they are.
+    pub(crate) rescheduler: Option<String>,
     /// Whether the workload is paused, so that nothing is done about it.
     pub(crate) paused: bool,
 }
@@ -176,6 +178,7 @@ impl Previews {
             reserved: reserved(book, &Owner::new(KIND, key)),
             waiting_updates: Vec::new(),
             missing: self.missing(key, workload),
+            rescheduler: self.0.awaited_rescheduler(key, workload),
             paused: workload.object.spec.paused,
         }
     }

@@ -174,7 +174,11 @@ impl Placement {
             Ok(wanted) => Box::new(wanted),
             Err(problem) => return Evaluated::Impossible(seen, Reason::InvalidTemplate, problem),
         };
-        let decided = decide(&wanted, &candidates(&seen), |cluster, more| {
+        let mut candidates = candidates(&seen);
+        if self.confine(key, workload, &wanted, &mut candidates).is_none() {
+            return Evaluated::CacheNotSynced;
+        }
+        let decided = decide(&wanted, &candidates, |cluster, more| {
             book.shortage(cluster, workload.uid(), &wanted.shape, more)
         });
         match decided {

@@ -49,6 +49,7 @@ pub(super) fn explained(
     let placed: u32 = decision.placed.values().map(|placed| placed.replicas).sum();
     review.summary.push(format!("{placed} replicas placed, {} pending", decision.pending));
     review.summary.extend(stays(decision));
+    review.summary.extend(awaits(outlook));
     review.summary.extend(decision.to_cloud.then(|| CLOUD.to_owned()));
     review.pending = signed(decision.pending);
     review.refusals = refusals(&decision.refusals, &outlook.accounts, &mut review.notes);
@@ -72,6 +73,15 @@ pub(super) fn explained(
     }
     review.clusters = bounded(clusters, &mut review.notes);
     Ok(review)
+}
+
+/// What is to be said of replicas that a rescheduler brings home.
+fn awaits(outlook: &Outlook) -> Option<String> {
+    let name = outlook.rescheduler.as_ref()?;
+    Some(format!(
+        "Replicas that stand in stay where they are until MultiClusterRescheduler {name} moves them: its status.staying \
+         says why they stay."
+    ))
 }
 
 /// Adds what the status says of a cluster.
@@ -101,6 +111,7 @@ pub(super) fn planned(
 ) -> Result<ObjectReview, Unanswered> {
     let mut review = ObjectReview { paused: outlook.paused, ..ObjectReview::default() };
     review.notes.extend(outlook.paused.then(|| PAUSED.to_owned()));
+    review.notes.extend(awaits(outlook));
     let decision = match &outlook.decision {
         Ok(decision) => decision,
         Err(problem) => {

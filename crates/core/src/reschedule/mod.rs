@@ -66,6 +66,8 @@ pub struct Held {
     pub reachable: bool,
     /// The PodDisruptionBudget there that allows least, and how many pods it lets go now.
     pub budget: Option<(String, u32)>,
+    /// Whether the PodDisruptionBudgets there are not known.
+    pub budgets_unknown: bool,
 }
 
 /// A cluster in which a workload would rather be.

@@ -127,6 +127,9 @@ fn decide(
     if now < until {
         return Err(StayReason::RoomNotStable { until });
     }
+    if let Some((cluster, _)) = workload.held.iter().find(|(_, held)| held.away && held.budgets_unknown) {
+        return Err(StayReason::BudgetsUnknown { cluster: cluster.clone() });
+    }
     let forbids = |(cluster, held): (&String, &super::Held)| match &held.budget {
         Some((budget, 0)) => Some((cluster.clone(), budget.clone())),
         _ => None,

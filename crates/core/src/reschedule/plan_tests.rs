@@ -1,7 +1,7 @@
 use super::*;
 use crate::reschedule::Held;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use portolan_api::MultiClusterReschedulerStatus;
+use portolan_api::{MultiClusterReschedulerStatus, Reason};
 use std::time::Duration;
 
 fn settings() -> Settings {
@@ -28,7 +28,8 @@ fn key(name: &str) -> WorkloadKey {
 
 /// A workload with so many replicas in a cloud cluster, and a home that has room for so many.
 fn in_cloud(replicas: u32, fits: u32) -> WorkloadSnapshot {
-    let held = Held { replicas, ready: replicas, away: true, cloud: true, reachable: true, budget: None };
+    let held =
+        Held { replicas, ready: replicas, away: true, cloud: true, reachable: true, ..Held::default() };
     WorkloadSnapshot {
         held: BTreeMap::from([("cloud1".to_owned(), held)]),
         homes: BTreeMap::from([("rennes".to_owned(), Home { lacks: replicas, fits })]),
@@ -77,7 +78,7 @@ fn room_must_last_and_hold_a_margin() {
     assert_eq!(reason(&settings(), &record, &in_cloud(10, 0), 400), none);
     assert_eq!(
         reason(&settings(), &record, &in_cloud(10, 1), 400).reason(),
-        "NoRoom",
+        Reason::NoRoom,
         "one replica and a tenth"
     );
     let all = workloads(&[("web", in_cloud(10, 11))]);
@@ -108,6 +109,9 @@ fn every_reason_to_stay() {
     assert_eq!(of(&settings(), &|workload| workload.settled = false), StayReason::NotSettled);
     let silent = |workload: &mut WorkloadSnapshot| workload.held.get_mut("cloud1").unwrap().reachable = false;
     assert_eq!(of(&settings(), &silent), StayReason::Unreachable { cluster: "cloud1".into() });
+    let unknown =
+        |workload: &mut WorkloadSnapshot| workload.held.get_mut("cloud1").unwrap().budgets_unknown = true;
+    assert_eq!(of(&settings(), &unknown), StayReason::BudgetsUnknown { cluster: "cloud1".into() });
     let budget = |workload: &mut WorkloadSnapshot| {
         workload.held.get_mut("cloud1").unwrap().budget = Some(("web".into(), 0));
     };

@@ -4,7 +4,7 @@ use super::{Move, Plan, Record, Stay, WorkloadKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::MultiClusterReschedulerStatus;
-use portolan_api::multiclusterrescheduler::{Move as Shown, Staying};
+use portolan_api::multiclusterrescheduler::{Move as Shown, MovePhase, Staying};
 use std::collections::BTreeMap;
 
 /// So many workloads that stay are listed; the stay of others begins again with the next leader.
@@ -64,7 +64,7 @@ impl Plan {
                     since: stay.map(|stay| Time(stay.since)),
                     room_since: stay.and_then(|stay| stay.room_since).map(Time),
                     retry_at: stay.and_then(|stay| stay.retry_at).map(Time),
-                    reason: reason.reason().to_owned(),
+                    reason: reason.reason().into(),
                     message: Some(reason.to_string()),
                 }
             })
@@ -104,7 +104,26 @@ fn shown(key: &WorkloadKey, moving: &Move) -> Shown {
         phase: moving.phase,
         started_at: Some(Time(moving.started_at)),
         finished_at: moving.finished_at.map(Time),
-        message: None,
+        message: Some(message(moving)),
+    }
+}
+
+/// What happens, or happened, in a move.
+fn message(moving: &Move) -> String {
+    let Move { replicas, from, .. } = moving;
+    let (from, to) = (from.join(", "), moving.targets.keys().cloned().collect::<Vec<_>>().join(", "));
+    match moving.phase {
+        MovePhase::Surging => format!("{replicas} replicas start in {to}; those in {from} still run"),
+        MovePhase::Draining => format!("the replicas in {to} are ready; those in {from} are being removed"),
+        MovePhase::Returning => {
+            format!("the replicas in {to} were not ready within spec.moveTimeout and are given back")
+        }
+        MovePhase::Done => format!("{replicas} replicas came from {from} to {to}"),
+        MovePhase::Failed => {
+            format!(
+                "{to} did not have {replicas} more replicas ready within spec.moveTimeout; those in {from} still run"
+            )
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a workload stays where it is.
 
 use k8s_openapi::jiff::Timestamp;
+use portolan_api::Reason;
 use std::fmt;
 
 /// Why a workload stays where it is.
@@ -26,6 +27,11 @@ pub enum StayReason {
     MinimumStay {
         /// Until when.
         until: Timestamp,
+    },
+    /// The PodDisruptionBudgets of a cluster that it is on are not known.
+    BudgetsUnknown {
+        /// The cluster.
+        cluster: String,
     },
     /// A PodDisruptionBudget lets none of its pods go.
     DisruptionBudget {
@@ -67,20 +73,21 @@ pub enum StayReason {
 impl StayReason {
     /// The reason in a word.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::ReschedulerPaused => "ReschedulerPaused",
-            Self::WorkloadPaused => "Paused",
-            Self::Unreachable { .. } => "Unreachable",
-            Self::NotSettled => "Progressing",
-            Self::RetryLater { .. } => "MoveFailed",
-            Self::MinimumStay { .. } => "MinimumStay",
-            Self::DisruptionBudget { .. } => "DisruptionBudget",
-            Self::NoRoom { .. } => "NoRoom",
-            Self::RoomNotStable { .. } => "RoomNotStable",
-            Self::HomeBusy => "HomeBusy",
-            Self::MaxConcurrentMoves { .. } => "MaxConcurrentMoves",
-            Self::DryRun { .. } => "DryRun",
+            Self::ReschedulerPaused => Reason::ReschedulerPaused,
+            Self::WorkloadPaused => Reason::Paused,
+            Self::Unreachable { .. } => Reason::Unreachable,
+            Self::NotSettled => Reason::Progressing,
+            Self::RetryLater { .. } => Reason::MoveFailed,
+            Self::MinimumStay { .. } => Reason::MinimumStay,
+            Self::BudgetsUnknown { .. } => Reason::BudgetsUnknown,
+            Self::DisruptionBudget { .. } => Reason::DisruptionBudget,
+            Self::NoRoom { .. } => Reason::NoRoom,
+            Self::RoomNotStable { .. } => Reason::RoomNotStable,
+            Self::HomeBusy => Reason::HomeBusy,
+            Self::MaxConcurrentMoves { .. } => Reason::MaxConcurrentMoves,
+            Self::DryRun { .. } => Reason::DryRun,
         }
     }
 
@@ -106,6 +113,10 @@ impl fmt::Display for StayReason {
                 write!(f, "the last move did not become ready in time; it is tried again after {until}")
             }
             Self::MinimumStay { until } => write!(f, "spec.minimumStay lasts until {until}"),
+            Self::BudgetsUnknown { cluster } => write!(
+                f,
+                "the PodDisruptionBudgets of the member cluster {cluster} cannot be listed: `portolan peer` grants the right"
+            ),
             Self::DisruptionBudget { cluster, budget } => {
                 write!(f, "PodDisruptionBudget {budget} in cluster {cluster} allows no disruption")
             }

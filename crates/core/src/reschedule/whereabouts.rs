@@ -43,6 +43,7 @@ pub fn whereabouts(
             cloud,
             reachable: site.is_some_and(|candidate| !candidate.silent),
             budget: None,
+            budgets_unknown: false,
         };
         held.insert(placed.cluster.clone(), each);
     }

@@ -52,19 +52,19 @@ async fn plan_all(fleet: &Fleet, manifests: &[Value]) -> Vec<ObjectReview> {
 }
 
 /// What would come of a manifest.
-async fn plan(fleet: &Fleet, manifest: &Value) -> ObjectReview {
+pub(crate) async fn plan(fleet: &Fleet, manifest: &Value) -> ObjectReview {
     plan_all(fleet, std::slice::from_ref(manifest)).await.remove(0)
 }
 
 /// Why a deployment is where it is.
-async fn explain(fleet: &Fleet, name: &str) -> ObjectReview {
+pub(crate) async fn explain(fleet: &Fleet, name: &str) -> ObjectReview {
     let target = ReviewTarget { kind: ReviewedKind::MultiClusterDeployment, name: name.to_owned() };
     let spec = PlacementReviewSpec { explain: Some(target), ..PlacementReviewSpec::default() };
     review(fleet, spec).await.objects.remove(0)
 }
 
 /// What the plan says of each cluster: before and after.
-fn steps(plan: &ObjectReview) -> BTreeMap<&str, (i32, i32)> {
+pub(crate) fn steps(plan: &ObjectReview) -> BTreeMap<&str, (i32, i32)> {
     plan.clusters.iter().map(|each| (each.cluster.as_str(), (each.before, each.after))).collect()
 }
 

@@ -1,0 +1,83 @@
+//! One look at one rescheduler.
+
+use super::known::workload_key;
+use super::status::{is_news, status};
+use super::{Rescheduler, Rescheduling};
+use crate::driver::{CHANGED_MEANWHILE, Controller, SYNC_POLL_INTERVAL, is_unreadable, replace_status_by};
+use kube::{Api, ResourceExt};
+use portolan_api::multiclusterrescheduler::MovePhase;
+use portolan_api::{MultiClusterRescheduler, MultiClusterReschedulerStatus, Reason};
+use portolan_core::reschedule::{Plan, WorkloadKey, WorkloadSnapshot, plan};
+use portolan_runtime::{Action, CallError, EventType, Key};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Rescheduling {
+    pub(super) async fn look(&self, key: Key) -> Result<Action, CallError> {
+        let known = self.context.reschedulers.index();
+        let Some(rescheduler) = known.get(&key) else {
+            is_unreadable::<MultiClusterRescheduler, _>(known, &key, &self.recorder).await;
+            return Ok(Action::AwaitChange);
+        };
+        if rescheduler.object.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::AwaitChange);
+        }
+        let Some(workloads) = self.workloads(&rescheduler) else {
+            return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL));
+        };
+        let now = self.context.clock.now();
+        let plan = plan(&rescheduler.settings, &rescheduler.record, &workloads, now);
+        let new = status(&rescheduler, &plan, now);
+        if is_news(rescheduler.object.status.as_ref(), &new, rescheduler.settings.interval) {
+            let api = Api::all(self.context.hub.client.clone());
+            let written = replace_status_by(&self.context.term, &api, &rescheduler.object, &new).await?;
+            if written.is_none() {
+                return Ok(Action::RequeueAfter(CHANGED_MEANWHILE));
+            }
+            self.tell(&rescheduler, &plan, &new).await;
+        }
+        let wait = plan.next.and_then(|next| Duration::try_from(next.duration_since(now)).ok());
+        Ok(Action::RequeueAfter(wait.unwrap_or(rescheduler.settings.interval)))
+    }
+
+    /// The workloads that are left to this rescheduler and are away from home, or move. Nothing while a cluster is not known
+    /// well enough.
+    fn workloads(&self, rescheduler: &Arc<Rescheduler>) -> Option<BTreeMap<WorkloadKey, WorkloadSnapshot>> {
+        let mut found = BTreeMap::new();
+        for (key, workload) in self.placement.base().objects.all_if_synced()? {
+            let left_to = self.context.reschedulers.of(&key, workload.object.labels())?;
+            if !left_to.is_some_and(|each| each.name() == rescheduler.name()) {
+                continue;
+            }
+            let moves = rescheduler.move_of(&key).is_some();
+            if let Some(snapshot) = self.placement.whereabouts(&key, &workload, moves).ok()? {
+                found.insert(workload_key(&key), snapshot);
+            }
+        }
+        Some(found)
+    }
+
+    /// Tells users, as events on their workloads, which moves began and ended.
+    async fn tell(&self, before: &Rescheduler, plan: &Plan, new: &MultiClusterReschedulerStatus) {
+        let (old, now) = (&before.record.moves, &plan.record.moves);
+        let begun = now.keys().filter(|key| !old.contains_key(*key));
+        let ended = old.keys().filter(|key| !now.contains_key(*key));
+        for key in begun.chain(ended) {
+            let is_of = |name: &str, namespace: &str| name == key.name && namespace == key.namespace;
+            let told = new.moves.iter().find(|each| is_of(&each.name, &each.namespace));
+            let workload = self.placement.base().objects.get(&Key::new(&key.namespace, &key.name));
+            let (Some(told), Some(workload)) = (told, workload) else { continue };
+            let (type_, reason) = match told.phase {
+                MovePhase::Surging | MovePhase::Draining | MovePhase::Returning => {
+                    (EventType::Normal, Reason::MoveStarted)
+                }
+                MovePhase::Done => (EventType::Normal, Reason::MoveDone),
+                MovePhase::Failed => (EventType::Warning, Reason::MoveFailed),
+            };
+            let message = told.message.as_deref().unwrap_or_default();
+            let note = format!("{message} (MultiClusterRescheduler {})", before.name());
+            self.recorder.record(&workload.object, type_, reason, &note).await;
+        }
+    }
+}
