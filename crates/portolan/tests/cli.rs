@@ -49,10 +49,10 @@ fn kinds_that_nothing_serves_are_printed_on_request_only() {
         let line = format!("    kind: {kind}\n");
         assert!(!served.contains(&line) && all.contains(&line), "{kind}");
     }
-    let converted = portolan(&["convert", "-f", &seed("mck8s-listing-4.yaml")], "");
+    let converted = portolan(&["convert", "-f", &seed("liqo-namespaceoffloading.yaml")], "");
     assert!(converted.status.success());
     let warning = text(&converted.stderr);
-    assert!(warning.contains("no controller serves MultiClusterHorizontalPodAutoscaler yet"), "{warning}");
+    assert!(warning.contains("no controller serves NamespaceOffloading yet"), "{warning}");
 }
 
 #[test]
