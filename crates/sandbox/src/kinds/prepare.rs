@@ -49,6 +49,7 @@ pub(crate) fn prepare_create(
         ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
         ("certificates.k8s.io", "CertificateSigningRequest") => object["status"] = json!({}),
         ("apps", "StatefulSet") => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
+        ("apps", "DaemonSet") => super::sets::prepare_daemon_set(object),
         _ => {}
     }
     Ok(())
