@@ -23,6 +23,7 @@ mod scheduler;
 mod signing;
 mod statefulset;
 mod view;
+mod volumes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -135,6 +136,7 @@ impl Manager {
             Box::new(disruption::Disruption::default()),
             Box::new(signing::Signing),
             Box::new(quota::Quotas::default()),
+            Box::new(volumes::Volumes),
         ];
         if config.stateful_sets {
             controllers.push(Box::new(statefulset::StatefulSets));

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Column, age, human, items, number, or_none, pods, text};
+use super::{Column, age, human, items, number, or_none, pods, text, volumes};
 use crate::registry::Resource;
 use crate::store::at;
 
@@ -46,6 +46,30 @@ fn layout(row: &Resource) -> &'static [(&'static str, &'static str)] {
         ("", "ConfigMap") => &[("Name", "string"), ("Data", "string"), ("Age", "string")],
         ("", "Secret") => &[("Name", "string"), ("Type", "string"), ("Data", "string"), ("Age", "string")],
         ("", "ServiceAccount") => &[("Name", "string"), ("Secrets", "string"), ("Age", "string")],
+        ("", "PersistentVolumeClaim") => &[
+            ("Name", "string"),
+            ("Status", "string"),
+            ("Volume", "string"),
+            ("Capacity", "string"),
+            ("Access Modes", "string"),
+            ("StorageClass", "string"),
+            ("VolumeAttributesClass", "string"),
+            ("Age", "string"),
+            ("+VolumeMode", "string"),
+        ],
+        ("", "PersistentVolume") => &[
+            ("Name", "string"),
+            ("Capacity", "string"),
+            ("Access Modes", "string"),
+            ("Reclaim Policy", "string"),
+            ("Status", "string"),
+            ("Claim", "string"),
+            ("StorageClass", "string"),
+            ("VolumeAttributesClass", "string"),
+            ("Reason", "string"),
+            ("Age", "string"),
+            ("+VolumeMode", "string"),
+        ],
         (_, "Event") => &[
             ("Last Seen", "string"),
             ("Type", "string"),
@@ -165,6 +189,8 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
         ("", "ConfigMap") => vec![name, size(&["/data", "/binaryData"]), since],
         ("", "Secret") => vec![name, json!(text(object, "/type")), size(&["/data"]), since],
         ("", "ServiceAccount") => vec![name, json!(items(object, "/secrets").count()), since],
+        ("", "PersistentVolumeClaim") => volumes::claim(object, name, since),
+        ("", "PersistentVolume") => volumes::volume(object, name, since),
         (_, "Event") => event(object, name, now),
         ("apps", "Deployment") => {
             let ready =
