@@ -281,8 +281,11 @@ async fn pods_that_have_ended_are_replaced_and_those_left_behind_are_taken_over(
     ground.sets.delete("agent", &orphan).await.unwrap();
     eventually("the set goes", async || ground.sets.get_opt("agent").await.unwrap().is_none()).await;
     ground.create(json!({}), json!({})).await;
-    ground.settled(&["c1-1", "c1-2", "c1-3"]).await;
-    assert_eq!(names().await, before);
+    eventually("none is made beside them", async || {
+        assert_eq!(names().await, before);
+        ground.status().await.number_available == Some(3)
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,6 +297,13 @@ async fn what_may_not_be_is_refused_in_the_words_of_the_api_server() {
     let refused = ground.sets.patch("agent", &PatchParams::default(), &patch).await.unwrap_err();
     assert_eq!(code(&refused), 422);
     assert!(message(&refused).ends_with("field is immutable"), "{}", message(&refused));
+    let unknown = daemon_set("bad", &json!({"updateStrategy": {"type": "Any"}}), &json!({}));
+    let refused = ground.sets.create(&PostParams::default(), &unknown).await.unwrap_err();
+    assert_eq!(
+        message(&refused),
+        "DaemonSet.apps \"bad\" is invalid: spec.updateStrategy: Unsupported value: \
+         {\"Type\":\"Any\",\"RollingUpdate\":null}: supported values: \"RollingUpdate\", \"OnDelete\""
+    );
     for (rolling, expected) in [
         (
             json!({"maxUnavailable": 1, "maxSurge": 1}),

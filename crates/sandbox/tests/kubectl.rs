@@ -268,7 +268,7 @@ async fn kubectl_rolls_stateful_sets_and_daemon_sets_out_and_back() {
     kubectl.ok(&["scale", "statefulset/db", "--replicas=3"]).await;
     kubectl.ok(&["rollout", "status", "statefulset/db", "--timeout=30s"]).await;
     assert!(
-        kubectl.ok(&["describe", "statefulset", "db"]).await.contains("create Pod db-2 in StatefulSet db")
+        kubectl.ok(&["describe", "statefulset", "db"]).await.contains("Create Pod db-2 in StatefulSet db")
     );
     kubectl.ok(&["rollout", "restart", "daemonset/agent"]).await;
     kubectl.ok(&["rollout", "status", "daemonset/agent", "--timeout=30s"]).await;

@@ -147,7 +147,7 @@ async fn pods_come_one_after_the_other_with_names_that_stay() {
     let events: Api<Event> = Api::namespaced(ground.cluster.client("test"), "default");
     let told = events.list(&ListParams::default().fields("reason=SuccessfulCreate")).await.unwrap();
     let told: Vec<_> = told.iter().filter_map(|event| event.message.as_deref()).collect();
-    assert!(told.contains(&"create Pod db-1 in StatefulSet db successful"), "{told:?}");
+    assert!(told.contains(&"Create Pod db-1 in StatefulSet db successful"), "{told:?}");
 
     let before = found[1].uid();
     ground.pods.delete("db-1", &DeleteParams::default()).await.unwrap();
@@ -429,7 +429,7 @@ async fn what_may_not_be_is_refused_in_the_words_of_the_api_server() {
         ),
         (
             json!({"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}}),
-            "spec.updateStrategy.rollingUpdate: Invalid value: {\"partition\":1}: only allowed for updateStrategy \
+            "spec.updateStrategy.rollingUpdate: Invalid value: {\"Partition\":1,\"MaxUnavailable\":null}: only allowed for updateStrategy \
              'RollingUpdate'",
         ),
         (
@@ -440,6 +440,11 @@ async fn what_may_not_be_is_refused_in_the_words_of_the_api_server() {
             json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Never"}}),
             "spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: \"Never\": supported values: \
              \"Retain\", \"Delete\"",
+        ),
+        (
+            json!({"updateStrategy": {"type": "Any"}}),
+            "spec.updateStrategy: Invalid value: {\"Type\":\"Any\",\"RollingUpdate\":null}: must be 'RollingUpdate' or \
+             'OnDelete'",
         ),
         (
             json!({"ordinals": {"start": -1}}),

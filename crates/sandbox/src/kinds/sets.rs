@@ -54,6 +54,12 @@ fn rolling_defaults(spec: &mut Value, fields: &[(&str, i64)]) {
     }
 }
 
+/// Drops what Kubernetes keeps only if a feature is on that is off by default (`MaxUnavailableStatefulSet`).
+pub(super) fn drop_disabled(object: &mut Value) {
+    let rolling = object.pointer_mut("/spec/updateStrategy/rollingUpdate").and_then(Value::as_object_mut);
+    rolling.map(|rolling| rolling.remove("maxUnavailable"));
+}
+
 /// Gives a new DaemonSet its first template generation and its status.
 pub(super) fn prepare_daemon_set(object: &mut Value) {
     set_template_generation(object, 1);
@@ -96,14 +102,22 @@ pub(super) fn validate_stateful_set(object: &Value, causes: &mut Vec<Cause>) {
             not_negative(object, "spec.updateStrategy.rollingUpdate.partition", causes);
         }
         Some("OnDelete") if !rolling.is_null() => {
-            let told = "only allowed for updateStrategy 'RollingUpdate'";
-            causes.push(Cause::invalid("spec.updateStrategy.rollingUpdate", &rolling, told));
+            causes.push(Cause {
+                reason: "FieldValueInvalid",
+                field: "spec.updateStrategy.rollingUpdate".to_owned(),
+                message: format!(
+                    "Invalid value: {{\"Partition\":{},\"MaxUnavailable\":null}}: only allowed for updateStrategy \
+                     'RollingUpdate'",
+                    rolling["partition"]
+                ),
+            });
         }
         Some("OnDelete") => {}
-        _ => {
-            let told = "must be 'RollingUpdate' or 'OnDelete'";
-            causes.push(Cause::invalid("spec.updateStrategy", &value("/spec/updateStrategy"), told));
-        }
+        _ => causes.push(Cause {
+            reason: "FieldValueInvalid",
+            field: "spec.updateStrategy".to_owned(),
+            message: format!("Invalid value: {}: must be 'RollingUpdate' or 'OnDelete'", strategy(object)),
+        }),
     }
     for field in ["whenDeleted", "whenScaled"] {
         let policy = value(&format!("/spec/persistentVolumeClaimRetentionPolicy/{field}"));
@@ -143,11 +157,21 @@ pub(super) fn validate_daemon_set(object: &Value, causes: &mut Vec<Cause>) {
             }
         }
         Some("OnDelete") => {}
-        _ => {
-            let strategy = at(object, "/spec/updateStrategy").cloned().unwrap_or_default();
-            causes.push(Cause::unsupported("spec.updateStrategy", &strategy, &["RollingUpdate", "OnDelete"]));
-        }
+        _ => causes.push(Cause {
+            reason: "FieldValueNotSupported",
+            field: "spec.updateStrategy".to_owned(),
+            message: format!(
+                "Unsupported value: {}: supported values: \"RollingUpdate\", \"OnDelete\"",
+                strategy(object)
+            ),
+        }),
     }
+}
+
+/// An update strategy of an unknown type, as Go prints it.
+fn strategy(object: &Value) -> String {
+    let kind = at(object, "/spec/updateStrategy/type").cloned().unwrap_or_default();
+    format!("{{\"Type\":{kind},\"RollingUpdate\":null}}")
 }
 
 fn not_negative(object: &Value, field: &str, causes: &mut Vec<Cause>) {

@@ -123,7 +123,7 @@ fn layout(row: &Resource) -> &'static [(&'static str, &'static str)] {
             ("+Selector", "string"),
         ],
         ("apps", "ControllerRevision") => {
-            &[("Name", "string"), ("Controller", "string"), ("Revision", "integer"), ("Age", "string")]
+            &[("Name", "string"), ("Controller", "string"), ("Revision", "string"), ("Age", "string")]
         }
         ("batch", "Job") => &[
             ("Name", "string"),

@@ -68,7 +68,10 @@ impl Controller for DaemonSets {
         if deleting(&set) {
             return Ok(None);
         }
-        self.adopt(api, &set, view)?;
+        // What was adopted is seen the next time.
+        if self.adopt(api, &set, view)? {
+            return Ok(None);
+        }
         let history = History::keep(api, view, &set, REVISION)?;
         let found = Found::of(api, &set, &history.newest, view);
         let wanted = found.places.iter().filter(|place| place.fit == Fit::Runs).count();
@@ -144,8 +147,9 @@ impl Found {
 }
 
 impl DaemonSets {
-    /// Takes over pods that carry the labels of the set and that nothing controls.
-    fn adopt(&self, api: &mut Api, set: &Value, view: &View) -> Result<(), ApiError> {
+    /// Takes over pods that carry the labels of the set and that nothing controls; says whether there were any.
+    fn adopt(&self, api: &mut Api, set: &Value, view: &View) -> Result<bool, ApiError> {
+        let mut any = false;
         let selector = LabelSelector::from_json(&set["spec"]["selector"]);
         let first = ObjectKey::new(text(set, "/metadata/namespace"), "");
         let near = view.orphans.range(first.clone()..).take_while(|key| key.namespace == first.namespace);
@@ -155,8 +159,9 @@ impl DaemonSets {
             api.modify(&row, key, Part::Main, self.name(), |pod| {
                 pod["metadata"]["ownerReferences"] = json!([control_reference(set)]);
             })?;
+            any = true;
         }
-        Ok(())
+        Ok(any)
     }
 
     fn carry_out(

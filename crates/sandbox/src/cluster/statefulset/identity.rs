@@ -28,6 +28,7 @@ pub(super) fn pod(set: &Value, template: &Value, revision: &str, ordinal: i64) -
     }
     let metadata = &mut pod["metadata"];
     metadata["name"] = json!(name);
+    metadata["generateName"] = json!(format!("{}-", text(set, "/metadata/name")));
     metadata["ownerReferences"] = json!([control_reference(set)]);
     metadata["labels"]["statefulset.kubernetes.io/pod-name"] = json!(name);
     metadata["labels"]["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());

@@ -64,7 +64,10 @@ impl Controller for StatefulSets {
         if deleting(&set) {
             return status::write(api, &item.key, &pods, None).map(|()| None);
         }
-        self.adopt(api, &set, view)?;
+        // What was adopted is seen the next time.
+        if self.adopt(api, &set, view)? {
+            return Ok(None);
+        }
         let history = History::keep(api, view, &set, HASH)?;
         let current = history.find(text(&set, "/status/currentRevision")).unwrap_or(&history.newest);
         let least = SignedDuration::from_secs(number(&set, "/spec/minReadySeconds"));
@@ -88,9 +91,7 @@ impl Controller for StatefulSets {
                     let revision = if wish.is_made_new(ordinal) { &history.newest } else { current };
                     self.create(api, &set, revision, ordinal)
                 }
-                Order::Recreate(ordinal) | Order::Delete(ordinal) => {
-                    self.delete(api, &set, &pods, ordinal, order).map(|()| None)
-                }
+                Order::Delete(ordinal) => self.delete(api, &set, &pods, ordinal).map(|()| None),
             };
             match outcome {
                 Ok(wait) => again = [again, wait].into_iter().flatten().min(),
@@ -120,8 +121,9 @@ impl Controller for StatefulSets {
 }
 
 impl StatefulSets {
-    /// Takes over pods that carry the name and the labels of the set and that nothing controls.
-    fn adopt(&self, api: &mut Api, set: &Value, view: &View) -> Result<(), ApiError> {
+    /// Takes over pods that carry the name and the labels of the set and that nothing controls; says whether there were any.
+    fn adopt(&self, api: &mut Api, set: &Value, view: &View) -> Result<bool, ApiError> {
+        let mut any = false;
         let (namespace, name) = (text(set, "/metadata/namespace"), text(set, "/metadata/name"));
         let selector = LabelSelector::from_json(&set["spec"]["selector"]);
         let first = ObjectKey::new(namespace, &format!("{name}-"));
@@ -137,9 +139,10 @@ impl StatefulSets {
                 api.modify(&row, key, Part::Main, self.name(), |pod| {
                     pod["metadata"]["ownerReferences"] = json!([control_reference(set)]);
                 })?;
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Creates a pod and its claims; says when to try again if an earlier claim is still on its way out.
@@ -160,7 +163,7 @@ impl StatefulSets {
         let pod_name = identity::pod_name(set, ordinal);
         match api.create(&row, namespace, pod, &Writer::named(self.name())) {
             Ok(_) => {
-                let message = format!("create Pod {pod_name} in StatefulSet {name} successful");
+                let message = format!("Create Pod {pod_name} in StatefulSet {name} successful");
                 self.tell(api, set, false, "SuccessfulCreate", &message)?;
                 Ok(None)
             }
@@ -169,7 +172,7 @@ impl StatefulSets {
             // A pod of another owner has the name: it may go.
             Err(error) if error.reason == "AlreadyExists" => Err(error),
             Err(error) => {
-                let message = format!("create Pod {pod_name} in StatefulSet {name} failed error: {error}");
+                let message = format!("Create Pod {pod_name} in StatefulSet {name} failed error: {error}");
                 self.tell(api, set, true, "FailedCreate", &message)?;
                 Err(error)
             }
@@ -192,7 +195,7 @@ impl StatefulSets {
         for (key, claim) in claims::missing(api, set, ordinal) {
             let row = api.row("", "persistentvolumeclaims")?;
             let about = format!(
-                "create Claim {} Pod {} in StatefulSet {name}",
+                "Create Claim {} Pod {} in StatefulSet {name}",
                 key.name,
                 identity::pod_name(set, ordinal)
             );
@@ -208,30 +211,12 @@ impl StatefulSets {
         Ok(())
     }
 
-    fn delete(
-        &self,
-        api: &mut Api,
-        set: &Value,
-        pods: &Pods,
-        ordinal: i64,
-        order: Order,
-    ) -> Result<(), ApiError> {
+    fn delete(&self, api: &mut Api, set: &Value, pods: &Pods, ordinal: i64) -> Result<(), ApiError> {
         let Some((key, _)) = pods.get(&ordinal) else { return Ok(()) };
         let row = api.row("", "pods")?;
-        if let Order::Recreate(_) = order {
-            let phase = api.store.get("/pods", key).map(|pod| text(&pod.value(), "/status/phase").to_owned());
-            let (reason, how) = if phase.as_deref() == Some("Failed") {
-                ("RecreatingFailedPod", "failed")
-            } else {
-                ("RecreatingTerminatedPod", "terminated")
-            };
-            let about = format!("{}/{}", key.namespace, text(set, "/metadata/name"));
-            let message = format!("StatefulSet {about} is recreating {how} Pod {}", key.name);
-            self.tell(api, set, how == "failed", reason, &message)?;
-        }
         api.remove_object(&row, key, &DeleteOptions::default())?;
         let message =
-            format!("delete Pod {} in StatefulSet {} successful", key.name, text(set, "/metadata/name"));
+            format!("Delete Pod {} in StatefulSet {} successful", key.name, text(set, "/metadata/name"));
         self.tell(api, set, false, "SuccessfulDelete", &message)
     }
 

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::cluster::rollout::resolve;
 use crate::cluster::{number, text};
-use crate::store::at;
 
 /// What a StatefulSet asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,22 +21,17 @@ pub(super) struct Wish {
 pub(super) enum Update {
     /// When somebody deletes them.
     OnDelete,
-    /// From the highest ordinal down to `first`, `at_once` pods at a time.
-    Rolling { first: i64, at_once: i64 },
+    /// One after the other, from the highest ordinal down to `first`.
+    Rolling { first: i64 },
 }
 
 impl Wish {
     pub(super) fn of(set: &Value) -> Self {
         let (start, replicas) = (number(set, "/spec/ordinals/start"), number(set, "/spec/replicas"));
-        let rolling = "/spec/updateStrategy/rollingUpdate";
         let update = if text(set, "/spec/updateStrategy/type") == "OnDelete" {
             Update::OnDelete
         } else {
-            let at_once = at(set, &format!("{rolling}/maxUnavailable"));
-            Update::Rolling {
-                first: start + number(set, &format!("{rolling}/partition")),
-                at_once: resolve(at_once, replicas, false).max(1),
-            }
+            Update::Rolling { first: start + number(set, "/spec/updateStrategy/rollingUpdate/partition") }
         };
         let ordered = text(set, "/spec/podManagementPolicy") != "Parallel";
         Self { ordinals: start..start + replicas, ordered, update }
@@ -48,7 +41,7 @@ impl Wish {
     pub(super) fn is_made_new(&self, ordinal: i64) -> bool {
         match self.update {
             Update::OnDelete => true,
-            Update::Rolling { first, .. } => ordinal >= first,
+            Update::Rolling { first } => ordinal >= first,
         }
     }
 }
@@ -78,8 +71,6 @@ pub(super) struct Replica {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Create(i64),
-    /// It has ended, and is made anew once it is gone.
-    Recreate(i64),
     Delete(i64),
 }
 
@@ -98,7 +89,8 @@ fn fill(wish: &Wish, found: &BTreeMap<i64, Replica>, orders: &mut Vec<Order>) ->
         let state = found.get(&ordinal).map(|replica| replica.state);
         match state {
             None => orders.push(Order::Create(ordinal)),
-            Some(State::Over) => orders.push(Order::Recreate(ordinal)),
+            // It is made anew once it is gone.
+            Some(State::Over) => orders.push(Order::Delete(ordinal)),
             Some(State::Terminating | State::Unready | State::Ready | State::Available) => {}
         }
         if wish.ordered && state != Some(State::Available) {
@@ -127,23 +119,19 @@ fn remove(wish: &Wish, found: &BTreeMap<i64, Replica>, orders: &mut Vec<Order>) 
     true
 }
 
-/// Replaces pods of older templates, highest ordinal first, as long as not too many are away.
+/// Replaces the highest pod of an older template, if those above it are well.
 fn update(wish: &Wish, found: &BTreeMap<i64, Replica>, orders: &mut Vec<Order>) {
-    let Update::Rolling { first, at_once } = wish.update else { return };
-    let mut away = 0;
+    let Update::Rolling { first } = wish.update else { return };
     for ordinal in (first.max(wish.ordinals.start)..wish.ordinals.end).rev() {
-        if away >= at_once {
-            return;
-        }
         match found.get(&ordinal) {
             Some(replica)
                 if !replica.updated && !matches!(replica.state, State::Terminating | State::Over) =>
             {
                 orders.push(Order::Delete(ordinal));
-                away += 1;
+                return;
             }
             Some(replica) if replica.state == State::Available => {}
-            Some(_) | None => away += 1,
+            Some(_) | None => return,
         }
     }
 }
@@ -158,10 +146,10 @@ fn is_healthy(state: State) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Order::{Create, Delete, Recreate};
+    use Order::{Create, Delete};
 
     fn wish(replicas: i64, ordered: bool) -> Wish {
-        Wish { ordinals: 0..replicas, ordered, update: Update::Rolling { first: 0, at_once: 1 } }
+        Wish { ordinals: 0..replicas, ordered, update: Update::Rolling { first: 0 } }
     }
 
     /// Pods from ordinal 0 on: `A`vailable, `R`eady, `U`nready, `T`erminating, `O`ver; in small letters of an old template.
@@ -189,7 +177,7 @@ mod tests {
             ("A", vec![Create(1)], vec![Create(1), Create(2)]),
             ("A-A", vec![Create(1)], vec![Create(1)]),
             ("TAA", vec![], vec![]),
-            ("OAA", vec![Recreate(0)], vec![Recreate(0)]),
+            ("OAA", vec![Delete(0)], vec![Delete(0)]),
             ("AAA", vec![], vec![]),
         ] {
             assert_eq!(plan(&wish(3, true), &pods(states)), ordered, "{states} ordered");
@@ -215,25 +203,20 @@ mod tests {
 
     #[test]
     fn a_new_template_rolls_down_to_the_partition_and_waits_for_each_pod() {
-        let rolling =
-            |first: i64, at_once: i64| Wish { update: Update::Rolling { first, at_once }, ..wish(4, false) };
-        for (first, at_once, states, expected) in [
-            (0, 1, "aaaa", vec![Delete(3)]),
-            (0, 1, "aaat", vec![]),
-            (0, 1, "aaaR", vec![]),
-            (0, 1, "aaaA", vec![Delete(2)]),
+        for (first, states, expected) in [
+            (0, "aaaa", vec![Delete(3)]),
+            (0, "aaat", vec![]),
+            (0, "aaaR", vec![]),
+            (0, "aaaA", vec![Delete(2)]),
             // An old pod that is not well is replaced in its turn.
-            (0, 1, "aauA", vec![Delete(2)]),
-            (3, 1, "aaaa", vec![Delete(3)]),
-            (3, 1, "aaaA", vec![]),
-            (9, 1, "aaaa", vec![]),
-            (0, 2, "aaaa", vec![Delete(3), Delete(2)]),
-            (0, 2, "aaaU", vec![Delete(2)]),
-            (0, 2, "aaUU", vec![]),
-            (0, 1, "AAAA", vec![]),
+            (0, "aauA", vec![Delete(2)]),
+            (3, "aaaa", vec![Delete(3)]),
+            (3, "aaaA", vec![]),
+            (9, "aaaa", vec![]),
+            (0, "AAAA", vec![]),
         ] {
-            let orders = plan(&rolling(first, at_once), &pods(states));
-            assert_eq!(orders, expected, "{states} from {first}, {at_once} at once");
+            let rolling = Wish { update: Update::Rolling { first }, ..wish(4, false) };
+            assert_eq!(plan(&rolling, &pods(states)), expected, "{states} from {first}");
         }
         let on_delete = Wish { update: Update::OnDelete, ..wish(4, true) };
         assert_eq!(plan(&on_delete, &pods("aaaa")), []);
@@ -245,7 +228,7 @@ mod tests {
         let late = Wish { ordinals: 2..4, ..wish(0, true) };
         assert_eq!(plan(&late, &pods("")), [Create(2)]);
         assert_eq!(plan(&late, &pods("AAAA")), [Delete(1)]);
-        let partition = Wish { update: Update::Rolling { first: 3, at_once: 1 }, ..late };
+        let partition = Wish { update: Update::Rolling { first: 3 }, ..late };
         assert!(!partition.is_made_new(2) && partition.is_made_new(3));
     }
 }
