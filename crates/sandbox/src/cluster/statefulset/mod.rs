@@ -121,7 +121,7 @@ impl Controller for StatefulSets {
 }
 
 impl StatefulSets {
-    /// Takes over pods that carry the name and the labels of the set and that nothing controls; says whether there were any.
+    /// Takes over pods of the set's name and labels that nothing controls; says whether there were any.
     fn adopt(&self, api: &mut Api, set: &Value, view: &View) -> Result<bool, ApiError> {
         let mut any = false;
         let (namespace, name) = (text(set, "/metadata/namespace"), text(set, "/metadata/name"));
