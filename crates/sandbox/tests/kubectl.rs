@@ -91,6 +91,36 @@ spec:
   ports: [{port: 80, targetPort: 8080}]
 ";
 
+const SETS: &str = r"
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+      - {name: db, image: 'db:1', volumeMounts: [{name: data, mountPath: /data}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      nodeSelector: {kubernetes.io/os: linux}
+      containers:
+      - {name: agent, image: 'agent:1'}
+";
+
 const ONCE: &str = r"
 apiVersion: batch/v1
 kind: Job
@@ -197,6 +227,57 @@ async fn kubectl_cannot_tell_it_from_a_small_cluster() {
         .ok_with(&["create", "-f", "-"], "{apiVersion: v1, kind: Namespace, metadata: {name: team}}")
         .await;
     kubectl.ok(&["delete", "namespace", "team", "--timeout=30s"]).await;
+}
+
+/// A line of a table, one space between its cells.
+fn line(table: &str, name: &str) -> String {
+    let found =
+        table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {table}"));
+    found.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_rolls_stateful_sets_and_daemon_sets_out_and_back() {
+    let Some((kubectl, _served)) = small_cluster().await else { return };
+    kubectl.ok_with(&["apply", "-f", "-"], SETS).await;
+    for set in ["statefulset/db", "daemonset/agent"] {
+        kubectl.ok(&["rollout", "status", set, "--timeout=30s"]).await;
+    }
+    assert!(line(&kubectl.ok(&["get", "statefulsets"]).await, "db").starts_with("db 2/2 "));
+    let daemons = kubectl.ok(&["get", "daemonsets", "-o", "wide"]).await;
+    assert!(line(&daemons, "agent").starts_with("agent 3 3 3 3 3 kubernetes.io/os=linux "), "{daemons}");
+    let claims = kubectl.ok(&["get", "pvc"]).await;
+    assert!(line(&claims, "data-db-1").starts_with("data-db-1 Bound pvc-"), "{claims}");
+    assert!(kubectl.ok(&["get", "pv"]).await.contains("default/data-db-1"));
+
+    let changed = SETS.replace("db:1", "db:2").replace("agent:1", "agent:2");
+    kubectl.ok_with(&["apply", "-f", "-"], &changed).await;
+    for (set, image) in [("statefulset/db", "db:1"), ("daemonset/agent", "agent:1")] {
+        kubectl.ok(&["rollout", "status", set, "--timeout=30s"]).await;
+        let history = kubectl.ok(&["rollout", "history", set]).await;
+        assert!(line(&history, "2").starts_with("2 "), "{history}");
+        let first = kubectl.ok(&["rollout", "history", set, "--revision=1"]).await;
+        assert!(first.contains(image), "{first}");
+        kubectl.ok(&["rollout", "undo", set]).await;
+        kubectl.ok(&["rollout", "status", set, "--timeout=30s"]).await;
+        let path = "jsonpath={.spec.template.spec.containers[0].image}";
+        assert_eq!(kubectl.ok(&["get", set, "-o", path]).await, image);
+    }
+    let revisions = kubectl.ok(&["get", "controllerrevisions", "-l", "app=db"]).await;
+    assert!(revisions.contains("statefulset.apps/db"), "{revisions}");
+    kubectl.ok(&["scale", "statefulset/db", "--replicas=3"]).await;
+    kubectl.ok(&["rollout", "status", "statefulset/db", "--timeout=30s"]).await;
+    assert!(
+        kubectl.ok(&["describe", "statefulset", "db"]).await.contains("Create Pod db-2 in StatefulSet db")
+    );
+    kubectl.ok(&["rollout", "restart", "daemonset/agent"]).await;
+    kubectl.ok(&["rollout", "status", "daemonset/agent", "--timeout=30s"]).await;
+
+    let drained = kubectl.ok(&["drain", "c1-1", "--ignore-daemonsets", "--timeout=30s"]).await;
+    assert!(drained.contains("drained"), "{drained}");
+    let left = kubectl.ok(&["get", "pods", "-o", "name", "--field-selector=spec.nodeName=c1-1"]).await;
+    assert!(left.lines().count() == 1 && left.contains("agent-"), "{left}");
+    kubectl.ok(&["delete", "statefulset/db", "daemonset/agent", "--timeout=30s"]).await;
 }
 
 /// What kubectl makes itself it sends as protobuf.

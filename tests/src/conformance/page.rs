@@ -30,6 +30,12 @@ The script shows differences only in the calls that it makes. Known beyond it:
   init containers, spread constraints, Pod Security levels, negative quantities, or requests above limits. A template that the
   sandbox takes may be refused by a member: the API servers of members check all of it, and Portolan tries the template
   of a MultiClusterDeployment in a member before anything is placed.
+- **Volumes are bound at once.** A PersistentVolumeClaim gets a volume of its size without a StorageClass, and pods do not wait for
+  it. A claim that names a volume, selects one or has the empty class stays pending.
+- **Pods are adopted by StatefulSets and DaemonSets only.** A ReplicaSet or a Job does not take over pods that nothing controls, and no
+  controller gives up a pod whose labels changed.
+- **A StatefulSet does not repair its pods.** Labels that somebody took off a pod, such as `apps.kubernetes.io/pod-index`, come back
+  only with the next pod of that name.
 ";
 
 /// The page.

@@ -383,8 +383,9 @@ fn copy_failure(status: &mut Value, current: Option<&Set>, time: &Value) {
 
 /// The sets that a deployment controls, oldest revision first.
 fn sets_of(api: &Api, deployment: &Value, view: &View) -> Vec<Set> {
-    let keys = view.replica_sets.get(text(deployment, "/metadata/uid")).into_iter().flatten();
-    let mut sets: Vec<Set> = keys
+    let mut sets: Vec<Set> = view
+        .replica_sets
+        .of(text(deployment, "/metadata/uid"))
         .filter_map(|key| {
             Some(Set { key: key.clone(), object: api.store.get("apps/replicasets", key)?.value() })
         })
@@ -422,7 +423,7 @@ fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
 }
 
 /// A hash in the letters that Kubernetes uses for names.
-fn short_hash(hash: u64) -> String {
+pub(super) fn short_hash(hash: u64) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut left = hash;
     let letters = (0..10).map(|_| {

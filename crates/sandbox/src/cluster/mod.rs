@@ -1,6 +1,7 @@
 //! The rest of a cluster: the controllers that act on its store, one after the other, in a fixed order.
 
 mod bootstrap;
+mod daemonset;
 mod definitions;
 mod deployment;
 mod disruption;
@@ -16,10 +17,13 @@ mod progress;
 mod queue;
 mod quota;
 mod replicaset;
+mod revisions;
 mod rollout;
 mod scheduler;
 mod signing;
+mod statefulset;
 mod view;
+mod volumes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -117,13 +121,14 @@ struct Manager {
 
 impl Manager {
     fn new(config: &ClusterConfig) -> Self {
-        let controllers: Vec<Box<dyn Controller>> = vec![
+        let mut controllers: Vec<Box<dyn Controller>> = vec![
             Box::new(definitions::Definitions),
             Box::new(namespaces::Namespaces),
             Box::new(garbage::Garbage::default()),
             Box::new(deployment::Deployments),
             Box::new(replicaset::ReplicaSets),
             Box::new(job::Jobs),
+            Box::new(daemonset::DaemonSets::default()),
             Box::new(nodes::Nodes::new(config)),
             Box::new(scheduler::Scheduler::default()),
             Box::new(kubelet::Kubelet::new(config)),
@@ -131,7 +136,11 @@ impl Manager {
             Box::new(disruption::Disruption::default()),
             Box::new(signing::Signing),
             Box::new(quota::Quotas::default()),
+            Box::new(volumes::Volumes),
         ];
+        if config.stateful_sets {
+            controllers.push(Box::new(statefulset::StatefulSets));
+        }
         Self { queue: Queue::new(controllers.len()), controllers, view: View::default() }
     }
 

@@ -20,7 +20,7 @@ const TABLE: &str = "apps/replicasets";
 /// The condition that says that pods cannot be made.
 pub(super) const FAILURE: &str = "ReplicaFailure";
 /// How long a set waits that admission refuses pods.
-const REFUSED: Duration = Duration::from_secs(5);
+pub(super) const REFUSED: Duration = Duration::from_secs(5);
 
 pub(super) struct ReplicaSets;
 
@@ -62,13 +62,8 @@ impl Controller for ReplicaSets {
         }
         let least = SignedDuration::from_secs(number(&set, "/spec/minReadySeconds"));
         let now = api.now();
-        let waits: Vec<SignedDuration> = pods
-            .iter()
-            .filter(|(_, pod)| pod.ready)
-            .map(|(_, pod)| {
-                pod.ready_since.map_or(SignedDuration::ZERO, |since| least - now.duration_since(since))
-            })
-            .collect();
+        let waits: Vec<SignedDuration> =
+            pods.iter().filter_map(|(_, pod)| pod.until_available(least, now)).collect();
         let available = waits.iter().filter(|wait| **wait <= SignedDuration::ZERO).count();
         let terminating =
             view.pods_of(text(&set, "/metadata/uid")).filter(|(_, pod)| !pod.over && pod.deleting).count();

@@ -30,7 +30,8 @@ impl Limits {
     }
 }
 
-fn resolve(value: Option<&Value>, replicas: i64, up: bool) -> i64 {
+/// A number, or a percentage of all replicas, rounded up or down.
+pub(super) fn resolve(value: Option<&Value>, replicas: i64, up: bool) -> i64 {
     match value {
         Some(Value::String(text)) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{Seen, controller_of, deleting, text};
@@ -32,6 +32,39 @@ pub(super) struct PodView {
     pub(super) requests: Amounts,
 }
 
+impl PodView {
+    /// How long until a ready pod has been ready for `least`: nothing or less if it is available, none if it is not ready.
+    pub(super) fn until_available(&self, least: SignedDuration, now: Timestamp) -> Option<SignedDuration> {
+        self.ready
+            .then(|| self.ready_since.map_or(SignedDuration::ZERO, |since| least - now.duration_since(since)))
+    }
+}
+
+/// Objects of one table by the uid of what controls them.
+#[derive(Default)]
+pub(super) struct Owned {
+    by_owner: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
+    owners: BTreeMap<ObjectKey, Arc<str>>,
+}
+
+impl Owned {
+    /// The objects that an owner controls.
+    pub(super) fn of<'a>(&'a self, owner: &str) -> impl Iterator<Item = &'a ObjectKey> {
+        self.by_owner.get(owner).into_iter().flatten()
+    }
+
+    fn update(&mut self, seen: &Seen) {
+        if let Some(owner) = self.owners.remove(&seen.key) {
+            remove_from(&mut self.by_owner, &owner, &seen.key);
+        }
+        if let (false, Some(owner)) = (seen.kind == EventKind::Deleted, controller_of(&seen.object)) {
+            let owner: Arc<str> = text(owner, "/uid").into();
+            self.by_owner.entry(owner.clone()).or_default().insert(seen.key.clone());
+            self.owners.insert(seen.key.clone(), owner);
+        }
+    }
+}
+
 /// A node in brief.
 #[derive(Clone, Debug)]
 pub(super) struct NodeView {
@@ -48,9 +81,10 @@ pub(super) struct View {
     pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
     /// What the pods of each node ask for, with their number under `pods`.
     pub(super) used: BTreeMap<Arc<str>, Amounts>,
-    /// Replica sets by the uid of what controls them.
-    pub(super) replica_sets: BTreeMap<Arc<str>, BTreeSet<ObjectKey>>,
-    replica_set_owner: BTreeMap<ObjectKey, Arc<str>>,
+    /// Pods that nothing controls.
+    pub(super) orphans: BTreeSet<ObjectKey>,
+    pub(super) replica_sets: Owned,
+    pub(super) revisions: Owned,
 }
 
 impl View {
@@ -71,16 +105,8 @@ impl View {
                     self.nodes.insert(seen.key.name.clone(), node_view(&seen.object));
                 }
             }
-            "apps/replicasets" => {
-                if let Some(owner) = self.replica_set_owner.remove(&seen.key) {
-                    remove_from(&mut self.replica_sets, &owner, &seen.key);
-                }
-                if let (false, Some(owner)) = (gone, controller_of(&seen.object)) {
-                    let owner: Arc<str> = text(owner, "/uid").into();
-                    self.replica_sets.entry(owner.clone()).or_default().insert(seen.key.clone());
-                    self.replica_set_owner.insert(seen.key.clone(), owner);
-                }
-            }
+            "apps/replicasets" => self.replica_sets.update(seen),
+            "apps/controllerrevisions" => self.revisions.update(seen),
             _ => {}
         }
     }
@@ -103,8 +129,9 @@ impl View {
 
     fn forget_pod(&mut self, key: &ObjectKey) {
         let Some(pod) = self.pods.remove(key) else { return };
-        if let Some(owner) = &pod.owner {
-            remove_from(&mut self.pods_by_owner, owner, key);
+        match &pod.owner {
+            Some(owner) => remove_from(&mut self.pods_by_owner, owner, key),
+            None => _ = self.orphans.remove(key),
         }
         if !pod.node.is_empty() && !pod.over {
             self.charge(&pod, -1);
@@ -113,8 +140,9 @@ impl View {
 
     fn add_pod(&mut self, key: &ObjectKey, object: &Value) {
         let pod = pod_view(object);
-        if let Some(owner) = &pod.owner {
-            self.pods_by_owner.entry(owner.clone()).or_default().insert(key.clone());
+        match &pod.owner {
+            Some(owner) => _ = self.pods_by_owner.entry(owner.clone()).or_default().insert(key.clone()),
+            None => _ = self.orphans.insert(key.clone()),
         }
         if !pod.node.is_empty() && !pod.over {
             self.charge(&pod, 1);

@@ -33,8 +33,8 @@ pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
                 pod_spec(spec.pointer_mut("/template/spec"));
             }
         }
-        ("apps", "StatefulSet") => stateful_set(object),
-        ("apps", "DaemonSet") => daemon_set(object),
+        ("apps", "StatefulSet") => super::sets::stateful_set_defaults(object),
+        ("apps", "DaemonSet") => super::sets::daemon_set_defaults(object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object),
         ("discovery.k8s.io", "EndpointSlice") => endpoint_slice(object),
         ("networking.k8s.io", "NetworkPolicy") => network_policy(object),
@@ -111,34 +111,6 @@ fn namespace(object: &mut Value) {
             ensure(labels, "kubernetes.io/metadata.name", name);
         }
     }
-}
-
-fn stateful_set(object: &mut Value) {
-    let Some(spec) = object.get_mut("spec") else { return };
-    ensure(spec, "replicas", json!(1));
-    ensure(spec, "podManagementPolicy", json!("OrderedReady"));
-    ensure(spec, "revisionHistoryLimit", json!(10));
-    ensure(
-        spec,
-        "persistentVolumeClaimRetentionPolicy",
-        json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
-    );
-    ensure(spec, "updateStrategy", json!({}));
-    if let Some(strategy) = spec.get_mut("updateStrategy") {
-        ensure(strategy, "type", json!("RollingUpdate"));
-        if strategy.get("type") == Some(&json!("RollingUpdate")) {
-            ensure(strategy, "rollingUpdate", json!({"partition": 0}));
-        }
-    }
-    pod_spec(spec.pointer_mut("/template/spec"));
-}
-
-fn daemon_set(object: &mut Value) {
-    let Some(spec) = object.get_mut("spec") else { return };
-    ensure(spec, "revisionHistoryLimit", json!(10));
-    let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
-    ensure(spec, "updateStrategy", rolling);
-    pod_spec(spec.pointer_mut("/template/spec"));
 }
 
 fn autoscaler(object: &mut Value) {
@@ -225,7 +197,7 @@ fn service(object: &mut Value) {
 }
 
 /// The defaults of a pod's spec, in a pod or in a template.
-fn pod_spec(spec: Option<&mut Value>) {
+pub(super) fn pod_spec(spec: Option<&mut Value>) {
     let Some(spec) = spec else { return };
     ensure(spec, "restartPolicy", json!("Always"));
     ensure(spec, "terminationGracePeriodSeconds", json!(30));

@@ -4,6 +4,7 @@ mod csr;
 mod defaults;
 mod names;
 mod prepare;
+mod sets;
 mod validate;
 
 use crate::store::at;
@@ -13,6 +14,7 @@ pub(crate) use csr::{is_csr, prepare_csr_update, request_of, set_requester, stri
 pub(crate) use defaults::apply_defaults;
 pub(crate) use names::label_value;
 pub(crate) use prepare::{change_node_ports, prepare_create, prepare_update, release_address};
+pub(crate) use sets::count_template;
 pub(crate) use validate::{validate_create, validate_update};
 
 /// True if the object has that condition with status `True`.

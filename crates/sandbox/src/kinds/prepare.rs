@@ -48,7 +48,11 @@ pub(crate) fn prepare_create(
         }
         ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
         ("certificates.k8s.io", "CertificateSigningRequest") => object["status"] = json!({}),
-        ("apps", "StatefulSet") => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
+        ("apps", "StatefulSet") => {
+            super::sets::drop_disabled(object);
+            object["status"] = json!({"availableReplicas": 0, "replicas": 0});
+        }
+        ("apps", "DaemonSet") => super::sets::prepare_daemon_set(object),
         _ => {}
     }
     Ok(())
@@ -77,6 +81,7 @@ pub(crate) fn prepare_update(row: &Resource, old: &Value, new: &mut Value) {
             }
         }
         ("apps", "StatefulSet") => {
+            super::sets::drop_disabled(new);
             if let Some(status) = new.get_mut("status") {
                 ensure(status, "availableReplicas", json!(0));
             }

@@ -36,7 +36,7 @@ pub(crate) fn validate_update(row: &Resource, old: &Value, new: &Value) -> Vec<C
             causes.push(Cause::invalid(field, &shown, "field is immutable"));
         }
     };
-    if row.is("apps", "deployments") || row.is("apps", "replicasets") {
+    if ["deployments", "replicasets", "daemonsets"].iter().any(|plural| row.is("apps", plural)) {
         immutable("spec.selector");
     }
     if row.is("batch", "jobs") {
@@ -170,9 +170,12 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
             }
         }
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
-            workload(object, &mut causes);
-            if row.kind == "Deployment" {
-                strategy(object, &mut causes);
+            workload(&row.kind, object, &mut causes);
+            match row.kind.as_str() {
+                "Deployment" => strategy(object, &mut causes),
+                "StatefulSet" => super::sets::validate_stateful_set(object, &mut causes),
+                "DaemonSet" => super::sets::validate_daemon_set(object, &mut causes),
+                _ => {}
             }
         }
         ("batch", "Job") => {
@@ -216,7 +219,7 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
     causes
 }
 
-fn workload(object: &Value, causes: &mut Vec<Cause>) {
+fn workload(kind: &str, object: &Value, causes: &mut Vec<Cause>) {
     if let Some(replicas) =
         at(object, "/spec/replicas").filter(|replicas| replicas.as_i64().is_some_and(|n| n < 0))
     {
@@ -227,11 +230,10 @@ fn workload(object: &Value, causes: &mut Vec<Cause>) {
         Some(selector) => {
             let labels = at(object, "/spec/template/metadata/labels");
             if selector.as_object().is_none_or(serde_json::Map::is_empty) {
-                causes.push(Cause::invalid(
-                    "spec.selector",
-                    selector,
-                    "empty selector is invalid for deployment",
-                ));
+                // As Kubernetes says it of replica sets, too.
+                let named = if kind == "ReplicaSet" { "Deployment" } else { kind }.to_lowercase();
+                let told = format!("empty selector is invalid for {named}");
+                causes.push(Cause::invalid("spec.selector", selector, &told));
             } else if !LabelSelector::from_json(selector).matches_labels(labels) {
                 let shown = labels.cloned().unwrap_or_else(|| json!({}));
                 let detail = "`selector` does not match template `labels`";

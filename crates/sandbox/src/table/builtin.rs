@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Column, age, human, items, number, or_none, pods, text};
+use super::{Column, age, human, items, number, or_none, pods, text, volumes};
 use crate::registry::Resource;
 use crate::store::at;
 
@@ -46,6 +46,30 @@ fn layout(row: &Resource) -> &'static [(&'static str, &'static str)] {
         ("", "ConfigMap") => &[("Name", "string"), ("Data", "string"), ("Age", "string")],
         ("", "Secret") => &[("Name", "string"), ("Type", "string"), ("Data", "string"), ("Age", "string")],
         ("", "ServiceAccount") => &[("Name", "string"), ("Secrets", "string"), ("Age", "string")],
+        ("", "PersistentVolumeClaim") => &[
+            ("Name", "string"),
+            ("Status", "string"),
+            ("Volume", "string"),
+            ("Capacity", "string"),
+            ("Access Modes", "string"),
+            ("StorageClass", "string"),
+            ("VolumeAttributesClass", "string"),
+            ("Age", "string"),
+            ("+VolumeMode", "string"),
+        ],
+        ("", "PersistentVolume") => &[
+            ("Name", "string"),
+            ("Capacity", "string"),
+            ("Access Modes", "string"),
+            ("Reclaim Policy", "string"),
+            ("Status", "string"),
+            ("Claim", "string"),
+            ("StorageClass", "string"),
+            ("VolumeAttributesClass", "string"),
+            ("Reason", "string"),
+            ("Age", "string"),
+            ("+VolumeMode", "string"),
+        ],
         (_, "Event") => &[
             ("Last Seen", "string"),
             ("Type", "string"),
@@ -78,6 +102,29 @@ fn layout(row: &Resource) -> &'static [(&'static str, &'static str)] {
             ("+Images", "string"),
             ("+Selector", "string"),
         ],
+        ("apps", "StatefulSet") => &[
+            ("Name", "string"),
+            ("Ready", "string"),
+            ("Age", "string"),
+            ("+Containers", "string"),
+            ("+Images", "string"),
+        ],
+        ("apps", "DaemonSet") => &[
+            ("Name", "string"),
+            ("Desired", "integer"),
+            ("Current", "integer"),
+            ("Ready", "integer"),
+            ("Up-to-date", "integer"),
+            ("Available", "integer"),
+            ("Node Selector", "string"),
+            ("Age", "string"),
+            ("+Containers", "string"),
+            ("+Images", "string"),
+            ("+Selector", "string"),
+        ],
+        ("apps", "ControllerRevision") => {
+            &[("Name", "string"), ("Controller", "string"), ("Revision", "string"), ("Age", "string")]
+        }
         ("batch", "Job") => &[
             ("Name", "string"),
             ("Status", "string"),
@@ -142,6 +189,8 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
         ("", "ConfigMap") => vec![name, size(&["/data", "/binaryData"]), since],
         ("", "Secret") => vec![name, json!(text(object, "/type")), size(&["/data"]), since],
         ("", "ServiceAccount") => vec![name, json!(items(object, "/secrets").count()), since],
+        ("", "PersistentVolumeClaim") => volumes::claim(object, name, since),
+        ("", "PersistentVolume") => volumes::volume(object, name, since),
         (_, "Event") => event(object, name, now),
         ("apps", "Deployment") => {
             let ready =
@@ -167,6 +216,39 @@ pub(super) fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value
             ];
             out.extend(template(object));
             out
+        }
+        ("apps", "StatefulSet") => {
+            let ready =
+                format!("{}/{}", number(object, "/status/readyReplicas"), number(object, "/spec/replicas"));
+            let mut out = vec![name, json!(ready), since];
+            out.extend(template(object).into_iter().take(2));
+            out
+        }
+        ("apps", "DaemonSet") => {
+            let mut out = vec![name];
+            out.extend(
+                [
+                    "desiredNumberScheduled",
+                    "currentNumberScheduled",
+                    "numberReady",
+                    "updatedNumberScheduled",
+                    "numberAvailable",
+                ]
+                .map(|field| count(&format!("/status/{field}"))),
+            );
+            out.extend([json!(labels(object, "/spec/template/spec/nodeSelector")), since]);
+            out.extend(template(object));
+            out
+        }
+        ("apps", "ControllerRevision") => {
+            let owners = items(object, "/metadata/ownerReferences");
+            let owner = owners.into_iter().find(|owner| owner["controller"] == json!(true));
+            let named = owner.map(|owner| {
+                let group = text(owner, "/apiVersion").split_once('/').map(|(group, _)| format!(".{group}"));
+                let kind = text(owner, "/kind").to_lowercase();
+                format!("{kind}{}/{}", group.unwrap_or_default(), text(owner, "/name"))
+            });
+            vec![name, json!(or_none(&named.unwrap_or_default())), count("/revision"), since]
         }
         ("batch", "Job") => job(object, name, since, now),
         ("policy", "PodDisruptionBudget") => {
@@ -230,17 +312,21 @@ fn joined<'a>(values: impl Iterator<Item = &'a str>) -> Value {
 /// Containers, images and selector of a workload.
 fn template(object: &Value) -> Vec<Value> {
     let containers = items(object, "/spec/template/spec/containers");
-    let labels = at(object, "/spec/selector/matchLabels").and_then(Value::as_object);
-    let selector: Vec<String> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
     vec![
         joined(containers.clone().map(|container| text(container, "/name"))),
         joined(containers.map(|container| text(container, "/image"))),
-        json!(or_none(&selector.join(","))),
+        json!(labels(object, "/spec/selector/matchLabels")),
     ]
+}
+
+/// Labels as tables show them.
+fn labels(object: &Value, pointer: &str) -> String {
+    let labels = at(object, pointer).and_then(Value::as_object);
+    let pairs = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    or_none(&pairs.collect::<Vec<_>>().join(",")).to_owned()
 }
 
 fn node(object: &Value, name: Value, since: Value) -> Vec<Value> {
@@ -287,12 +373,6 @@ fn service(object: &Value, name: Value, since: Value) -> Vec<Value> {
             format!("{}{outside}/{}", number(port, "/port"), text(port, "/protocol"))
         })
         .collect();
-    let labels = at(object, "/spec/selector").and_then(Value::as_object);
-    let selector: Vec<String> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
     let kind = text(object, "/spec/type");
     let external = match kind {
         "ExternalName" => text(object, "/spec/externalName"),
@@ -306,7 +386,7 @@ fn service(object: &Value, name: Value, since: Value) -> Vec<Value> {
         json!(external),
         json!(or_none(&ports.join(","))),
         since,
-        json!(or_none(&selector.join(","))),
+        json!(labels(object, "/spec/selector")),
     ]
 }
 

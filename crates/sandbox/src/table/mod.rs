@@ -5,6 +5,7 @@ mod custom;
 mod human;
 mod jsonpath;
 mod pods;
+mod volumes;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

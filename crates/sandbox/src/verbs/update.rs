@@ -163,6 +163,7 @@ impl Api {
             kinds::prepare_csr_update(part, &old, &mut new, &self.time());
         }
         self.fill_in_defaults(row, &mut new);
+        kinds::count_template(row, &old, &mut new);
         if part == Part::Main {
             self.admit_change(row, &mut new);
         }

@@ -47,6 +47,7 @@ pub struct ClusterConfig {
     pub(crate) skew: SignedDuration,
     pub(crate) profile: Profile,
     pub(crate) heartbeats: bool,
+    pub(crate) stateful_sets: bool,
 }
 
 impl ClusterConfig {
@@ -63,6 +64,7 @@ impl ClusterConfig {
             skew: SignedDuration::ZERO,
             profile: Profile::default(),
             heartbeats: false,
+            stateful_sets: true,
         }
     }
 
@@ -108,6 +110,13 @@ impl ClusterConfig {
     #[must_use]
     pub fn heartbeats(mut self, on: bool) -> Self {
         self.heartbeats = on;
+        self
+    }
+
+    /// Runs the controller of StatefulSets (yes, if not said); without it they are stored, and nobody acts on them.
+    #[must_use]
+    pub fn stateful_sets(mut self, on: bool) -> Self {
+        self.stateful_sets = on;
         self
     }
 

@@ -155,6 +155,9 @@ fn tables() -> Scenario {
             get("service accounts", core("serviceaccounts/default")).accepts(table).only(cells),
             get("namespace", "/api/v1/namespaces/{ns}").accepts(table).only(cells),
             get("no deployments", apps("deployments")).accepts(table).only(cells),
+            get("no daemon sets", apps("daemonsets")).accepts(table).only(cells),
+            get("no revisions", apps("controllerrevisions")).accepts(table).only(cells),
+            get("no claims", core("persistentvolumeclaims")).accepts(table).only(cells),
             get("no jobs", "/apis/batch/v1/namespaces/{ns}/jobs").accepts(table).only(cells),
             get("no leases", "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases")
                 .accepts(table)

@@ -77,7 +77,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-/// A StatefulSet: of the workloads, the one that the sandbox has no controller for.
+/// A StatefulSet: of the workloads, the one whose controller is off in the sandbox while the script runs.
 fn stateful_set(name: &str, replicas: i32) -> Value {
     json!({
         "apiVersion": "apps/v1",

@@ -5,7 +5,7 @@ use crate::conformance::step::{Scenario, get, post, put};
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![creates(), updates(), generations(), field_validation(), defaults(), deployments()]
+    vec![creates(), updates(), generations(), field_validation(), defaults(), deployments(), sets()]
 }
 
 fn creates() -> Scenario {
@@ -243,6 +243,67 @@ fn deployments() -> Scenario {
             tried("neither more nor fewer", stuck, json!({})),
             tried("pods that end", json!({}), json!({"restartPolicy": "Never"})),
             tried("a mistyped pull policy", json!({}), pulled),
+        ],
+    )
+}
+
+/// The rules of StatefulSets and DaemonSets; nothing is kept, so that no controller acts.
+fn sets() -> Scenario {
+    let set = |kind: &str, spec: &Value| {
+        let mut set = stateful_set("set", 1);
+        set["kind"] = json!(kind);
+        if kind == "DaemonSet"
+            && let Some(fields) = set["spec"].as_object_mut()
+        {
+            fields.retain(|field, _| field != "replicas" && field != "serviceName");
+        }
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            set["spec"][field] = value.clone();
+        }
+        set
+    };
+    let stateful = |name: &'static str, spec: Value| {
+        post(name, apps("statefulsets?dryRun=All"), &set("StatefulSet", &spec))
+    };
+    let daemon =
+        |name: &'static str, spec: Value| post(name, apps("daemonsets?dryRun=All"), &set("DaemonSet", &spec));
+    let rolling = |fields: Value| json!({"updateStrategy": {"rollingUpdate": fields}});
+    let claim = json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    Scenario::new(
+        "set-rules",
+        vec![
+            stateful("claims", json!({"volumeClaimTemplates": [claim]})),
+            stateful(
+                "half a retention",
+                json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}),
+            ),
+            stateful(
+                "unknown retention",
+                json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Never"}}),
+            ),
+            stateful("unknown order", json!({"podManagementPolicy": "Any"})),
+            stateful("negative start", json!({"ordinals": {"start": -1}})),
+            stateful("negative partition", rolling(json!({"partition": -1}))),
+            stateful("negative patience", json!({"minReadySeconds": -1})),
+            stateful("on delete", json!({"updateStrategy": {"type": "OnDelete"}})),
+            stateful(
+                "rolled on delete",
+                json!({"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}}),
+            ),
+            stateful("unknown strategy", json!({"updateStrategy": {"type": "Any"}})),
+            stateful("several at once", rolling(json!({"maxUnavailable": 2}))),
+            stateful("no selector", json!({"selector": {}})),
+            daemon("daemon set", json!({})),
+            daemon("half a strategy", json!({"updateStrategy": {"type": "RollingUpdate"}})),
+            daemon("daemons on delete", json!({"updateStrategy": {"type": "OnDelete"}})),
+            daemon("more and fewer", rolling(json!({"maxUnavailable": 1, "maxSurge": 1}))),
+            daemon("neither more nor fewer", rolling(json!({"maxUnavailable": 0}))),
+            daemon("unknown strategy of daemons", json!({"updateStrategy": {"type": "Any"}})),
+            daemon("no selector of daemons", json!({"selector": {}})),
+            daemon("with a surge", rolling(json!({"maxUnavailable": 0, "maxSurge": "10%"}))),
         ],
     )
 }

@@ -9,10 +9,11 @@ use crate::store::{LabelSelector, at};
 
 /// Why a pod cannot run on a node, in the words of kube-scheduler; empty if it can.
 pub(super) fn refusals(pod: &Value, node: &NodeView, requests: &Amounts, used: &Amounts) -> Vec<String> {
-    if at(&node.object, "/spec/unschedulable") == Some(&json!(true)) {
+    let cordon = json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
+    if at(&node.object, "/spec/unschedulable") == Some(&json!(true)) && !is_tolerated(pod, &cordon) {
         return vec!["node(s) were unschedulable".to_owned()];
     }
-    if let Some(taint) = untolerated(pod, &node.object) {
+    if let Some(taint) = untolerated(pod, &node.object, &["NoSchedule", "NoExecute"]) {
         return vec![format!(
             "node(s) had untolerated taint(s) {{{}: {}}}",
             text(taint, "/key"),
@@ -36,17 +37,26 @@ pub(super) fn refusals(pod: &Value, node: &NodeView, requests: &Amounts, used: &
     out
 }
 
-/// The first taint that keeps the pod away.
-fn untolerated<'a>(pod: &Value, node: &'a Value) -> Option<&'a Value> {
+/// The first taint with one of the effects that the pod does not tolerate.
+pub(in crate::cluster) fn untolerated<'a>(
+    pod: &Value,
+    node: &'a Value,
+    effects: &[&str],
+) -> Option<&'a Value> {
     let taints = at(node, "/spec/taints").and_then(Value::as_array)?;
-    let tolerations = at(pod, "/spec/tolerations").and_then(Value::as_array);
     taints
         .iter()
-        .filter(|taint| text(taint, "/effect") != "PreferNoSchedule")
-        .find(|taint| !tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint)))
+        .filter(|taint| effects.contains(&text(taint, "/effect")))
+        .find(|taint| !is_tolerated(pod, taint))
 }
 
-pub(super) fn selected(pod: &Value, node: &Value) -> bool {
+fn is_tolerated(pod: &Value, taint: &Value) -> bool {
+    let tolerations = at(pod, "/spec/tolerations").and_then(Value::as_array);
+    tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint))
+}
+
+/// True if the labels and the name of a node are what the pod asks for.
+pub(in crate::cluster) fn selected(pod: &Value, node: &Value) -> bool {
     let labels = at(node, "/metadata/labels");
     if let Some(selector) = at(pod, "/spec/nodeSelector")
         && !LabelSelector::from_map(selector).matches_labels(labels)

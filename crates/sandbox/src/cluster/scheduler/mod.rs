@@ -19,6 +19,7 @@ use crate::error::ApiError;
 use crate::store::{EventKind, ObjectKey, at};
 use crate::verbs::Part;
 
+pub(super) use filter::{selected, untolerated};
 use topology::Topology;
 
 #[derive(Default)]
