@@ -51,9 +51,14 @@ impl Rescheduler {
         asked(before) == asked(after)
     }
 
-    /// The workloads that it selects; nothing if there is no rescheduler.
+    /// The workloads that it selects; nothing if there is no rescheduler, or it is being deleted.
     pub(super) fn selector(each: Option<&Self>) -> Option<Option<&LabelSelector>> {
-        each.map(|each| each.settings.selector.as_ref())
+        each.filter(|each| !each.is_leaving()).map(|each| each.settings.selector.as_ref())
+    }
+
+    /// Whether it is being deleted: then nothing is left to it.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
     }
 }
 
@@ -80,7 +85,7 @@ impl Reschedulers {
         labels: &BTreeMap<String, String>,
     ) -> Option<Option<Arc<Rescheduler>>> {
         let all = self.0.all_if_synced()?;
-        let mut all = all.iter().map(|(_, each)| each);
+        let mut all = all.iter().map(|(_, each)| each).filter(|each| !each.is_leaving());
         let moves = all.clone().find(|each| each.move_of(key).is_some());
         Some(moves.or_else(|| all.find(|each| each.settings.selects(labels))).cloned())
     }

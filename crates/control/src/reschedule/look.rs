@@ -20,7 +20,7 @@ impl Rescheduling {
             is_unreadable::<MultiClusterRescheduler, _>(known, &key, &self.recorder).await;
             return Ok(Action::AwaitChange);
         };
-        if rescheduler.object.metadata.deletion_timestamp.is_some() {
+        if rescheduler.is_leaving() {
             return Ok(Action::AwaitChange);
         }
         let Some(workloads) = self.workloads(&rescheduler) else {
