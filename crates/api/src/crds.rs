@@ -14,8 +14,7 @@ use crate::{
 
 /// The kinds that have a schema but no controller yet. An object of them is stored and nothing happens, so their
 /// definitions are installed only on request.
-pub const EXPERIMENTAL_KINDS: [&str; 6] = [
-    "CloudProvisioner",
+pub const EXPERIMENTAL_KINDS: [&str; 5] = [
     "FeatureConfig",
     "LiveMigration",
     "MultiClusterHorizontalPodAutoscaler",

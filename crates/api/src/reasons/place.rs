@@ -12,6 +12,8 @@ pub enum Place {
     Pending,
     /// The part of a workload in one cluster: `status.placements[]`.
     Placement,
+    /// The status of a CloudProvisioner: `status.leftOut[]` and `status.cluster.deprovisioning`.
+    Provisioner,
     /// A Kubernetes event.
     Event,
     /// An error or a refusal in the answer to `portolan plan` and `portolan explain`.
@@ -24,6 +26,7 @@ impl fmt::Display for Place {
             Self::Condition(type_) => write!(formatter, "condition `{type_}`"),
             Self::Pending => formatter.write_str("pending"),
             Self::Placement => formatter.write_str("placement"),
+            Self::Provisioner => formatter.write_str("cloud provisioner"),
             Self::Event => formatter.write_str("event"),
             Self::Review => formatter.write_str("review"),
         }

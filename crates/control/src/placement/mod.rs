@@ -21,6 +21,7 @@ mod replace;
 mod snapshots;
 mod status;
 mod trial;
+mod waiting;
 
 pub(crate) use observe::candidate;
 pub(crate) use preview::{Outlook, Previews};
