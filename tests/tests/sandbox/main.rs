@@ -22,6 +22,7 @@ mod mistakes;
 mod peering;
 mod placement;
 mod plan;
+mod provision;
 mod recovery;
 mod rights;
 mod seeds;
