@@ -6,7 +6,7 @@ use crate::stage::{asking, pass};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Api, Config};
 use portolan_api::cloudprovisioner::CloudPhase;
@@ -118,6 +118,14 @@ impl Stage {
         self.api("Cluster", "clusters").list(&ListParams::default()).await.unwrap().items
     }
 
+    /// The name of the only pool of the only Cluster, and how many nodes it is asked for.
+    async fn pool(&self) -> (String, u64) {
+        let made = self.clusters().await;
+        let pools = made[0].data["spec"]["topology"]["workers"]["machineDeployments"].clone();
+        assert_eq!(pools.as_array().unwrap().len(), 1, "{pools}");
+        (pools[0]["name"].as_str().unwrap().to_owned(), pools[0]["replicas"].as_u64().unwrap())
+    }
+
     async fn status(&self, name: &str) -> CloudProvisionerStatus {
         let api: Api<CloudProvisioner> = Api::all(self.hub.client("user"));
         api.get(name).await.unwrap().status.unwrap_or_default()
@@ -190,6 +198,17 @@ impl Stage {
             let ready = json!({"nodeRef": {"name": node}, "conditions": [self.condition_of("Ready", "True", "Ready", "")]});
             self.set_condition(("Machine", "machines"), name, ready).await;
         }
+    }
+
+    /// Adds a node to a cluster that is like its first.
+    async fn add_node(&self, cluster: &str, name: &str) {
+        let api: Api<Node> = Api::all(self.world.cluster(cluster).unwrap().client("user"));
+        let mut node = api.list(&ListParams::default()).await.unwrap().items.remove(0);
+        let labels = node.metadata.labels.take();
+        node.metadata = ObjectMeta { name: Some(name.to_owned()), labels, ..ObjectMeta::default() };
+        api.create(&Default::default(), &node).await.unwrap();
+        let patch = Patch::Merge(json!({ "status": node.status }));
+        api.patch_status(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     async fn workload(&self, name: &str) -> MultiClusterDeployment {
@@ -340,6 +359,130 @@ async fn a_cluster_that_fails_is_named_and_tried_with_another_provisioner() {
     assert_eq!((status.as_str(), reason.as_str()), ("True", "ProvisionFailed"));
     assert!(message.contains("QuotaExceeded: 8 of 8 cores are used"), "{message}");
     assert!(stage.events("cp1").await.contains(&"ProvisionFailed".to_owned()));
+}
+
+/// A stage whose cloud cluster has joined, with so many nodes that web needs; answers the names of Cluster and pool.
+async fn joined(replicas: i32, nodes: usize, more: Value) -> (Stage, String, String) {
+    let stage = Stage::new().await;
+    let user = stage.hub.client("user");
+    stage.serve_cluster_api().await;
+    apply(&user, &provisioner("cp1", "cloud1", more)).await;
+    apply(&user, &bursting("web", replicas)).await;
+    pass(10).await;
+    let made = stage.clusters().await;
+    let name = made[0].metadata.name.clone().unwrap();
+    let (pool, asked) = stage.pool().await;
+    assert_eq!(asked, nodes as u64);
+    stage.boot(&name, &pool, nodes).await;
+    pass(120).await;
+    assert_eq!(stage.status("cp1").await.phase, CloudPhase::Ready);
+    assert_eq!(stage.placed("web").await, [("cloud1".to_owned(), replicas - 4), ("home".to_owned(), 4)]);
+    (stage, name, pool)
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_work_asks_for_more_nodes_and_opens_its_namespace() {
+    let (stage, name, pool) = joined(7, 1, json!({})).await;
+    let user = stage.hub.client("user");
+    apply(&user, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}})).await;
+    let mut more = bursting("more", 3);
+    more["metadata"]["namespace"] = json!("lab");
+    apply(&user, &more).await;
+    pass(20).await;
+    assert_eq!(
+        stage.pool().await.1,
+        2,
+        "three pods of 0.9 CPU have no room on the node that runs three already"
+    );
+    assert_eq!(stage.status("cp1").await.phase, CloudPhase::Scaling);
+    stage.add_node(&name, "late").await;
+    stage.machine(&name, &pool, "machine-late", Some("late")).await;
+    pass(60).await;
+    let api: Api<MultiClusterDeployment> = Api::namespaced(user, "lab");
+    let status = api.get("more").await.unwrap().status.unwrap();
+    let placed: Vec<(&str, i32)> =
+        status.placements.iter().map(|each| (each.cluster.as_str(), each.replicas)).collect();
+    assert_eq!(placed, [("cloud1", 3)], "{:?}", status.pending);
+    let status = stage.status("cp1").await;
+    assert_eq!(
+        (status.phase, status.ready_nodes, status.cost_per_hour.to_string()),
+        (CloudPhase::Ready, 2, "0.11".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_little_used_node_is_marked_before_the_number_is_lowered() {
+    let (stage, _, _) = joined(11, 2, json!({})).await;
+    let user = stage.hub.client("user");
+    apply(&user, &bursting("web", 6)).await;
+    pass(60).await;
+    assert_eq!(stage.placed("web").await, [("cloud1".to_owned(), 2), ("home".to_owned(), 4)]);
+    let marked = async || -> Vec<String> {
+        let all = stage.api("Machine", "machines").list(&ListParams::default()).await.unwrap().items;
+        let is_marked = |machine: &DynamicObject| {
+            let annotations = machine.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| {
+                all.get("cluster.x-k8s.io/delete-machine").is_some_and(|by| by == "portolan")
+            })
+        };
+        all.into_iter().filter(is_marked).filter_map(|machine| machine.metadata.name).collect()
+    };
+    pass(8 * 60).await;
+    assert_eq!((marked().await.len(), stage.pool().await.1), (0, 2), "not before ten minutes");
+    pass(3 * 60).await;
+    let going = marked().await;
+    assert_eq!((going.len(), stage.pool().await.1), (1, 1));
+    assert_eq!(stage.status("cp1").await.phase, CloudPhase::Scaling);
+    stage.api("Machine", "machines").delete(&going[0], &Default::default()).await.unwrap();
+    pass(60).await;
+    let status = stage.status("cp1").await;
+    assert_eq!((status.phase, status.nodes, status.desired_nodes), (CloudPhase::Ready, 1, 1));
+    assert!(stage.events("cp1").await.contains(&"ScaledIn".to_owned()));
+    pass(30 * 60).await;
+    assert_eq!((stage.pool().await.1, stage.clusters().await.len()), (1, 1), "the last node is in use");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_cannot_be_made_are_named_and_given_up() {
+    let (stage, name, pool) = joined(7, 1, json!({})).await;
+    let user = stage.hub.client("user");
+    apply(&user, &bursting("web", 12)).await;
+    pass(10).await;
+    assert_eq!(stage.pool().await.1, 2, "four pods more than fit");
+    stage.machine(&name, &pool, "new", None).await;
+    let failed = stage.condition_of("InfrastructureReady", "False", "QuotaExceeded", "8 of 8 cores are used");
+    stage.set_condition(("Machine", "machines"), "new", json!({"conditions": [failed]})).await;
+    pass(200).await;
+    let status = stage.status("cp1").await;
+    let failure = status.last_failure.unwrap();
+    assert_eq!(
+        (failure.reason.as_str(), failure.message.as_deref()),
+        ("QuotaExceeded", Some("8 of 8 cores are used"))
+    );
+    assert_eq!(stage.pool().await.1, 1, "a node that cannot be made is not waited for");
+    assert!(stage.events("cp1").await.contains(&"NodesFailed".to_owned()));
+    assert_eq!(
+        stage.placed("web").await,
+        [("cloud1".to_owned(), 4), ("home".to_owned(), 4)],
+        "what fits stays"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provisioner_that_is_deleted_waits_for_workloads_to_leave_its_cluster() {
+    let (stage, _, _) = joined(7, 1, json!({})).await;
+    let user = stage.hub.client("user");
+    let provisioners: Api<CloudProvisioner> = Api::all(user.clone());
+    provisioners.delete("cp1", &Default::default()).await.unwrap();
+    pass(60).await;
+    assert_eq!(stage.clusters().await.len(), 1, "web has no other place for three of its replicas");
+    assert!(provisioners.get_opt("cp1").await.unwrap().is_some());
+    apply(&user, &bursting("web", 4)).await;
+    pass(120).await;
+    assert_eq!(stage.placed("web").await, [("home".to_owned(), 4)]);
+    assert!(stage.clusters().await.is_empty());
+    assert!(provisioners.get_opt("cp1").await.unwrap().is_none());
+    assert!(Api::<ForeignCluster>::all(user).get_opt("cloud1").await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

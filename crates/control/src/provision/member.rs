@@ -1,12 +1,12 @@
 //! The ForeignCluster that a cloud cluster becomes.
 
-use super::nodes::CloudNodes;
+use super::nodes::{CloudNodes, SeenNode};
 use super::{Provision, SETTLES};
 use crate::fleet::{Member, Needs};
 use crate::names::PROVISIONER_LABEL;
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_core::provision::{Demand, MemberState, NodeSnapshot, Record, Settings};
+use portolan_core::provision::{Demand, MemberState, Record, Settings};
 use portolan_runtime::Key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Provision {
     }
 
     /// The nodes of the member, by name; none while they are not known.
-    pub(super) fn nodes(&self, name: &str) -> BTreeMap<String, NodeSnapshot> {
+    pub(super) fn nodes(&self, name: &str) -> BTreeMap<String, SeenNode> {
         let Some(member) = self.known_member(name) else { return BTreeMap::new() };
         let unbound: Demand =
             self.context.fleet.ledger.transact(|book| book.unbound(name)).into_iter().collect();
@@ -53,7 +53,8 @@ impl Provision {
             let nodes = CloudNodes::watch(&member, seed, move || queue.add_after((), SETTLES));
             state.nodes.insert(name.to_owned(), nodes);
         }
-        state.nodes.get(name).map(|nodes| nodes.snapshots(&unbound)).unwrap_or_default()
+        let now = self.context.clock.now();
+        state.nodes.get_mut(name).map(|nodes| nodes.snapshots(&unbound, now)).unwrap_or_default()
     }
 
     /// How many workloads hold room in a cluster.

@@ -8,6 +8,7 @@ use crate::fleet::Member;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::selector::matches;
@@ -30,7 +31,16 @@ pub(super) struct CloudNodes {
     nodes: Index<NodeFacts>,
     pods: Index<CloudPod>,
     budgets: Index<Budget>,
+    /// When each node was seen first.
+    first_seen: BTreeMap<String, Timestamp>,
     _tasks: JoinSet<()>,
+}
+
+/// A node, and since when the hub has known it.
+#[derive(Clone, Debug)]
+pub(super) struct SeenNode {
+    pub(super) since: Timestamp,
+    pub(super) node: NodeSnapshot,
 }
 
 /// What is kept of a pod.
@@ -93,7 +103,7 @@ impl CloudNodes {
             tell(&changed),
             seed.child("budgets"),
         ));
-        Self { member: Arc::clone(member), nodes, pods, budgets, _tasks: tasks }
+        Self { member: Arc::clone(member), nodes, pods, budgets, first_seen: BTreeMap::new(), _tasks: tasks }
     }
 
     /// Whether these are the nodes of this connection to the member.
@@ -103,7 +113,7 @@ impl CloudNodes {
 
     /// The nodes by name, once nodes and pods were listed. `unbound` are the pods that are reserved and have no node yet:
     /// they take their room on the first nodes that have some.
-    pub(super) fn snapshots(&self, unbound: &Demand) -> BTreeMap<String, NodeSnapshot> {
+    pub(super) fn snapshots(&mut self, unbound: &Demand, now: Timestamp) -> BTreeMap<String, SeenNode> {
         let (Some(nodes), Some(pods)) = (self.nodes.all_if_synced(), self.pods.all_if_synced()) else {
             return BTreeMap::new();
         };
@@ -130,7 +140,12 @@ impl CloudNodes {
         for (node, bin) in snapshots.values_mut().zip(bins) {
             node.free = bin.free;
         }
-        snapshots
+        self.first_seen.retain(|name, _| snapshots.contains_key(name));
+        let seen = snapshots.into_iter().map(|(name, node)| {
+            let since = *self.first_seen.entry(name.clone()).or_insert(now);
+            (name, SeenNode { since, node })
+        });
+        seen.collect()
     }
 
     /// The budget that keeps a pod where it is, in words.

@@ -3,14 +3,15 @@
 use super::Provision;
 use super::cluster_api::{Cluster, MachinePool, clusters, owner};
 use super::condition::ApiCondition;
+use super::nodes::SeenNode;
 use crate::names::PROVISIONER_LABEL;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
 use portolan_api::CloudProvisioner;
 use portolan_core::provision::{
-    ClusterSnapshot, Demand, LabelledCluster, MachineSnapshot, MemberState, NodeSnapshot, Offer,
-    PoolSnapshot, Record, Settings, Snapshot, cluster_name,
+    ClusterSnapshot, Demand, LabelledCluster, MachineSnapshot, MemberState, Offer, PoolSnapshot, Record,
+    Settings, Snapshot, cluster_name,
 };
 use portolan_runtime::{CallError, call};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,12 +113,7 @@ impl Provision {
     }
 
     /// A Cluster with its machines; whether its kubeconfig exists is not asked here.
-    fn cluster(
-        &self,
-        cluster: &Cluster,
-        number: u32,
-        nodes: &BTreeMap<String, NodeSnapshot>,
-    ) -> ClusterSnapshot {
+    fn cluster(&self, cluster: &Cluster, number: u32, nodes: &BTreeMap<String, SeenNode>) -> ClusterSnapshot {
         let conditions =
             cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let of_pool = |pool: &MachinePool| {
@@ -140,19 +136,22 @@ impl Provision {
         &self,
         cluster: &Cluster,
         pool: &str,
-        nodes: &BTreeMap<String, NodeSnapshot>,
+        nodes: &BTreeMap<String, SeenNode>,
     ) -> BTreeMap<String, MachineSnapshot> {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let mut found = BTreeMap::new();
         self.machines.for_each_in(namespace, |key, machine| {
             if machine.cluster == name && machine.pool.as_deref() == Some(pool) {
+                let node = machine.node.as_ref().and_then(|node| nodes.get(node));
+                // Replicas can find a node once the hub knows it, however long it has been ready.
+                let ready_since = node.and_then(|node| Some(machine.ready_since?.max(node.since)));
                 let seen = MachineSnapshot {
-                    ready_since: machine.ready_since,
+                    ready_since,
                     deleting: machine.deleting,
                     marked: machine.marked,
                     failure: machine.failure.clone(),
-                    node: machine.node.as_ref().and_then(|node| nodes.get(node)).cloned(),
+                    node: node.map(|seen| seen.node.clone()),
                 };
                 found.insert(key.name.clone(), seen);
             }
