@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod brake;
+mod burst;
 mod calls;
 mod capacity;
 mod credentials;

@@ -15,26 +15,30 @@ use portolan_api::{CloudProvisioner, CloudProvisionerStatus, ForeignCluster, Mul
 use portolan_control::fleet::{Bearer, Credentials};
 use portolan_control::peering::{self, Address, Peer, Sides, join};
 use portolan_runtime::{Seed, Term};
-use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
-use portolan_tests::simulation::apply;
+use portolan_sandbox::{Cluster, ClusterConfig, FaultPlan, NodeConfig, User, World, WorldConfig};
+use portolan_tests::simulation::{CONTROLLER, apply};
 use portolan_tests::{NAMESPACE, open_namespace, workload};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-const CLOUDS: &str = "clouds";
+pub(crate) const CLOUDS: &str = "clouds";
 
 /// A hub and one member, home, with room for four pods of one CPU.
-struct Stage {
-    world: World,
-    hub: Cluster,
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    pub(crate) hub: Cluster,
     controllers: JoinSet<()>,
 }
 
 impl Stage {
     async fn new() -> Self {
+        Self::with(FaultPlan::none()).await
+    }
+
+    pub(crate) async fn with(faults: FaultPlan) -> Self {
         let start = Timestamp::from_second(1_800_000_000).unwrap();
-        let world = World::new(WorldConfig { seed: 1, start, ..WorldConfig::default() });
+        let world = World::new(WorldConfig { seed: 1, start, faults, ..WorldConfig::default() });
         let hub = world.add_cluster(ClusterConfig::named("hub"));
         let home = world.add_cluster(ClusterConfig::named("home").nodes(1, NodeConfig::new("4", "8Gi")));
         let address = Address { server: "https://home".to_owned(), ..Address::default() };
@@ -52,22 +56,22 @@ impl Stage {
         stage
     }
 
-    /// Starts the controllers, or starts them anew. A kubeconfig without a token is that of an administrator.
-    fn control(&mut self) {
+    /// Starts the controllers, or starts them anew; crashed, they start anew a second later. A kubeconfig without a token is
+    /// that of an administrator.
+    pub(crate) fn control(&mut self) {
         self.controllers = JoinSet::new();
-        let (hub, clock) = (self.hub.client("controller"), self.world.clock().clone());
-        let world = self.world.clone();
-        let dial = move |config: Config, bearer: Option<&Bearer>| {
-            let host = config.cluster_url.host().unwrap_or_default().to_owned();
-            let cluster = world.cluster(&host).ok_or_else(|| format!("no cluster is called {host}"))?;
-            let anonymous = || cluster.client_as("controller", User::named("system:anonymous"));
-            Ok(bearer.map_or_else(|| cluster.client("controller"), |bearer| bearer.put_on(anonymous())))
-        };
-        let connect = Arc::new(Credentials::dialling(hub.clone(), Arc::new(dial)));
-        let term = Term::alone("test");
-        let running = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), Seed::new(1), term);
-        self.controllers.spawn(running);
-        self.controllers.spawn(peering::run(hub, connect, clock, Seed::new(2)));
+        let (hub, world) = (self.hub.clone(), self.world.clone());
+        self.controllers.spawn(async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = world.crash_signal(CONTROLLER) => {}
+                    () = controllers(&world, &hub) => {}
+                }
+                pass(1).await;
+                world.restart(CONTROLLER);
+            }
+        });
     }
 
     /// Serves the kinds of Cluster API, with a class.
@@ -114,7 +118,7 @@ impl Stage {
         Api::namespaced_with(self.hub.client("user"), CLOUDS, &resource)
     }
 
-    async fn clusters(&self) -> Vec<DynamicObject> {
+    pub(crate) async fn clusters(&self) -> Vec<DynamicObject> {
         self.api("Cluster", "clusters").list(&ListParams::default()).await.unwrap().items
     }
 
@@ -126,7 +130,7 @@ impl Stage {
         (pools[0]["name"].as_str().unwrap().to_owned(), pools[0]["replicas"].as_u64().unwrap())
     }
 
-    async fn status(&self, name: &str) -> CloudProvisionerStatus {
+    pub(crate) async fn status(&self, name: &str) -> CloudProvisionerStatus {
         let api: Api<CloudProvisioner> = Api::all(self.hub.client("user"));
         api.get(name).await.unwrap().status.unwrap_or_default()
     }
@@ -140,7 +144,7 @@ impl Stage {
         (found.status, found.reason, found.message)
     }
 
-    async fn events(&self, name: &str) -> Vec<String> {
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
         let api: Api<Event> = Api::all(self.hub.client("user"));
         let all = api.list(&ListParams::default()).await.unwrap().items;
         let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
@@ -216,13 +220,29 @@ impl Stage {
         api.get(name).await.unwrap()
     }
 
-    async fn placed(&self, name: &str) -> Vec<(String, i32)> {
+    pub(crate) async fn placed(&self, name: &str) -> Vec<(String, i32)> {
         let status = self.workload(name).await.status.unwrap_or_default();
         status.placements.into_iter().map(|placed| (placed.cluster, placed.replicas)).collect()
     }
 }
 
-fn provisioner(name: &str, cluster: &str, more: Value) -> Value {
+/// One life of the controllers.
+async fn controllers(world: &World, hub: &Cluster) {
+    let (hub, clock) = (hub.client(CONTROLLER), world.clock().clone());
+    let others = world.clone();
+    let dial = move |config: Config, bearer: Option<&Bearer>| {
+        let host = config.cluster_url.host().unwrap_or_default().to_owned();
+        let cluster = others.cluster(&host).ok_or_else(|| format!("no cluster is called {host}"))?;
+        let anonymous = || cluster.client_as(CONTROLLER, User::named("system:anonymous"));
+        Ok(bearer.map_or_else(|| cluster.client(CONTROLLER), |bearer| bearer.put_on(anonymous())))
+    };
+    let connect = Arc::new(Credentials::dialling(hub.clone(), Arc::new(dial)));
+    let term = Term::alone("test");
+    let running = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), Seed::new(1), term);
+    tokio::join!(running, peering::run(hub, connect, clock, Seed::new(2)));
+}
+
+pub(crate) fn provisioner(name: &str, cluster: &str, more: Value) -> Value {
     let mut object = json!({
         "apiVersion": "portolan.dev/v1alpha1", "kind": "CloudProvisioner", "metadata": {"name": name},
         "spec": {
@@ -237,7 +257,7 @@ fn provisioner(name: &str, cluster: &str, more: Value) -> Value {
 }
 
 /// A workload of so many pods of one CPU that goes anywhere.
-fn bursting(name: &str, replicas: i32) -> Value {
+pub(crate) fn bursting(name: &str, replicas: i32) -> Value {
     let more = json!({"replicasMode": "Total", "enableBursting": true, "locations": ["home"]});
     let mut workload = workload(name, replicas, more);
     workload["spec"]["template"]["spec"]["containers"] = asking("900m");
