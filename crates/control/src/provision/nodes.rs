@@ -16,7 +16,7 @@ use portolan_core::capacity::{Amounts, NodeFacts, PodFacts, PodShape, Shape};
 use portolan_core::provision::{Bin, Demand, NodeSnapshot, PodSnapshot, fill};
 use portolan_runtime::{Index, Key, Seed, feed};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::task::JoinSet;
 
 /// On mirror pods of the kubelet.
@@ -27,7 +27,8 @@ const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
 /// The nodes of one member, watched for as long as this is kept.
 pub(super) struct CloudNodes {
-    member: Arc<Member>,
+    /// Not kept alive: the fleet decides how long a connection lasts.
+    member: Weak<Member>,
     nodes: Index<NodeFacts>,
     pods: Index<CloudPod>,
     budgets: Index<Budget>,
@@ -103,12 +104,19 @@ impl CloudNodes {
             tell(&changed),
             seed.child("budgets"),
         ));
-        Self { member: Arc::clone(member), nodes, pods, budgets, first_seen: BTreeMap::new(), _tasks: tasks }
+        Self {
+            member: Arc::downgrade(member),
+            nodes,
+            pods,
+            budgets,
+            first_seen: BTreeMap::new(),
+            _tasks: tasks,
+        }
     }
 
     /// Whether these are the nodes of this connection to the member.
     pub(super) fn is_of(&self, member: &Arc<Member>) -> bool {
-        Arc::ptr_eq(&self.member, member)
+        Weak::ptr_eq(&self.member, &Arc::downgrade(member))
     }
 
     /// The nodes by name, once nodes and pods were listed. `unbound` are the pods that are reserved and have no node yet:

@@ -12,7 +12,9 @@ use futures::future::try_join_all;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::CloudProvisioner;
 use portolan_api::cloudprovisioner::CloudPhase;
-use portolan_core::provision::{Assignment, Event, Plan, Settings, Waiting, assign, plan, preference};
+use portolan_core::provision::{
+    Assignment, Event, MemberState, Plan, Settings, Waiting, assign, plan, preference,
+};
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -207,7 +209,10 @@ impl Provision {
     fn forget_all_but(&self, observed: &[Observed]) {
         let mut state = self.state();
         state.problems.retain(|uid, _| observed.iter().any(|each| each.settings.uid == *uid));
-        state.nodes.retain(|name, _| observed.iter().any(|each| each.settings.cluster_name == *name));
+        state.nodes.retain(|name, _| {
+            let joined = |each: &&Observed| matches!(each.snapshot.member, MemberState::Joined { .. });
+            observed.iter().filter(joined).any(|each| each.settings.cluster_name == *name)
+        });
         state.refused.retain(|name, _| {
             observed.iter().any(|each| {
                 let status = each.object.status.as_ref();

@@ -149,3 +149,63 @@ fn phase(plan: &Plan, observed: &Observed, status: &CloudProvisionerStatus) -> (
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portolan_core::provision::{Ending, Event, LeftBecause};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_reason_of_the_plan_is_in_the_list_of_reasons() {
+        let failure = || Failure { reason: String::new(), message: String::new() };
+        let small = || "small".to_owned();
+        let events = [
+            Event::ClusterRequested { name: small(), nodes: 1, cost: 1 },
+            Event::ClusterJoined { seconds: 1 },
+            Event::ClusterFailed(failure()),
+            Event::NodesFailed { machine_type: small(), failure: failure() },
+            Event::ScaledOut { machine_type: small(), nodes: 1 },
+            Event::ScaledIn { machines: BTreeSet::new() },
+            Event::ScaleInCalledOff,
+            Event::Deprovisioning(Ending::Unused),
+            Event::DeprovisioningCalledOff,
+            Event::ClusterDeleted { cost: Money::default() },
+        ];
+        let endings = [
+            Ending::Unused,
+            Ending::Failed,
+            Ending::ProvisionerDeleted,
+            Ending::Unpeered,
+            Ending::DeletedElsewhere,
+        ];
+        let left = [
+            LeftBecause::NoMachineType { lacking: Vec::new() },
+            LeftBecause::NodeLimit,
+            LeftBecause::CostLimit,
+        ];
+        let all = events.iter().map(Event::reason).chain(endings.map(Ending::reason));
+        for reason in all.chain(left.iter().map(LeftBecause::reason)) {
+            assert!(Reason::parse(reason).is_some(), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_was_spent_is_written_once_a_minute_and_what_changes_at_once() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let time = |second: i64| Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(second)));
+        let before = CloudProvisionerStatus {
+            cost_per_hour: Money::from_micros(60_000),
+            cost_counted_until: time(1000),
+            ..CloudProvisionerStatus::default()
+        };
+        let later =
+            CloudProvisionerStatus { cost_counted: 7, cost_counted_until: time(1030), ..before.clone() };
+        assert!(says_nothing_new(&before, &later, at(1030)));
+        assert!(!says_nothing_new(&before, &later, at(1060)));
+        let free = CloudProvisionerStatus { cost_per_hour: Money::default(), ..before.clone() };
+        let still = CloudProvisionerStatus { cost_counted_until: time(9000), ..free.clone() };
+        assert!(says_nothing_new(&free, &still, at(9000)), "nothing is spent");
+        assert!(!says_nothing_new(&before, &CloudProvisionerStatus { nodes: 2, ..later }, at(1030)));
+    }
+}
