@@ -14,8 +14,7 @@ use crate::{
 
 /// The kinds that have a schema but no controller yet. An object of them is stored and nothing happens, so their
 /// definitions are installed only on request.
-pub const EXPERIMENTAL_KINDS: [&str; 4] =
-    ["CloudProvisioner", "FeatureConfig", "LiveMigration", "NamespaceOffloading"];
+pub const EXPERIMENTAL_KINDS: [&str; 3] = ["FeatureConfig", "LiveMigration", "NamespaceOffloading"];
 
 /// Whether a controller serves the kind of this definition.
 pub fn is_served(crd: &CustomResourceDefinition) -> bool {

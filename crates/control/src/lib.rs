@@ -10,6 +10,7 @@ mod jobs;
 pub mod names;
 pub mod peering;
 mod placement;
+mod provision;
 mod recovery;
 mod registrations;
 mod reschedule;

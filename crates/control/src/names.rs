@@ -92,3 +92,15 @@ pub const ON_DELETE_ANNOTATION: &str = "portolan.dev/on-delete";
 
 /// The value of [`ON_DELETE_ANNOTATION`] that leaves copies running in the member.
 pub const ORPHAN: &str = "orphan";
+
+/// On Clusters in Cluster API and on ForeignClusters: the uid of the CloudProvisioner that they were created for.
+pub const PROVISIONER_LABEL: &str = "portolan.dev/cloud-provisioner";
+
+/// On Clusters in Cluster API: which cluster of their CloudProvisioner they are, counted from 1.
+pub const CLUSTER_NUMBER_LABEL: &str = "portolan.dev/cloud-cluster-number";
+
+/// On the MachineDeployments of a Cluster: the machine type of the CloudProvisioner that their nodes are of.
+pub const MACHINE_TYPE_ANNOTATION: &str = "portolan.dev/machine-type";
+
+/// On CloudProvisioners: they stay until their cluster in the cloud is gone.
+pub const PROVISIONER_FINALIZER: &str = "portolan.dev/cloud-provisioner";

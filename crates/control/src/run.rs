@@ -7,6 +7,7 @@ use crate::driver::{AnyController, Context, Controllers, Driver};
 use crate::fleet::{Connect, Hub, keep};
 use crate::jobs::{self, Jobs};
 use crate::placement::{self, Placement};
+use crate::provision::Provision;
 use crate::registrations::REGISTRATIONS;
 use crate::reschedule::{self, Rescheduling};
 use crate::review::Reviews;
@@ -44,6 +45,7 @@ pub async fn run_with(
     let services = Services::new(&context, &placement);
     let jobs = Jobs::new(&context);
     let rescheduling = Rescheduling::new(&context, &placement);
+    let provision = Provision::new(&context, Arc::clone(&connect), &placement, &jobs);
     let controllers: Controllers = vec![Driver::of(&placement), Driver::of(&services), Driver::of(&jobs)];
     let autoscalers = Autoscalers::new(&context, &placement).run(Arc::clone(&placement));
     let reviews = Reviews::new(
@@ -86,16 +88,19 @@ pub async fn run_with(
     tasks.spawn(keep(hub, fleet, REGISTRATIONS, connect, clock, seed.child("fleet"), {
         let (controllers, dependency_gc, fleet) =
             (controllers.clone(), dependency_gc.clone(), context.fleet.clone());
+        let provision = Arc::clone(&provision);
         move |cluster, event| {
             fleet.initial_copies.notice(&fleet, cluster);
             controllers.iter().for_each(|each| each.member_changed(cluster, &event));
             dependency_gc.member_changed(cluster, &event);
+            provision.member_changed(cluster, &event);
         }
     }));
     tasks.spawn(context.fleet.actuators());
     tasks.spawn(autoscalers);
     tasks.spawn(reviews.run());
     tasks.spawn(dependency_gc.run());
+    tasks.spawn(provision.run());
     for controller in controllers {
         tasks.spawn(AnyController::run(controller));
     }

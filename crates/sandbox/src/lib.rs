@@ -7,6 +7,7 @@
 mod admission;
 mod api;
 mod auth;
+mod cloud;
 mod cluster;
 mod crd;
 mod error;
@@ -28,13 +29,14 @@ mod world;
 
 pub use admission::{DenyingPolicy, MutatingHook};
 pub use auth::User;
+pub use cloud::{BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, MachineRecord};
 pub use pki::{CertificateError, ClientCertificate};
 pub use profile::{Behaviour, Curve, CurveError, Pattern, Profile, Rule};
 pub use serve::{ServeError, Served, kubeconfig, kubeconfig_with};
 pub use server::Called;
 pub use usage::{Flow, Histogram, PodUsage, ServedTraffic, Source};
 pub use world::{
-    Change, Cluster, ClusterConfig, Crash, CrashPoint, EventLog, FaultAnswer, FaultPlan, FaultRates,
-    HostileAnswer, HostileRule, Listener, LogEntry, NodeConfig, ObjectEdit, PartialFault, RequestFilter,
-    Violation, World, WorldConfig,
+    Change, Cluster, ClusterConfig, ConnectionError, Crash, CrashPoint, EventLog, FaultAnswer, FaultPlan,
+    FaultRates, HostileAnswer, HostileRule, Listener, LogEntry, NodeConfig, ObjectEdit, PartialFault,
+    RequestFilter, Violation, World, WorldConfig,
 };

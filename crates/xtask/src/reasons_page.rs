@@ -14,6 +14,7 @@ pub(crate) fn page() -> String {
          - **condition**: `status.conditions[]` of a workload, a ForeignCluster or a PlacementReview;\n\
          - **pending**: `status.pending[]`, why a cluster takes no replicas or completions, and `portolan explain`;\n\
          - **placement**: `status.placements[]`, the part of a workload in one cluster;\n\
+         - **cloud provisioner**: `status.leftOut[]` and `status.cluster.deprovisioning` of a CloudProvisioner;\n\
          - **event**: `kubectl get events`, `portolan events`;\n\
          - **staying**: `status.staying[]` of a MultiClusterRescheduler, why a workload does not come home;\n\
          - **review**: the output of `portolan plan` and `portolan explain`.\n\n\
@@ -31,7 +32,12 @@ pub(crate) fn page() -> String {
 fn places(places: &[Place]) -> String {
     let types = places.iter().filter_map(|place| match place {
         Place::Condition(type_) => Some(format!("`{type_}`")),
-        Place::Pending | Place::Placement | Place::Event | Place::Staying | Place::Review => None,
+        Place::Pending
+        | Place::Placement
+        | Place::Provisioner
+        | Place::Event
+        | Place::Staying
+        | Place::Review => None,
     });
     let types = types.collect::<Vec<_>>().join(", ");
     let conditions = (!types.is_empty()).then(|| format!("condition {types}"));

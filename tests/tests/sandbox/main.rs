@@ -4,6 +4,7 @@
 
 mod autoscale;
 mod brake;
+mod burst;
 mod calls;
 mod capacity;
 mod credentials;
@@ -23,6 +24,7 @@ mod mistakes;
 mod peering;
 mod placement;
 mod plan;
+mod provision;
 mod recovery;
 mod reschedule;
 mod rights;

@@ -1,10 +1,10 @@
 //! The list of all reasons.
 
-use super::Place::{self, Event, Pending, Placement, Review, Staying};
+use super::Place::{self, Event, Pending, Placement, Provisioner, Review, Staying};
 use crate::condition_type::ConditionType::{
     self, AbleToScale, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed,
-    Progressing, Reachable, Ready, ScalingActive, ScalingLimited, SilenceDoubted, Suspended, ToCloud,
-    Unreachable,
+    Progressing, Provisioned, Reachable, Ready, ScalingActive, ScalingLimited, SilenceDoubted, Suspended,
+    ToCloud, Unreachable,
 };
 
 const fn on(type_: ConditionType) -> Place {
@@ -80,14 +80,29 @@ reasons! {
     CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
         "The objects of the hub or of the cluster are not all listed yet.",
         "Try a review again after a moment.";
+    CloudRequestFailed, [on(Ready), Event],
+        "A request to Cluster API, or to the cloud cluster that is to join, failed.",
+        "The message has the request and the answer; it is tried again.";
+    ClusterApiNotFound, [on(Ready)],
+        "The hub does not serve the version of Cluster API that CloudProvisioners need.",
+        "Install or update Cluster API in the hub.";
+    ClusterDeleted, [Event],
+        "A cloud cluster is gone.",
+        "";
     ClusterIdentityMismatch, [on(Ready), on(Reachable), Event],
         "Another cluster answers at this address.",
         "Correct the credential, or delete the ForeignCluster and run `portolan peer` for the other cluster.";
+    ClusterJoined, [Event],
+        "A cloud cluster has become a member.",
+        "";
     ClusterNotFound, [Pending, Review],
         "No cluster has the name that is in `locations`.",
         "Correct the name: `portolan get clusters`.";
     ClusterReachable, [on(Ready), on(Reachable), on(SilenceDoubted)],
         "The API server of the cluster answers.",
+        "";
+    ClusterRequested, [Event],
+        "A cloud cluster was requested of Cluster API.",
         "";
     Complete, [on(Ready), on(Complete), on(Failed), Event],
         "All completions of the job have succeeded.",
@@ -95,12 +110,18 @@ reasons! {
     ConnectionFailed, [on(Ready), on(Reachable), Event],
         "The controller cannot connect to the cluster.",
         "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
+    CostLimitReached, [Provisioner],
+        "A further node would cost more than the CloudProvisioner may spend.",
+        "Raise `spec.maxCostPerHour`.";
     CredentialRefused, [on(Ready), on(Reachable), Event],
         "The API server of the cluster answers and refuses the credential of the hub: what runs there goes on.",
         "Run `portolan peer` again, which grants a new credential.";
     DeadlineExceeded, [on(Failed)],
         "The job ran longer than `activeDeadlineSeconds`.",
         "A longer deadline, in a new MultiClusterJob.";
+    DeletedElsewhere, [Provisioner],
+        "The cluster is removed since its Cluster was deleted in Cluster API.",
+        "";
     DeletionFailed, [on(Ready)],
         "A deletion waits for a cluster that does not delete its copy.",
         "The message has the error of the cluster.";
@@ -116,6 +137,12 @@ reasons! {
     DependencyRefused, [Placement],
         "The cluster refuses a ConfigMap or Secret of the workload.",
         "The message has the error of the cluster.";
+    Deprovisioning, [on(Ready), on(Provisioned), on(Progressing), Event],
+        "The cloud cluster is being removed.",
+        "";
+    DeprovisioningCalledOff, [Event],
+        "A cloud cluster that was to be removed is needed again.",
+        "";
     DesiredWithinRange, [on(ScalingLimited)],
         "The replicas that the metrics ask for are within the bounds.",
         "";
@@ -203,6 +230,9 @@ reasons! {
     InvalidSchedule, [on(Ready), Event],
         "A schedule of the autoscaler cannot be read and does not hold.",
         "Correct its `start`, `end` or `timeZone`.";
+    InvalidSpec, [on(Ready)],
+        "A field of the spec cannot be read.",
+        "Mend the field that the message names.";
     InvalidTemplate, [on(Ready), on(Placed), Review, Event],
         "The pod template is refused.",
         "The message names the field.";
@@ -269,6 +299,9 @@ reasons! {
     NoEndpoints, [on(Ready), Placement],
         "No pod that the Service selects is ready.",
         "`portolan status` of the workload that runs the pods.";
+    NoMachineType, [Provisioner],
+        "No machine type holds such a pod.",
+        "Add a larger machine type to `spec.machineTypes`.";
     NoMatchingWorkload, [on(Ready), on(Placed), Placement],
         "No workload has the labels of the selector.",
         "The labels of `spec.selector`.";
@@ -281,6 +314,12 @@ reasons! {
     NoRoomAnywhere, [on(ToCloud)],
         "A cloud cluster is needed: no cluster has room.",
         "Smaller requests or more nodes.";
+    NodeLimitReached, [Provisioner],
+        "The cloud cluster has as many nodes as it may have.",
+        "Raise `spec.maxNodes`.";
+    NodesFailed, [Event],
+        "Nodes of a machine type could not be made.",
+        "The message has the reason of Cluster API or of its provider.";
     NotAdopted, [on(Ready), on(Placed), Review, Event],
         "Deployments that were to be taken over are not as they must be.",
         "The message says what differs, per cluster.";
@@ -290,10 +329,13 @@ reasons! {
     NotConnected, [Pending],
         "The controller has no connection to the cluster.",
         "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
+    NotFailed, [on(Failed)],
+        "The last cloud cluster was provisioned.",
+        "";
     NotFound, [Review],
         "The object does not exist.",
         "`portolan get` lists the objects.";
-    NotNeeded, [on(ToCloud)],
+    NotNeeded, [on(ToCloud), on(Ready), on(Provisioned), on(Progressing)],
         "No cloud cluster is needed.",
         "";
     NotPropagated, [Placement],
@@ -335,11 +377,20 @@ reasons! {
     Progressing, [on(Ready), Staying],
         "Pods are starting, or a copy is being written.",
         "";
+    ProvisionFailed, [on(Ready), on(Provisioned), on(Progressing), on(Failed), Provisioner, Event],
+        "A cloud cluster could not be made.",
+        "The message has the reason of Cluster API or of its provider; the workloads go to another CloudProvisioner meanwhile.";
+    ProvisionerDeleted, [Provisioner],
+        "The cluster is removed since its CloudProvisioner is being deleted.",
+        "";
+    Provisioning, [on(Ready), on(Provisioned), on(Progressing)],
+        "The cloud cluster is being made.",
+        "";
     Reachable, [Event],
         "The cluster answers again.",
         "";
-    Ready, [on(Ready), Placement],
-        "All replicas are ready, or the Service has endpoints that are ready.",
+    Ready, [on(Ready), Placement, on(Provisioned), on(Progressing)],
+        "All replicas are ready, the Service has endpoints that are ready, or the cloud cluster has joined.",
         "";
     ReadyForNewScale, [on(AbleToScale)],
         "Nothing holds a change of the replicas back.",
@@ -392,11 +443,23 @@ reasons! {
     ScaleDownStabilized, [on(AbleToScale)],
         "More replicas were recommended a short while ago: the largest recent number counts.",
         "";
+    ScaleInCalledOff, [Event],
+        "Nodes that were to be removed are needed again.",
+        "";
     ScaleUpLimit, [on(ScalingLimited)],
         "Replicas become more at the rate of `behavior.scaleUp`.",
         "";
     ScaleUpStabilized, [on(AbleToScale)],
         "Fewer replicas were recommended a short while ago: the smallest recent number counts.",
+        "";
+    ScaledIn, [Event],
+        "Nodes that are little used are removed.",
+        "";
+    ScaledOut, [Event],
+        "More nodes were requested.",
+        "";
+    Scaling, [on(Ready), on(Provisioned), on(Progressing)],
+        "Nodes of the cloud cluster are being added or removed.",
         "";
     ScalingDisabled, [on(Ready), on(ScalingActive)],
         "The workload has 0 replicas, so the autoscaler leaves it alone.",
@@ -449,12 +512,18 @@ reasons! {
     UnknownKind, [Review],
         "The kind of the manifest is not one that Portolan plans.",
         "The message lists the kinds.";
+    Unpeered, [Provisioner],
+        "The cluster is removed since its ForeignCluster was deleted.",
+        "";
     Unreachable, [on(Ready), on(Reachable), on(Available), on(Unreachable), Pending, Placement, Staying, Event],
         "The cluster does not answer; its part is kept on record, with the last known numbers.",
         "The condition `Reachable` of its ForeignCluster has the error.";
     Unschedulable, [Pending],
         "The cluster is cordoned.",
         "`portolan uncordon NAME`.";
+    Unused, [Provisioner],
+        "The cluster is removed since no workload needs it.",
+        "";
     ValidMetricFound, [on(ScalingActive)],
         "A number of replicas was computed from the metrics.",
         "";

@@ -12,6 +12,8 @@ pub enum Place {
     Pending,
     /// The part of a workload in one cluster: `status.placements[]`.
     Placement,
+    /// The status of a CloudProvisioner: `status.leftOut[]` and `status.cluster.deprovisioning`.
+    Provisioner,
     /// A Kubernetes event.
     Event,
     /// A workload that stays away from the clusters it prefers: `status.staying[]` of a MultiClusterRescheduler.
@@ -26,6 +28,7 @@ impl fmt::Display for Place {
             Self::Condition(type_) => write!(formatter, "condition `{type_}`"),
             Self::Pending => formatter.write_str("pending"),
             Self::Placement => formatter.write_str("placement"),
+            Self::Provisioner => formatter.write_str("cloud provisioner"),
             Self::Event => formatter.write_str("event"),
             Self::Staying => formatter.write_str("staying"),
             Self::Review => formatter.write_str("review"),

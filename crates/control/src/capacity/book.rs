@@ -129,6 +129,17 @@ impl Book {
         cluster.map(|cluster| cluster.index().free(uid, shape)).unwrap_or_default()
     }
 
+    /// The replicas that are reserved in a cluster and have no node there yet, by shape.
+    #[must_use]
+    pub fn unbound(&self, cluster: &str) -> Vec<(Shape, u32)> {
+        let known = self.clusters.get(cluster).map(Cluster::known);
+        known
+            .into_iter()
+            .flat_map(|known| known.unbound())
+            .map(|(shape, count)| (shape.clone(), count))
+            .collect()
+    }
+
     /// A cluster in numbers, once it is known.
     #[must_use]
     pub fn summary(&self, cluster: &str) -> Option<ClusterSummary> {

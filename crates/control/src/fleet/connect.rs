@@ -29,6 +29,14 @@ pub trait Connect: Send + Sync + 'static {
     /// A client for the cluster that the ForeignCluster stands for.
     fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>>;
 
+    /// A client of its own, for requests beside those of the connection that is open, and untouched by it.
+    fn connect_apart<'a>(
+        &'a self,
+        cluster: &'a ForeignCluster,
+    ) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        self.connect(cluster)
+    }
+
     /// Takes note that the Secret of a cluster that is connected has changed; `version` is its resourceVersion.
     fn refresh<'a>(
         &'a self,
@@ -77,11 +85,7 @@ impl Credentials {
         Self { hub, dial, open: Mutex::default() }
     }
 
-    /// A client of its own, for a request beside those of the connection that is open, and untouched by it.
-    ///
-    /// # Errors
-    /// The hub does not answer, or the credential is not usable.
-    pub async fn connect_apart(&self, cluster: &ForeignCluster) -> Result<Client, ConnectError> {
+    async fn client_apart(&self, cluster: &ForeignCluster) -> Result<Client, ConnectError> {
         match reference(cluster)? {
             None => Ok(self.hub.clone()),
             Some(reference) => {
@@ -154,6 +158,13 @@ impl Credentials {
 impl Connect for Credentials {
     fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
         Box::pin(self.client(cluster))
+    }
+
+    fn connect_apart<'a>(
+        &'a self,
+        cluster: &'a ForeignCluster,
+    ) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        Box::pin(self.client_apart(cluster))
     }
 
     fn refresh<'a>(

@@ -4,6 +4,7 @@
 
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
+use crate::provision::CLUSTER_API_GROUP;
 use serde_json::{Value, json};
 
 /// The account of the controller, its roles and their bindings.
@@ -48,8 +49,28 @@ const EVERYWHERE: &[Row] = &[
     ),
     ("portolan.dev", "placementreviews", &["get", "list", "watch", "delete"], "plans that users ask for"),
     ("portolan.dev", "placementreviews/status", STATUS, "the answers"),
-    ("portolan.dev", "foreignclusters", &["get", "list", "watch", "patch"], "members, and their finalizer"),
+    ("portolan.dev", "cloudprovisioners", &["get", "list", "watch", "patch"], "clouds, and their finalizer"),
+    ("portolan.dev", "cloudprovisioners/status", STATUS, "what was made there"),
+    (
+        "portolan.dev",
+        "foreignclusters",
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "members and their finalizer; cloud clusters join and leave",
+    ),
     ("portolan.dev", "foreignclusters/status", STATUS, "what is known of members"),
+    (CLUSTER_API_GROUP, "clusterclasses", &["get"], "what cloud clusters are made from"),
+    (
+        CLUSTER_API_GROUP,
+        "clusters",
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "cloud clusters of CloudProvisioners",
+    ),
+    (
+        CLUSTER_API_GROUP,
+        "machines",
+        &["get", "list", "watch", "patch"],
+        "their nodes, and which of them go first",
+    ),
     ("", "namespaces", &["get"], "who the hub is: the uid of kube-system"),
     ("", "configmaps", WATCH, "ConfigMaps that workloads refer to"),
     ("", "secrets", WATCH, "Secrets that workloads refer to; lists and watches ask for their names only"),
@@ -58,7 +79,12 @@ const EVERYWHERE: &[Row] = &[
 
 /// What it does in its own namespace.
 const AT_HOME: &[Row] = &[
-    ("", "secrets", &["patch", "delete"], "credentials of members: new tokens, and the end of a peering"),
+    (
+        "",
+        "secrets",
+        &["create", "patch", "delete"],
+        "credentials of members: those of cloud clusters, new tokens, and the end of a peering",
+    ),
     ("coordination.k8s.io", "leases", &["get", "create", "update", "patch"], "one controller leads"),
     (
         "multicluster.x-k8s.io",
@@ -157,7 +183,8 @@ mod tests {
         for (group, resource, verbs, _) in EVERYWHERE {
             assert!(verbs.iter().chain([group, resource]).all(|word| !word.contains('*')), "{resource}");
             let reads = verbs.iter().all(|verb| WATCH.contains(verb));
-            assert!(reads || *group == "portolan.dev" || *resource == "events", "{resource}");
+            let own = ["portolan.dev", CLUSTER_API_GROUP].contains(group);
+            assert!(reads || own || *resource == "events", "{resource}");
         }
     }
 

@@ -55,6 +55,21 @@ pub async fn join(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
     refuse_missing(&sides.hub, &of_hub(), "the hub").await?;
+    tell("installing definitions in the hub");
+    install_definitions(&sides.hub).await?;
+    admit(sides, peer, now, tell).await
+}
+
+/// The same in a hub that has its definitions, and where the rights of the caller are known.
+///
+/// # Errors
+/// As [`join`].
+pub(crate) async fn admit(
+    sides: &Sides,
+    peer: &Peer,
+    now: Timestamp,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Joined, PeerError> {
     if !peer.local {
         let needs = of_member(&sides.member, peer).await?;
         refuse_missing(&sides.member, &needs, &peer.name).await?;
@@ -64,8 +79,6 @@ pub async fn join(
     if !peer.local && id == hub_id {
         return Err(PeerError::SameCluster { id });
     }
-    tell("installing definitions in the hub");
-    install_definitions(&sides.hub).await?;
     let existing = check_name(&sides.hub, &peer.name, &id).await?;
     let (kubeconfig, expires) = if peer.local {
         for namespace in &peer.namespaces {
@@ -75,12 +88,7 @@ pub async fn join(
     } else {
         let names = Names::of(&hub_id);
         tell("making the hub's account and its roles in the member");
-        for object in in_member(&names, peer) {
-            match object["kind"].as_str() {
-                Some("Namespace") => make(&sides.member, &object, &hub_id, &peer.name).await?,
-                _ => apply_anew(&sides.member, &object, &peer.name).await?,
-            }
-        }
+        grant(&sides.member, &names, peer).await?;
         tell("making a token");
         let (token, facts) = token::request(&sides.member, &names.account, peer.token_lifetime, now).await?;
         let address = stored(&sides.hub, &peer.name, &sides.address).await?;
@@ -100,6 +108,20 @@ pub async fn join(
     };
     let cluster = declare(&sides.hub, peer, &id, existing.is_some()).await?;
     Ok(Joined { cluster, kubeconfig, expires })
+}
+
+/// Makes the hub's account and its roles in a member, and opens the namespaces of the peer to it.
+///
+/// # Errors
+/// The member refused, or does not answer.
+pub(crate) async fn grant(member: &Client, names: &Names, peer: &Peer) -> Result<(), PeerError> {
+    for object in in_member(names, peer) {
+        match object["kind"].as_str() {
+            Some("Namespace") => make(member, &object, names.hub(), &peer.name).await?,
+            _ => apply_anew(member, &object, &peer.name).await?,
+        }
+    }
+    Ok(())
 }
 
 /// The address with the URL that the user gave in an earlier run, unless another one is given now.

@@ -28,6 +28,7 @@ pub use depart::depart;
 pub use hub_role::{hub_rights_table, hub_roles};
 pub use identity::identity;
 pub use join::{Joined, Sides, install_definitions, join};
+pub(crate) use join::{admit, grant};
 pub use kubeconfig::Address;
 pub use leave::{Holding, has_credential, holdings, leave_hub, leave_local, leave_member};
 pub use namespaces::{Departure, has_open_namespace};

@@ -4,7 +4,7 @@ use super::objects::{CLUSTER_LABEL, SECRET_KEY};
 use super::peer::NAMESPACE;
 use super::token::{self, TokenFacts};
 use super::{PeerError, apply::PeerError::Encode};
-use crate::fleet::Credentials;
+use crate::fleet::{Connect, Credentials};
 use crate::names::FIELD_MANAGER;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

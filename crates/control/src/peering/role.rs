@@ -17,6 +17,8 @@ pub enum Scope {
     OpenNamespaces,
     /// In Portolan's own namespace in the member, on the hub's own service account only.
     OwnAccount,
+    /// In the whole member, if it is a cluster of the cloud. Such rights only look.
+    Cloud,
     /// In the namespace of the member's Prometheus, on its Service only, if traffic is asked of it.
     Traffic,
 }
@@ -46,7 +48,7 @@ const fn right(
     Right { scope, group, resource, verbs, why }
 }
 
-use Scope::{Cluster, OpenNamespaces, OwnAccount, Traffic};
+use Scope::{Cloud, Cluster, OpenNamespaces, OwnAccount, Traffic};
 
 /// An object that is watched.
 const LOOK: &[&str] = &["list", "watch"];
@@ -67,6 +69,7 @@ pub fn rights() -> Vec<Right> {
 
 /// What is neither watched in the whole member nor kept there as a copy.
 const OTHER: &[Right] = &[
+    right(Cloud, "policy", "poddisruptionbudgets", LOOK, "which pods may leave a node that is to be removed"),
     right(OpenNamespaces, "", "configmaps", PROPAGATE, "ConfigMaps that workloads placed there refer to"),
     right(OpenNamespaces, "", "secrets", PROPAGATE, "Secrets that workloads placed there refer to"),
     right(
@@ -109,6 +112,12 @@ pub fn page() -> String {
             Cluster,
             "In the whole member",
             "By a ClusterRole and a ClusterRoleBinding. These rights only look.",
+        ),
+        (
+            Cloud,
+            "In the whole member, if it is a cluster of the cloud",
+            "Only of clusters that a CloudProvisioner has made, or that joined by `portolan peer --cloud`: by the same \
+             ClusterRole.",
         ),
         (
             OpenNamespaces,
@@ -157,7 +166,7 @@ mod tests {
             assert!(words.clone().all(|word| !word.contains('*')), "{right:?}");
             assert!(!right.verbs.iter().any(|verb| ["escalate", "bind", "impersonate"].contains(verb)));
             assert!(!right.resource.starts_with("nodes/"), "{right:?}");
-            if right.scope == Scope::Cluster {
+            if matches!(right.scope, Scope::Cluster | Scope::Cloud) {
                 assert!(right.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{right:?}");
                 assert_ne!(right.resource, "secrets", "what is secret is nobody's to list");
             }

@@ -22,6 +22,7 @@ mod shares;
 mod snapshots;
 mod status;
 mod trial;
+mod waiting;
 mod whereabouts;
 
 pub(crate) use observe::candidate;

@@ -17,10 +17,17 @@ impl Step<'_> {
     /// Follows a cluster that is wanted.
     pub(super) fn follow(&mut self, number: u32) {
         let Some(own) = own(self.settings, &self.plan.record, self.snapshot) else {
-            let Some(cluster) = &self.plan.record.cluster else { return };
+            let Some(cluster) = &mut self.plan.record.cluster else { return };
             if cluster.created {
                 self.end(Ending::DeletedElsewhere);
-            } else if !self.gives_up(cluster.requested_at, self.snapshot.refused.clone(), None) {
+                return;
+            }
+            let refused = self.snapshot.refused.clone();
+            let failing = refused.is_some();
+            let since = cluster.failing_since.filter(|_| failing).or(failing.then_some(self.now));
+            cluster.failing_since = since;
+            let requested_at = cluster.requested_at;
+            if !self.gives_up(requested_at, refused, since) {
                 self.create(number);
             }
             return;

@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) member: MemberState,
     /// How many replicas are to run in the cloud.
     pub(crate) replicas: u32,
+    /// Why Cluster API refuses to create a cluster, if it does.
+    pub(crate) refused: Option<Failure>,
     /// Why no cluster becomes usable, if none does.
     pub(crate) cluster_fails: Option<Failure>,
     /// The machine types of which no machine becomes ready, and why.
@@ -69,6 +71,7 @@ impl World {
             clusters: BTreeMap::new(),
             member: MemberState::Absent,
             replicas: 0,
+            refused: None,
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
@@ -145,7 +148,7 @@ impl World {
     pub(crate) fn carry_out(&mut self, order: &Order) {
         match order {
             Order::CreateCluster { name, number, pools } => {
-                if !self.clusters.contains_key(name) {
+                if !self.clusters.contains_key(name) && self.refused.is_none() {
                     self.made += 1;
                     let pools =
                         pools.iter().map(|(name, replicas)| (name.clone(), (*replicas, BTreeMap::new())));
@@ -286,7 +289,7 @@ impl World {
             demand: [(pod(), waits)].into_iter().collect(),
             clusters: self.clusters.iter().map(cluster).collect(),
             member: self.member,
-            refused: None,
+            refused: self.refused.clone(),
         }
     }
 

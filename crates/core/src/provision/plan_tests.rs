@@ -46,6 +46,20 @@ fn reasons(world: &World) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_cluster_that_is_refused_is_given_up_after_the_grace_and_tried_again_later() {
+    let mut world = World::new(settings());
+    (world.replicas, world.refused) = (2, Some(failure("Invalid")));
+    world.run(MINUTE);
+    assert_eq!(world.phase(), CloudPhase::Provisioning, "many refusals pass by themselves");
+    world.run(3 * MINUTE);
+    assert_eq!((world.phase(), world.made), (CloudPhase::Failed, 0));
+    assert_eq!(world.record().last_failure.unwrap().0, failure("Invalid"));
+    world.refused = None;
+    world.run(6 * MINUTE);
+    assert_eq!((world.made, world.record().cluster.unwrap().failing_since), (1, None));
+}
+
+#[test]
 fn from_the_first_pod_that_waits_to_the_last_machine_that_goes() {
     let mut world = World::new(settings());
     world.step(10);

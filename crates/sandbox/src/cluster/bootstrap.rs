@@ -42,7 +42,8 @@ fn api_service() -> Value {
     })
 }
 
-fn node_object(name: &str, index: usize, node: &NodeConfig, time: &Value) -> Value {
+/// A simulated node that is ready.
+pub(crate) fn node_object(name: &str, index: usize, node: &NodeConfig, time: &Value) -> Value {
     let mut labels: Map<String, Value> = Map::from_iter([
         ("kubernetes.io/hostname".to_owned(), json!(name)),
         ("kubernetes.io/os".to_owned(), json!("linux")),

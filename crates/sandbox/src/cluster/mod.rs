@@ -36,7 +36,7 @@ use crate::error::ApiError;
 use crate::store::{EventKind, ObjectKey, at};
 use crate::world::ClusterConfig;
 
-pub(crate) use bootstrap::bootstrap;
+pub(crate) use bootstrap::{bootstrap, node_object};
 pub(crate) use view::pod_amounts;
 
 use queue::{Item, Queue};

@@ -13,6 +13,7 @@ mod protobuf;
 mod query;
 mod route;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -88,9 +89,23 @@ impl Reply {
 pub(crate) struct Server {
     pub(crate) api: Arc<Mutex<Api>>,
     pub(crate) traffic: Arc<Traffic>,
+    removed: Arc<AtomicBool>,
 }
 
 impl Server {
+    pub(crate) fn new(api: Arc<Mutex<Api>>, traffic: Arc<Traffic>) -> Self {
+        Self { api, traffic, removed: Arc::default() }
+    }
+
+    /// From now on there is nobody to connect to.
+    pub(crate) fn remove(&self) {
+        self.removed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed.load(Ordering::Relaxed)
+    }
+
     /// Answers a request. Never fails: what is wrong is said in a Status.
     pub(crate) fn handle(&self, request: &Request) -> Reply {
         let outcome = route::route(self, request);

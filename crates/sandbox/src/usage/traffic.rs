@@ -74,6 +74,10 @@ impl Traffic {
         self.state().clusters.insert(name.to_owned(), Arc::downgrade(api));
     }
 
+    pub(crate) fn remove_cluster(&self, name: &str) {
+        self.state().clusters.remove(name);
+    }
+
     pub(crate) fn set_source(&self, name: &str, source: Option<Source>) {
         match source {
             Some(source) => self.state().sources.insert(name.to_owned(), source),

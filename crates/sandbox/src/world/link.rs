@@ -204,15 +204,28 @@ impl Links {
         self.changed.notify_waiters();
     }
 
+    /// Ends all watches in a cluster that is no more, and forgets who was cut off from it.
+    pub(super) fn remove_cluster(&self, cluster: &str) {
+        self.note(cluster, "is removed");
+        let mut state = self.state();
+        *state.watches_ended.entry((EVERYBODY.to_owned(), cluster.to_owned())).or_default() += 1;
+        state.cuts.retain(|(_, cut)| cut != cluster);
+        state.hostile.remove(cluster);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
     /// Waits until the watches that are open now are ended.
     pub(super) fn watches_end(
         self: &Arc<Self>,
         party: &str,
         cluster: &str,
     ) -> impl Future<Output = ()> + use<> {
-        let (links, link) = (self.clone(), (party.to_owned(), cluster.to_owned()));
-        let before = links.state().watches_ended.get(&link).copied();
-        async move { links.wait(|state| state.watches_ended.get(&link).copied() != before).await }
+        let aims = [party, EVERYBODY].map(|aim| (aim.to_owned(), cluster.to_owned()));
+        let ended = move |state: &State| aims.clone().map(|aim| state.watches_ended.get(&aim).copied());
+        let links = self.clone();
+        let before = ended(&links.state());
+        async move { links.wait(|state| ended(state) != before).await }
     }
 
     /// Waits until `condition` holds, looking again whenever a link changes.

@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod fault;
 mod hostile;
+mod kubeconfig;
 mod link;
 mod log;
 mod partial;
@@ -31,6 +32,7 @@ pub use check::Violation;
 pub use config::{ClusterConfig, NodeConfig, WorldConfig};
 pub use fault::{Crash, CrashPoint, FaultPlan, FaultRates};
 pub use hostile::{HostileAnswer, HostileRule, ObjectEdit};
+pub use kubeconfig::ConnectionError;
 pub use log::{Change, EventLog, Listener, LogEntry};
 pub use partial::{FaultAnswer, PartialFault};
 pub use requests::RequestFilter;
@@ -97,12 +99,24 @@ impl World {
         let api = Arc::new(Mutex::new(api));
         let task = tokio::spawn(cluster::run(api.clone(), config.clone()));
         self.0.traffic.add_cluster(&config.name, &api);
-        let server = Server { api, traffic: self.0.traffic.clone() };
+        let server = Server::new(api, self.0.traffic.clone());
         let mut clusters = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, old)) = clusters.insert(config.name.clone(), (server.clone(), task)) {
             old.abort();
         }
         Cluster { name: config.name.into(), server, world: self.0.clone() }
+    }
+
+    /// Removes a cluster with all that is in it; answers whether there was one. Connections to it break, and nobody can
+    /// connect to it any more.
+    pub fn remove_cluster(&self, name: &str) -> bool {
+        let found = self.0.clusters.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let Some((server, task)) = found else { return false };
+        task.abort();
+        server.remove();
+        self.0.traffic.remove_cluster(name);
+        self.0.links.remove_cluster(name);
+        true
     }
 
     /// The cluster of that name.
@@ -349,6 +363,13 @@ impl Cluster {
         let now = api.now();
         api.silent_nodes.insert(node.into(), now);
         api.touch_node(node, "falls silent");
+    }
+
+    /// A node comes up that was not there at first.
+    pub(crate) fn register_node(&self, node: serde_json::Value) -> Result<(), crate::error::ApiError> {
+        let mut api = self.server.api();
+        let row = api.row("", "nodes")?;
+        api.create(&row, "", node, &crate::api::Writer::named("kubelet")).map(|_| ())
     }
 
     /// Lets a silent node speak again.

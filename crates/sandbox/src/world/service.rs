@@ -64,7 +64,12 @@ impl ApiService {
 
     async fn pass(&self) -> io::Result<()> {
         let passed = self.links().pass(&self.party, self.incarnation, &self.cluster).await;
-        passed.map_err(|error| io::Error::new(io::ErrorKind::TimedOut, error.to_string()))
+        passed.map_err(|error| io::Error::new(io::ErrorKind::TimedOut, error.to_string()))?;
+        if self.server.is_removed() {
+            let text = format!("connection refused: cluster {} was removed", self.cluster);
+            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, text));
+        }
+        Ok(())
     }
 
     pub(crate) async fn answer(self, request: http::Request<ClientBody>) -> io::Result<Response<AnswerBody>> {

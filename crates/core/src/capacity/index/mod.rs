@@ -201,6 +201,11 @@ impl ClusterIndex {
         self.listed == [true; 2]
     }
 
+    /// How many replicas of each shape are reserved and have no node yet.
+    pub fn unbound(&self) -> impl Iterator<Item = (&Shape, u32)> {
+        self.unbound.iter().map(|(shape, count)| (shape, *count))
+    }
+
     /// The workloads with reserved replicas that have no node yet, with their shape as it turns out here.
     pub fn with_unbound(&self) -> impl Iterator<Item = (&str, Shape)> {
         let with_unbound = self.workloads.iter().filter(|(_, own)| own.unbound > 0);

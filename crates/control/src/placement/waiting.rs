@@ -1,0 +1,55 @@
+//! What a cloud cluster would help: replicas that fit nowhere, for the CloudProvisioners.
+
+use super::{Placement, Workload};
+use crate::driver::Declared;
+use portolan_api::Reason;
+use portolan_api::conditions::{self, ConditionType};
+use portolan_core::provision::Waiting;
+use portolan_runtime::Key;
+
+impl Placement {
+    /// Calls this whenever a workload has changed.
+    pub(crate) fn on_change(&self, listener: impl Fn(&Key) + Send + 'static) {
+        self.base.on_change(listener);
+    }
+
+    /// The workloads for which the last decision asked for a cloud cluster; `refused` says whether the clusters that there
+    /// are refuse it for another reason than room.
+    pub(crate) fn waiting(&self, refused: impl Fn(&[(&str, Reason)]) -> bool) -> Vec<(Key, Waiting)> {
+        let mut all = Vec::new();
+        self.base.objects.for_each(|key, workload| {
+            all.extend(workload.waiting(key, &refused).map(|waiting| (key.clone(), waiting)));
+        });
+        all
+    }
+}
+
+impl Workload {
+    fn waiting(&self, key: &Key, refused: impl Fn(&[(&str, Reason)]) -> bool) -> Option<Waiting> {
+        let status = self.object.status.as_ref()?;
+        if !conditions::is_true(&status.conditions, ConditionType::ToCloud)
+            || self.object.metadata.deletion_timestamp.is_some()
+        {
+            return None;
+        }
+        // How many replicas of a cluster only stay there is not on record: all of such a cluster are counted.
+        let staying = status.placements.iter().filter(|placed| {
+            let reason = placed.reason.as_deref().and_then(Reason::parse);
+            matches!(reason, Some(Reason::Evicted | Reason::NoAlternative | Reason::NoRoom | Reason::Refused))
+        });
+        let replicas =
+            staying.map(|placed| placed.replicas).fold(status.pending_replicas, i32::saturating_add);
+        let reasons: Vec<(&str, Reason)> = status
+            .pending
+            .iter()
+            .filter_map(|each| Some((each.cluster.as_str(), Reason::parse(&each.reason)?)))
+            .collect();
+        Some(Waiting {
+            workload: format!("{}/{key}", Self::KIND),
+            shape: self.shape.as_ref().ok()?.clone(),
+            replicas: u32::try_from(replicas).unwrap_or(0),
+            to_cloud: !refused(&reasons),
+            near: self.object.spec.placement.locations.first().cloned(),
+        })
+    }
+}

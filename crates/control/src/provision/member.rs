@@ -1,0 +1,68 @@
+//! The ForeignCluster that a cloud cluster becomes.
+
+use super::nodes::{CloudNodes, SeenNode};
+use super::{Provision, SETTLES};
+use crate::fleet::{Member, Needs};
+use crate::names::PROVISIONER_LABEL;
+use portolan_api::ForeignCluster;
+use portolan_api::conditions::{self, ConditionType};
+use portolan_core::provision::{Demand, MemberState, Record, Settings};
+use portolan_runtime::Key;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Provision {
+    /// The ForeignCluster of a CloudProvisioner, if there is one and it is of this CloudProvisioner.
+    pub(super) fn foreign_cluster(&self, settings: &Settings) -> Option<Arc<ForeignCluster>> {
+        let found = self.context.fleet.clusters.get(&Key::cluster(&settings.cluster_name))?;
+        let label = found.metadata.labels.as_ref().and_then(|labels| labels.get(PROVISIONER_LABEL));
+        (label == Some(&settings.uid)).then_some(found)
+    }
+
+    /// How the member is. One that has joined stays joined, also when the hub has only just begun to connect to it.
+    pub(super) fn member_state(&self, settings: &Settings, record: &Record) -> MemberState {
+        let Some(found) = self.foreign_cluster(settings) else { return MemberState::Absent };
+        let workloads = self.workloads(&settings.cluster_name);
+        if found.metadata.deletion_timestamp.is_some() {
+            return MemberState::Leaving { workloads };
+        }
+        let conditions = found.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let joined = record.cluster.as_ref().is_some_and(|cluster| cluster.ready_at.is_some());
+        if joined || conditions::is_true(conditions, ConditionType::Reachable) {
+            let reachable = self.known_member(&settings.cluster_name).is_some();
+            return MemberState::Joined { reachable, workloads };
+        }
+        MemberState::Joining
+    }
+
+    /// The member, if it answers and its nodes and pods are known.
+    pub(super) fn known_member(&self, name: &str) -> Option<Arc<Member>> {
+        self.context.fleet.member(name).filter(|member| member.is_known(Needs::ROOM))
+    }
+
+    /// The nodes of the member, by name; none while they are not known.
+    pub(super) fn nodes(&self, name: &str) -> BTreeMap<String, SeenNode> {
+        let Some(member) = self.known_member(name) else { return BTreeMap::new() };
+        let unbound: Demand =
+            self.context.fleet.ledger.transact(|book| book.unbound(name)).into_iter().collect();
+        let mut state = self.state();
+        let watched = state.nodes.get(name).is_some_and(|nodes| nodes.is_of(&member));
+        if !watched {
+            let queue = self.queue.clone();
+            let seed = self.context.seed.child("provision").child(name);
+            let nodes = CloudNodes::watch(&member, seed, move || queue.add_after((), SETTLES));
+            state.nodes.insert(name.to_owned(), nodes);
+        }
+        let now = self.context.clock.now();
+        state.nodes.get_mut(name).map(|nodes| nodes.snapshots(&unbound, now)).unwrap_or_default()
+    }
+
+    /// How many workloads hold room in a cluster.
+    fn workloads(&self, name: &str) -> u32 {
+        let count = self.context.fleet.ledger.transact(|book| {
+            let holders = book.holders().filter(|(cluster, _, replicas)| *cluster == name && *replicas > 0);
+            holders.map(|(_, owner, _)| owner.clone()).collect::<BTreeSet<_>>().len()
+        });
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,173 @@
+//! Bursts to a simulated cloud behind Cluster API, from the first pod that waits to the last machine that goes.
+
+use crate::provision::{CLOUDS, Stage, bursting, provisioner};
+use crate::stage::pass;
+use portolan_api::cloudprovisioner::CloudPhase;
+use portolan_sandbox::{
+    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, CrashPoint, FaultPlan, NodeConfig,
+};
+use portolan_tests::simulation::{CONTROLLER, apply};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// A stage with a cloud whose machines of four CPUs boot in 50 seconds, after a control plane that takes 80.
+async fn start(faults: FaultPlan) -> (Stage, CloudApi) {
+    let stage = Stage::with(faults).await;
+    let machine = CloudMachine::new(NodeConfig::new("4", "8Gi")).boot(BootTime::exactly(50)).price(50_000);
+    let config = CloudConfig {
+        infrastructure: BootTime::exactly(10),
+        control_plane: BootTime::exactly(80),
+        control_plane_price: 10_000,
+        ..CloudConfig::default().machine_type("small", machine)
+    };
+    let cloud = CloudApi::install(&stage.world, &stage.hub, config).await.unwrap();
+    let user = stage.hub.client("user");
+    apply(&user, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CLOUDS}})).await;
+    for object in class() {
+        apply(&user, &object).await;
+    }
+    (stage, cloud)
+}
+
+/// A ClusterClass with the machine type and the region as variables, and its templates.
+fn class() -> Vec<Value> {
+    let group = |group: &str| format!("{group}.cluster.x-k8s.io/v1beta2");
+    let template = |of: &str, kind: &str, spec: Value| {
+        json!({
+            "apiVersion": group(of), "kind": kind, "metadata": {"name": "quick", "namespace": CLOUDS},
+            "spec": {"template": {"spec": spec}},
+        })
+    };
+    let reference = |of: &str, kind: &str| json!({"templateRef": {"apiVersion": group(of), "kind": kind, "name": "quick"}});
+    let variable = |name: &str| json!({"name": name, "required": true, "schema": {"openAPIV3Schema": {"type": "string", "default": "small"}}});
+    let class = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+        "metadata": {"name": "quick", "namespace": CLOUDS},
+        "spec": {
+            "infrastructure": reference("infrastructure", "SandboxClusterTemplate"),
+            "controlPlane": reference("controlplane", "SandboxControlPlaneTemplate"),
+            "workers": {"machineDeployments": [{
+                "class": "default",
+                "infrastructure": reference("infrastructure", "SandboxMachineTemplate"),
+                "bootstrap": reference("bootstrap", "SandboxBootstrapConfigTemplate"),
+            }]},
+            "variables": [variable("machineType"), variable("region")],
+            "patches": [{"name": "machineType", "definitions": [{
+                "selector": {
+                    "apiVersion": group("infrastructure"), "kind": "SandboxMachineTemplate",
+                    "matchResources": {"machineDeploymentClass": {"names": ["default"]}},
+                },
+                "jsonPatches": [{
+                    "op": "replace", "path": "/spec/template/spec/machineType",
+                    "valueFrom": {"variable": "machineType"},
+                }],
+            }]}],
+        },
+    });
+    vec![
+        template("infrastructure", "SandboxClusterTemplate", json!({})),
+        template("controlplane", "SandboxControlPlaneTemplate", json!({})),
+        template("infrastructure", "SandboxMachineTemplate", json!({"machineType": "small"})),
+        template("bootstrap", "SandboxBootstrapConfigTemplate", json!({})),
+        class,
+    ]
+}
+
+/// The clusters that the cloud has ever made machines for.
+fn made(cloud: &CloudApi) -> BTreeSet<String> {
+    cloud.machines().into_iter().map(|machine| machine.cluster).collect()
+}
+
+/// How many machines run, control planes among them.
+fn running(cloud: &CloudApi) -> usize {
+    cloud.running().len()
+}
+
+fn placed(home: i32, cloud: i32) -> Vec<(String, i32)> {
+    let all = [("cloud1".to_owned(), cloud), ("home".to_owned(), home)];
+    all.into_iter().filter(|(_, replicas)| *replicas > 0).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_grows_shrinks_and_ends_and_its_cost_is_what_the_cloud_asks() {
+    let (stage, cloud) = start(FaultPlan::none()).await;
+    let user = stage.hub.client("user");
+    apply(&user, &provisioner("cp1", "cloud1", json!({}))).await;
+    apply(&user, &bursting("web", 7)).await;
+    pass(5 * 60).await;
+    assert_eq!(stage.placed("web").await, placed(4, 3));
+    assert_eq!(
+        (stage.status("cp1").await.phase, running(&cloud)),
+        (CloudPhase::Ready, 2),
+        "a control plane and a node"
+    );
+    apply(&user, &bursting("web", 14)).await;
+    pass(4 * 60).await;
+    assert_eq!(stage.placed("web").await, placed(4, 10));
+    assert_eq!(
+        (stage.status("cp1").await.phase, running(&cloud)),
+        (CloudPhase::Ready, 4),
+        "no more than are needed"
+    );
+    apply(&user, &bursting("web", 6)).await;
+    pass(9 * 60).await;
+    assert_eq!(
+        (stage.placed("web").await, running(&cloud)),
+        (placed(4, 2), 4),
+        "nodes are kept for ten minutes"
+    );
+    pass(6 * 60).await;
+    assert_eq!((stage.placed("web").await, running(&cloud)), (placed(4, 2), 2));
+    assert_eq!(stage.status("cp1").await.phase, CloudPhase::Ready);
+    apply(&user, &bursting("web", 4)).await;
+    pass(26 * 60).await;
+    assert_eq!((stage.placed("web").await, running(&cloud)), (placed(4, 0), 0));
+    let status = stage.status("cp1").await;
+    assert_eq!((status.phase, status.nodes, status.bursts.len()), (CloudPhase::Idle, 0, 1));
+    let (told, asked) = (status.cost_so_far.micros, cloud.cost());
+    assert!(told.abs_diff(asked) * 10 < asked, "{told} was counted, and the cloud asks {asked}");
+    assert_eq!(made(&cloud).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_that_the_cloud_refuses_are_named_and_tried_again() {
+    let (stage, cloud) = start(FaultPlan::none()).await;
+    let user = stage.hub.client("user");
+    cloud.refuse_clusters(Some(CloudFailure::new("QuotaExceeded", "no more networks")));
+    apply(&user, &provisioner("cp1", "cloud1", json!({}))).await;
+    apply(&user, &bursting("web", 6)).await;
+    pass(4 * 60).await;
+    let status = stage.status("cp1").await;
+    assert_eq!(
+        (status.phase, status.last_failure.unwrap().reason.as_str()),
+        (CloudPhase::Failed, "QuotaExceeded")
+    );
+    assert!(stage.clusters().await.is_empty() && running(&cloud) == 0, "nothing is left of it");
+    cloud.refuse_clusters(None);
+    pass(9 * 60).await;
+    assert_eq!(stage.placed("web").await, placed(4, 2));
+    assert_eq!(stage.status("cp1").await.failures, 0);
+}
+
+/// The controllers are killed around the k-th of their requests, before it is sent or when its answer is lost.
+#[tokio::test(start_paused = true)]
+async fn a_crash_around_any_request_makes_no_second_cluster_and_leaks_no_machine() {
+    for at_request in (40..400).step_by(23) {
+        let point = if at_request % 2 == 0 { CrashPoint::Before } else { CrashPoint::After };
+        let (stage, cloud) = start(FaultPlan::none().crash(CONTROLLER, at_request, point)).await;
+        let user = stage.hub.client("user");
+        apply(&user, &provisioner("cp1", "cloud1", json!({"decommissionAfter": "60s"}))).await;
+        apply(&user, &bursting("web", 6)).await;
+        pass(5 * 60).await;
+        assert_eq!(stage.placed("web").await, placed(4, 2), "request {at_request}");
+        apply(&user, &bursting("web", 4)).await;
+        pass(4 * 60).await;
+        assert_eq!((made(&cloud).len(), running(&cloud)), (1, 0), "request {at_request}");
+        let status = stage.status("cp1").await;
+        assert_eq!(
+            (status.phase, status.clusters, status.orphans.len()),
+            (CloudPhase::Idle, 1, 0),
+            "request {at_request}"
+        );
+    }
+}
