@@ -14,9 +14,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, ResourceExt};
 use portolan_sandbox::{
-    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, Cluster, ClusterConfig, NodeConfig, World,
+    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, Cluster, ClusterConfig, FaultPlan,
+    FaultRates, NodeConfig, World, WorldConfig,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +40,10 @@ fn config() -> CloudConfig {
 
 impl Stage {
     async fn new(seed: u64, config: CloudConfig) -> Self {
-        let world = world(seed);
+        Self::in_world(world(seed), config).await
+    }
+
+    async fn in_world(world: World, config: CloudConfig) -> Self {
         let hub = world.add_cluster(ClusterConfig::named("hub"));
         let cloud = CloudApi::install(&world, &hub, config).await.unwrap();
         let stage = Self { world, hub, cloud };
@@ -279,6 +284,14 @@ async fn a_cluster_comes_phase_by_phase_and_its_kubeconfig_runs_a_pod() {
     }
     assert_eq!(found["spec"]["controlPlaneEndpoint"], json!({"host": "burst", "port": 6443}));
 
+    let secrets: Api<Secret> = Api::namespaced(stage.client(), NAMESPACE);
+    let secret = secrets.get("burst-kubeconfig").await.unwrap();
+    let kubeconfig =
+        Kubeconfig::from_yaml(std::str::from_utf8(&secret.data.unwrap()["value"].0).unwrap()).unwrap();
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    assert_eq!(config.cluster_url.host(), Some("burst"), "the host is the name of the cluster in the world");
+    assert!(config.root_cert.is_some() && config.auth_info.token.is_some());
     let workload = stage.workload("burst").await;
     let nodes = Api::<Node>::all(workload.clone()).list(&ListParams::default()).await.unwrap().items;
     assert_eq!(nodes.len(), 3);
@@ -372,9 +385,7 @@ async fn scaling_in_takes_the_marked_machine_and_respects_budgets() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_that_takes_too_long_is_given_up_if_asked_for() {
     let stage = Stage::new(3, config()).await;
-    let mut patient = pool("md-0", "small", 1);
-    patient["deletion"] = json!({"nodeDrainTimeoutSeconds": 60});
-    stage.create(&cluster("burst", &[patient])).await.unwrap();
+    stage.create(&cluster("burst", &[pool("md-0", "small", 1)])).await.unwrap();
     stage.until_available("burst", 1).await;
     let workload = stage.workload("burst").await;
     let deployments: Api<Deployment> = Api::namespaced(workload.clone(), NAMESPACE);
@@ -386,10 +397,14 @@ async fn a_drain_that_takes_too_long_is_given_up_if_asked_for() {
     budgets.create(&PostParams::default(), &serde_json::from_value(budget).unwrap()).await.unwrap();
     stage.until("the pod runs", async || available(&deployments, "web", 1).await).await;
     stage.scale("burst", 0).await;
-    tokio::time::sleep(Duration::from_secs(55)).await;
-    assert_eq!(stage.machine_names().await.len(), 1);
-    tokio::time::sleep(Duration::from_secs(35)).await;
-    assert_eq!(stage.machine_names().await.len(), 0);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(stage.machine_names().await.len(), 1, "without a timeout it waits for ever");
+    let mut impatient = pool("md-0", "small", 0);
+    impatient["deletion"] = json!({"nodeDrainTimeoutSeconds": 60});
+    let patch = json!({"spec": {"topology": {"workers": {"machineDeployments": [impatient]}}}});
+    stage.api("Cluster").patch("burst", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(stage.machine_names().await.len(), 0, "it reaches machines that are being drained");
 }
 
 #[tokio::test(start_paused = true)]
@@ -627,6 +642,23 @@ async fn a_lost_connection_and_a_lost_node_are_seen_and_nothing_is_removed() {
     stage.scale("burst", 1).await;
     stage.until_available("burst", 1).await;
     assert!(!stage.machine_names().await.contains(&name));
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_delay_cluster_api_and_nothing_is_made_twice_or_left() {
+    let faults = FaultPlan::none().party("cluster-api", FaultRates::evenly(150));
+    let start = "2026-01-01T00:00:00Z".parse().unwrap();
+    let world = World::new(WorldConfig { seed: 13, start, faults, ..WorldConfig::default() });
+    let stage = Stage::in_world(world, config()).await;
+    stage.create(&cluster("burst", &[pool("md-0", "small", 3)])).await.unwrap();
+    stage.until_available("burst", 3).await;
+    assert_eq!(stage.list("SandboxMachine").await.len(), 3);
+    assert_eq!(stage.cloud.machines().len(), 4, "three machines and the control plane, none twice");
+    stage.scale("burst", 1).await;
+    stage.until_available("burst", 1).await;
+    stage.api("Cluster").delete("burst", &DeleteParams::default()).await.unwrap();
+    stage.until_gone("burst").await;
+    assert!(stage.cloud.running().is_empty() && stage.world.cluster("burst").is_none());
 }
 
 /// A burst with everything in it: the hash of its log and the lives of its machines.

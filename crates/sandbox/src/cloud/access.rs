@@ -70,12 +70,12 @@ impl Access {
         object["apiVersion"] = json!(kind.api_version());
         object["kind"] = json!(kind.name);
         let path = collection(kind, namespace(&object));
-        unless(self.send(Method::POST, &path, Some(&object)).await, 409)
+        unless(self.send(Method::POST, &path, Some(&object)).await, EXISTS)
     }
 
     /// Changes an object by a merge patch.
     pub(super) async fn patch(&self, kind: Kind, object: &Value, patch: &Value) -> Result<(), CallError> {
-        unless(self.send(Method::PATCH, &path(kind, object), Some(patch)).await, 404)
+        unless(self.send(Method::PATCH, &path(kind, object), Some(patch)).await, NOT_FOUND)
     }
 
     /// Makes the status of an object what it should be, if it is not.
@@ -89,7 +89,7 @@ impl Access {
             return Ok(());
         }
         let path = format!("{}/status", path(kind, object));
-        unless(self.send(Method::PATCH, &path, Some(&json!({ "status": status }))).await, 404)
+        unless(self.send(Method::PATCH, &path, Some(&json!({ "status": status }))).await, NOT_FOUND)
     }
 
     /// Deletes an object, unless it is being deleted already.
@@ -97,7 +97,7 @@ impl Access {
         if super::json::deleting(object) {
             return Ok(());
         }
-        unless(self.send(Method::DELETE, &path(kind, object), None).await, 404)
+        unless(self.send(Method::DELETE, &path(kind, object), None).await, NOT_FOUND)
     }
 
     /// Adds or removes a finalizer.
@@ -119,7 +119,7 @@ impl Access {
         // Somebody else's finalizer of the meantime must not be lost.
         let version = object.pointer("/metadata/resourceVersion");
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
-        unless(self.send(Method::PATCH, &path(kind, object), Some(&patch)).await, 409)
+        unless(self.send(Method::PATCH, &path(kind, object), Some(&patch)).await, NOT_FOUND)
     }
 
     /// Sends a request and reads the answer.
@@ -139,11 +139,26 @@ impl Access {
     }
 }
 
-/// Takes one refusal for success.
-pub(super) fn unless(outcome: Result<Value, CallError>, code: u16) -> Result<(), CallError> {
+/// What an API server says of an object that is there already.
+pub(super) const EXISTS: &str = "AlreadyExists";
+/// What an API server says of an object that is not there.
+pub(super) const NOT_FOUND: &str = "NotFound";
+
+/// Takes a refusal of one reason for success.
+pub(super) fn unless(outcome: Result<Value, CallError>, reason: &str) -> Result<(), CallError> {
     match outcome {
-        Err(error) if error.code() != Some(code) => Err(error),
+        Err(error) if !is_refused(&error, reason) => Err(error),
         Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether a request was refused for this reason.
+pub(super) fn is_refused(error: &CallError, reason: &str) -> bool {
+    match error {
+        CallError::Refused { source, .. } => {
+            matches!(source.as_ref(), kube::Error::Api(status) if status.reason == reason)
+        }
+        CallError::Silent { .. } | CallError::Busy { .. } | CallError::NotLeading { .. } => false,
     }
 }
 

@@ -6,7 +6,7 @@ use http::Method;
 use portolan_runtime::CallError;
 use serde_json::{Value, json};
 
-use super::access::{Objects, unless};
+use super::access::{EXISTS, NOT_FOUND, Objects, is_refused, unless};
 use super::cluster_status::{ClusterView, cluster_status};
 use super::conditions::{Conditions, Verdict, no, yes};
 use super::config::CloudFailure;
@@ -84,12 +84,11 @@ impl Controllers {
             self.workloads.insert(key(cluster), Default::default());
         }
         let mut conditions = Conditions::of(control_plane, &self.time());
-        let available = match initialized {
-            true => yes("Available"),
-            false => no(
-                "NotAvailable",
-                "SandboxControlPlane status.initialization.controlPlaneInitialized is false",
-            ),
+        let available = if initialized {
+            yes("Available")
+        } else {
+            let field = "status.initialization.controlPlaneInitialized";
+            no("NotAvailable", format!("{} {field} is false", SANDBOX_CONTROL_PLANE.name))
         };
         conditions.set("Available", &available);
         let mut status = json!({
@@ -107,7 +106,7 @@ impl Controllers {
         let secrets = format!("/api/v1/namespaces/{}/secrets", namespace(cluster));
         let secret = format!("{}-kubeconfig", name(cluster));
         let found = self.access.send(Method::GET, &format!("{secrets}/{secret}"), None).await;
-        if !found.as_ref().is_err_and(|error| error.code() == Some(404)) {
+        if !found.as_ref().is_err_and(|error| is_refused(error, NOT_FOUND)) {
             return found.map(|_| ());
         }
         let made = self.world.cluster(name(cluster)).map(|made| made.kubeconfig());
@@ -131,7 +130,7 @@ impl Controllers {
             },
             "data": {"value": BASE64.encode(kubeconfig)},
         });
-        unless(self.access.send(Method::POST, &secrets, Some(&object)).await, 409)
+        unless(self.access.send(Method::POST, &secrets, Some(&object)).await, EXISTS)
     }
 
     /// Deletes what a Cluster is made of, one part after the other, and then itself.

@@ -8,7 +8,7 @@ use super::build::reference;
 use super::cluster_status::of_machines;
 use super::conditions::{Conditions, no, yes};
 use super::json::{
-    annotation, condition, deleting, holds, list, name, namespace, number, owner_reference, suffix, text,
+    annotation, deleting, holds, list, name, namespace, number, owner_reference, suffix, text,
 };
 use super::kinds::{
     CLONED_FROM, CLUSTER_NAME, DELETE_MACHINE, DEPLOYMENT_FINALIZER, DEPLOYMENT_NAME, Kind, MACHINE,
@@ -104,7 +104,9 @@ impl Controllers {
             },
             "spec": spec,
         });
-        self.access.create(MACHINE, object).await
+        self.access.create(MACHINE, object).await?;
+        self.provider().use_number(uid);
+        Ok(())
     }
 }
 
@@ -216,9 +218,8 @@ fn status(deployment: &Value, machines: &[&Value], objects: &Objects, time: &Val
     conditions.set("MachinesReady", &of_machines(machines, "Ready", ["Ready", "NotReady", "ReadyUnknown"]));
     let up_to_date = of_machines(machines, "UpToDate", ["UpToDate", "NotUpToDate", "UpToDateUnknown"]);
     conditions.set("MachinesUpToDate", &up_to_date);
-    let going_on = |kind: &str, is_so: bool, message: String| match is_so {
-        true => yes(kind).with(message),
-        false => no(format!("Not{kind}"), ""),
+    let going_on = |kind: &str, is_so: bool, message: String| {
+        if is_so { yes(kind).with(message) } else { no(format!("Not{kind}"), "") }
     };
     let rolling = format!("Rolling out {outdated} not up-to-date replicas");
     conditions.set("RollingOut", &going_on("RollingOut", outdated > 0, rolling));
@@ -239,8 +240,7 @@ fn status(deployment: &Value, machines: &[&Value], objects: &Objects, time: &Val
         "replicas": current,
         "readyReplicas": having("Ready"),
         "availableReplicas": available,
-        "upToDateReplicas": machines.iter().filter(|machine| condition(machine, "UpToDate").is_some()).count()
-            - outdated.min(machines.len()),
+        "upToDateReplicas": having("UpToDate"),
         "conditions": conditions.into_value(),
     })
 }

@@ -4,7 +4,7 @@ use http::Method;
 use portolan_runtime::CallError;
 use serde_json::{Value, json};
 
-use super::access::{Access, unless};
+use super::access::{Access, NOT_FOUND, unless};
 use super::json::{annotation, deleting, flag, holds, list, name, namespace, text};
 
 /// How far the emptying of a node is.
@@ -21,7 +21,7 @@ pub(super) async fn drain(access: &Access, node: &Value) -> Result<Drain, CallEr
     let path = format!("/api/v1/nodes/{}", name(node));
     if !flag(node, "/spec/unschedulable") {
         let cordon = json!({"spec": {"unschedulable": true}});
-        unless(access.send(Method::PATCH, &path, Some(&cordon)).await, 404)?;
+        unless(access.send(Method::PATCH, &path, Some(&cordon)).await, NOT_FOUND)?;
     }
     let on_node = format!("/api/v1/pods?fieldSelector=spec.nodeName={}", name(node));
     let pods = access.send(Method::GET, &on_node, None).await?;
@@ -64,7 +64,7 @@ async fn evict(access: &Access, pod: &Value) -> Result<(), CallError> {
         "kind": "Eviction",
         "metadata": {"name": name(pod), "namespace": namespace(pod)},
     });
-    unless(access.send(Method::POST, &path, Some(&eviction)).await, 404)
+    unless(access.send(Method::POST, &path, Some(&eviction)).await, NOT_FOUND)
 }
 
 /// What the API server says about the budget that does not allow an eviction.

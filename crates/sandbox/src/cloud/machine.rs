@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use portolan_runtime::CallError;
 use serde_json::{Value, json};
 
-use super::access::{Objects, unless};
+use super::access::{NOT_FOUND, Objects, unless};
+use super::build::contains;
 use super::cluster::provider_status;
 use super::conditions::{Verdict, yes};
 use super::deployment::{deployment_of, is_up_to_date};
@@ -43,8 +44,8 @@ impl Controllers {
         if !deleting(machine) {
             self.access.set_finalizer(MACHINE, machine, MACHINE_FINALIZER, true).await?;
             self.boot(machine, infrastructure, bootstrap).await?;
-            self.fill_in(machine, infrastructure, bootstrap, objects).await?;
         }
+        self.fill_in(machine, infrastructure, bootstrap, objects).await?;
         let workload = self.workloads.get(&key(cluster)).cloned();
         let owner = deployment_of(machine, objects);
         let mut view = MachineView {
@@ -140,31 +141,24 @@ impl Controllers {
         if secret.is_some() && machine.pointer("/spec/bootstrap/dataSecretName") != secret {
             wanted["bootstrap"] = json!({"dataSecretName": secret});
         }
-        self.take_over_deletion(machine, objects, &mut wanted);
+        // This reaches machines that exist already, also those that are being drained.
+        let owner = deployment_of(machine, objects);
+        let deletion = owner.and_then(|owner| owner.pointer("/spec/template/spec/deletion"));
+        let current = machine.pointer("/spec/deletion").unwrap_or(&Value::Null);
+        if let Some(deletion) = deletion.filter(|deletion| !contains(current, deletion)) {
+            wanted["deletion"] = deletion.clone();
+        }
         if wanted == json!({}) {
             return Ok(());
         }
         self.access.patch(MACHINE, machine, &json!({ "spec": wanted })).await
     }
 
-    /// The settings of the deletion reach machines that exist already, also those that are being drained.
-    fn take_over_deletion(&self, machine: &Value, objects: &Objects, wanted: &mut Value) {
-        let owner = deployment_of(machine, objects);
-        let deletion = owner.and_then(|owner| owner.pointer("/spec/template/spec/deletion"));
-        if let Some(deletion) = deletion
-            && machine.pointer("/spec/deletion").unwrap_or(&json!({})) != deletion
-        {
-            wanted["deletion"] = deletion.clone();
-        }
-    }
-
     /// Removes a Machine step by step; answers what is waited for, and nothing when nothing is left.
     async fn remove(&mut self, view: &MachineView<'_>) -> Result<Option<Verdict>, CallError> {
         let machine = view.machine;
-        if let Some((verdict, again)) =
-            self.deletions.get(&key(machine)).filter(|(_, again)| *again > view.now)
-        {
-            let _ = again;
+        let known = self.deletions.get(&key(machine));
+        if let Some((verdict, _)) = known.filter(|(_, again)| *again > view.now) {
             return Ok(Some(verdict.clone()));
         }
         let hooks = machine.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten();
@@ -205,13 +199,18 @@ impl Controllers {
         if annotation(machine, EXCLUDE_DRAINING).is_some() || is_over(view, "nodeDrainTimeoutSeconds", 0) {
             return None;
         }
+        let failed =
+            || yes("DrainingNode").with("Error draining Node, please check controller logs for errors");
+        if !view.is_connected() {
+            return Some(failed());
+        }
         let access = self.workload(text(machine, "/spec/clusterName"))?;
         match drain(&access, node).await {
             Ok(Drain::Done) => None,
             Ok(Drain::Waiting(message)) => Some(yes("DrainingNode").with(message)),
             Err(error) => {
                 self.note(&format!("drain of node {}: {error}", name(node)));
-                Some(yes("DrainingNode").with("Error draining Node, please check controller logs for errors"))
+                Some(failed())
             }
         }
     }
@@ -220,9 +219,12 @@ impl Controllers {
     async fn delete_node(&self, view: &MachineView<'_>) -> Option<Verdict> {
         let node = view.node()?;
         let access = self.workload(text(view.machine, "/spec/clusterName"))?;
-        let path = format!("/api/v1/nodes/{}", name(node));
-        let Err(error) = unless(access.send(Method::DELETE, &path, None).await, 404) else { return None };
-        self.note(&format!("deletion of node {}: {error}", name(node)));
+        if view.is_connected() {
+            let path = format!("/api/v1/nodes/{}", name(node));
+            let deleted = access.send(Method::DELETE, &path, None).await;
+            let Err(error) = unless(deleted, NOT_FOUND) else { return None };
+            self.note(&format!("deletion of node {}: {error}", name(node)));
+        }
         if is_over(view, "nodeDeletionTimeoutSeconds", DELETE_NODE) {
             return None;
         }

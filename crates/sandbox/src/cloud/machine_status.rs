@@ -22,6 +22,11 @@ pub(super) struct MachineView<'a> {
 }
 
 impl MachineView<'_> {
+    /// Whether its cluster answered the last time.
+    pub(super) fn is_connected(&self) -> bool {
+        self.workload.is_some_and(|workload| workload.connected)
+    }
+
     /// Its node, as it was seen last.
     pub(super) fn node(&self) -> Option<&Value> {
         let id = text(self.machine, "/spec/providerID");

@@ -42,7 +42,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::world::{Cluster, World};
-use access::{Access, unless};
+use access::{Access, EXISTS, unless};
 use kinds::{ALL, VERSION};
 use provider::Provider;
 use run::{Controllers, PARTY};
@@ -160,6 +160,6 @@ async fn define(access: &Access) -> Result<(), CallError> {
 
 async fn install(access: &Access, definition: &Value, served: &str) -> Result<(), CallError> {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    unless(access.send(Method::POST, definitions, Some(definition)).await, 409)?;
+    unless(access.send(Method::POST, definitions, Some(definition)).await, EXISTS)?;
     access.send(Method::GET, served, None).await.map(|_| ())
 }

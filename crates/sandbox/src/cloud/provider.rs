@@ -180,11 +180,14 @@ impl Provider {
         removed.is_some()
     }
 
-    /// A number that was not given before for this name.
-    pub(super) fn next_number(&mut self, name: &str) -> u64 {
-        let number = self.numbers.entry(name.to_owned()).or_default();
-        *number += 1;
-        *number
+    /// The number that the next machine of this owner gets: the same until it was used.
+    pub(super) fn next_number(&self, owner: &str) -> u64 {
+        self.numbers.get(owner).copied().unwrap_or(0)
+    }
+
+    /// Notes that the number was used.
+    pub(super) fn use_number(&mut self, owner: &str) {
+        *self.numbers.entry(owner.to_owned()).or_default() += 1;
     }
 
     /// Has everything looked at again so long after `now`; answers when.

@@ -26,6 +26,8 @@ pub(super) struct Workload {
     last_success: Option<Timestamp>,
     /// Whether the last probe succeeded.
     pub(super) connected: bool,
+    /// Whether the connection counted as lost after the last probe.
+    was_down: bool,
 }
 
 impl Workload {
@@ -45,11 +47,6 @@ impl Workload {
             None => no("ProbeFailed", "Remote connection not established yet"),
         }
     }
-
-    /// What others act on.
-    fn seen(&self, now: Timestamp) -> (&BTreeMap<String, Value>, bool, bool) {
-        (&self.nodes, self.connected, self.is_down(now))
-    }
 }
 
 impl Controllers {
@@ -65,7 +62,9 @@ impl Controllers {
                 workload.last_success = Some(now);
                 workload.nodes = nodes;
             }
-            changed |= before.seen(now) != workload.seen(now) || before.is_down(now) && workload.connected;
+            workload.was_down = workload.is_down(now);
+            changed |= before.nodes != workload.nodes
+                || (before.connected, before.was_down) != (workload.connected, workload.was_down);
         }
         changed
     }
