@@ -24,8 +24,10 @@ pub(super) async fn list(
     namespace: &str,
     selector: &str,
 ) -> Result<Vec<PodSnapshot>, String> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let mut params = ListParams::default().labels(selector).limit(PAGE);
+    // By the right to list the pods of the whole cluster, which the hub has: none is needed in the namespace.
+    let api: Api<Pod> = Api::all(client.clone());
+    let within = format!("metadata.namespace={namespace}");
+    let mut params = ListParams::default().labels(selector).fields(&within).limit(PAGE);
     let mut pods = Vec::new();
     loop {
         let page = call(format!("list pods in {namespace}"), api.list(&params)).await;

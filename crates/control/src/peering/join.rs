@@ -55,9 +55,10 @@ pub async fn join(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
     refuse_missing(&sides.hub, &of_hub(), "the hub").await?;
+    let identities = identify(sides, peer).await?;
     tell("installing definitions in the hub");
     install_definitions(&sides.hub).await?;
-    admit(sides, peer, now, tell).await
+    make_member(sides, peer, identities, now, tell).await
 }
 
 /// The same in a hub that has its definitions, and where the rights of the caller are known.
@@ -70,6 +71,18 @@ pub(crate) async fn admit(
     now: Timestamp,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
+    let identities = identify(sides, peer).await?;
+    make_member(sides, peer, identities, now, tell).await
+}
+
+/// Who the two clusters are.
+struct Identities {
+    hub: String,
+    member: String,
+}
+
+/// Finds out who the two clusters are, if the caller has all rights in the member; nothing is made.
+async fn identify(sides: &Sides, peer: &Peer) -> Result<Identities, PeerError> {
     if !peer.local {
         let needs = of_member(&sides.member, peer).await?;
         refuse_missing(&sides.member, &needs, &peer.name).await?;
@@ -79,6 +92,16 @@ pub(crate) async fn admit(
     if !peer.local && id == hub_id {
         return Err(PeerError::SameCluster { id });
     }
+    Ok(Identities { hub: hub_id, member: id })
+}
+
+async fn make_member(
+    sides: &Sides,
+    peer: &Peer,
+    Identities { hub: hub_id, member: id }: Identities,
+    now: Timestamp,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Joined, PeerError> {
     let existing = check_name(&sides.hub, &peer.name, &id).await?;
     let (kubeconfig, expires) = if peer.local {
         for namespace in &peer.namespaces {
