@@ -65,7 +65,7 @@ impl History {
         let mut known: Vec<Revision> = view
             .revisions
             .of(text(set, "/metadata/uid"))
-            .filter_map(|key| Some(Revision::of(key, &*api.store.get(TABLE, key)?.value())))
+            .filter_map(|key| Some(Revision::of(key, &api.store.get(TABLE, key)?.value())))
             .collect();
         known.sort_by(|a, b| (a.number, &a.key).cmp(&(b.number, &b.key)));
         let template = set.pointer("/spec/template").cloned().unwrap_or_default();
