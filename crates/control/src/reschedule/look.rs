@@ -47,7 +47,7 @@ impl Rescheduling {
         let mut found = BTreeMap::new();
         for (key, workload) in self.placement.base().objects.all_if_synced()? {
             let left_to = self.context.reschedulers.of(&key, workload.object.labels())?;
-            if !left_to.is_some_and(|each| each.name() == rescheduler.name()) {
+            if left_to.is_none_or(|each| each.name() != rescheduler.name()) {
                 continue;
             }
             let moves = rescheduler.move_of(&key).is_some();
