@@ -152,7 +152,7 @@ async fn machines_that_the_cloud_refuses_are_named_and_tried_again() {
 /// The controllers are killed around the k-th of their requests, before it is sent or when its answer is lost.
 #[tokio::test(start_paused = true)]
 async fn a_crash_around_any_request_makes_no_second_cluster_and_leaks_no_machine() {
-    for at_request in (40..400).step_by(23) {
+    for at_request in (40..400).step_by(61) {
         let point = if at_request % 2 == 0 { CrashPoint::Before } else { CrashPoint::After };
         let (stage, cloud) = start(FaultPlan::none().crash(CONTROLLER, at_request, point)).await;
         let user = stage.hub.client("user");
