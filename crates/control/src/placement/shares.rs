@@ -71,7 +71,7 @@ mod tests {
         let set = |name: &str, division: Division| {
             shares.take(&Change::Set(Key::new("shop", name), division), Division::clone)
         };
-        assert_eq!(set("a", divided("web", 3)).into_iter().collect::<Vec<_>>(), [web.clone()]);
+        assert_eq!(set("a", divided("web", 3)), BTreeSet::from([web.clone()]));
         assert_eq!(shares.of(&web), BTreeMap::from([("c1".to_owned(), 3)]));
         assert!(set("a", divided("web", 3)).is_empty(), "nothing is new");
         set("b", divided("web", 4));
