@@ -212,8 +212,11 @@ fn keeps_data(spec: &PodSpec) -> bool {
 
 impl Budget {
     fn of(budget: &PodDisruptionBudget) -> Self {
-        // Of a budget that nothing was found out about yet, nothing is allowed.
-        let allowed = budget.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0);
+        // Of a budget that nothing was found out about yet, or whose numbers are of a former spec, nothing is allowed.
+        let status = budget.status.as_ref();
+        let current = |observed: Option<i64>| observed >= budget.metadata.generation;
+        let status = status.filter(|status| current(status.observed_generation));
+        let allowed = status.and_then(|status| status.disruptions_allowed).unwrap_or(0);
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
         // Without a selector a budget is of no pod.
         let nothing = || LabelSelector {
@@ -246,6 +249,19 @@ mod tests {
             "spec": spec,
         });
         CloudPod::of(&serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn a_budget_whose_numbers_are_of_a_former_spec_allows_nothing() {
+        let allowed = |observed: i64| {
+            let budget = json!({
+                "metadata": {"name": "web", "generation": 2}, "spec": {"selector": {}},
+                "status": {"observedGeneration": observed, "disruptionsAllowed": 3, "currentHealthy": 4,
+                    "desiredHealthy": 1, "expectedPods": 4},
+            });
+            Budget::of(&serde_json::from_value(budget).unwrap()).allowed
+        };
+        assert_eq!((allowed(2), allowed(1)), (3, 0));
     }
 
     #[test]
