@@ -1,9 +1,9 @@
 //! The book itself: clusters, reservations, and how the ones follow from the others.
 
-use super::cluster::Cluster;
+use super::clusters::Clusters;
 use super::reservations::{Assumed, Entry, Owner, Reservation};
 use super::waiting::Waiting;
-use portolan_core::capacity::{Amounts, ClusterSummary, Growth, Shape, Shortage, View};
+use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Growth, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Room and reservations of the whole fleet.
 #[derive(Debug, Default)]
 pub struct Book {
-    pub(super) clusters: BTreeMap<String, Cluster>,
+    pub(super) clusters: Clusters,
     reservations: Arc<BTreeMap<String, Arc<Entry>>>,
     uids: Arc<BTreeMap<Owner, String>>,
     /// How clusters may grow that were told to.
@@ -21,8 +21,6 @@ pub struct Book {
     unreadable: BTreeMap<&'static str, BTreeSet<String>>,
     pub(super) waiting: Waiting,
     pub(super) epoch: u64,
-    /// Where the shape that was asked for last was found.
-    hint: usize,
 }
 
 impl Book {
@@ -60,7 +58,7 @@ impl Book {
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
-            clusters: self.clusters.clone(),
+            clusters: self.clusters.fork(),
             reservations: Arc::clone(&self.reservations),
             uids: Arc::clone(&self.uids),
             growths: self.growths.clone(),
@@ -68,15 +66,12 @@ impl Book {
             unreadable: self.unreadable.clone(),
             waiting: Waiting::default(),
             epoch: self.epoch,
-            hint: 0,
         }
     }
 
     /// Takes how a cluster may grow.
     pub fn set_growth(&mut self, cluster: &str, growth: Growth) {
-        if let Some(known) = self.clusters.get_mut(cluster)
-            && known.index().set_growth(growth.clone())
-        {
+        if self.clusters.change(cluster, |index| index.set_growth(growth.clone())) == Some(true) {
             self.waiting.freed(cluster);
         }
         if growth == Growth::Fixed {
@@ -94,17 +89,14 @@ impl Book {
 
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
     pub fn view(&mut self, cluster: &str, uid: &str, shape: &Shape) -> View {
-        let Some(known) = self.clusters.get_mut(cluster) else {
-            return View { reserved: self.reserved(cluster, uid), ..View::default() };
-        };
-        let kept = known.known().kept_view(uid, shape, &mut self.hint);
-        kept.unwrap_or_else(|| known.index().view(uid, shape))
+        let view = self.clusters.view(cluster, uid, shape);
+        view.unwrap_or_else(|| View { reserved: self.reserved(cluster, uid), ..View::default() })
     }
 
     /// How many pods of a workload have a node in a cluster, of whichever template.
     #[must_use]
     pub fn bound(&self, cluster: &str, uid: &str) -> u32 {
-        self.clusters.get(cluster).map_or(0, |cluster| cluster.known().bound(uid))
+        self.clusters.get(cluster).map_or(0, |index| index.bound(uid))
     }
 
     /// How many replicas a workload holds in a cluster.
@@ -119,20 +111,18 @@ impl Book {
 
     /// Why no replica fits in a cluster any more when `more` of the workload have found their place there.
     pub fn shortage(&mut self, cluster: &str, uid: &str, shape: &Shape, more: u32) -> Shortage {
-        let cluster = self.clusters.get_mut(cluster);
-        cluster.map(|cluster| cluster.index().shortage(uid, shape, more)).unwrap_or_default()
+        self.clusters.ask(cluster).map(|index| index.shortage(uid, shape, more)).unwrap_or_default()
     }
 
     /// All that is free in a cluster for a workload, on nodes that take its shape.
     pub fn free(&mut self, cluster: &str, uid: &str, shape: &Shape) -> Amounts {
-        let cluster = self.clusters.get_mut(cluster);
-        cluster.map(|cluster| cluster.index().free(uid, shape)).unwrap_or_default()
+        self.clusters.ask(cluster).map(|index| index.free(uid, shape)).unwrap_or_default()
     }
 
     /// The replicas that are reserved in a cluster and have no node there yet, by shape.
     #[must_use]
     pub fn unbound(&self, cluster: &str) -> Vec<(Shape, u32)> {
-        let known = self.clusters.get(cluster).map(Cluster::known);
+        let known = self.clusters.get(cluster);
         known
             .into_iter()
             .flat_map(|known| known.unbound())
@@ -143,7 +133,7 @@ impl Book {
     /// A cluster in numbers, once it is known.
     #[must_use]
     pub fn summary(&self, cluster: &str) -> Option<ClusterSummary> {
-        self.clusters.get(cluster).map(|cluster| cluster.known().summary())
+        self.clusters.get(cluster).map(ClusterIndex::summary)
     }
 
     /// Takes a decision for granted: from now on the workload holds this, until its object comes back with another
@@ -254,9 +244,9 @@ impl Book {
         }
         let Some(uid) = Arc::make_mut(&mut self.uids).remove(owner) else { return };
         Arc::make_mut(&mut self.reservations).remove(&uid);
-        for (name, cluster) in &mut self.clusters {
-            if cluster.known().knows(&uid) && cluster.index().forget(&uid) {
-                self.waiting.freed(name);
+        for name in self.clusters.knowing(&uid) {
+            if self.clusters.change(&name, |index| index.forget(&uid)) == Some(true) {
+                self.waiting.freed(&name);
             }
         }
     }
@@ -275,18 +265,14 @@ impl Book {
         let holds = entry.holds();
         let after = holds.map(|(_, reserved)| reserved);
         for name in before.iter().filter(|name| after.is_none_or(|after| !after.contains_key(*name))) {
-            if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.index().release(uid)
-            {
+            if self.clusters.change(name, |index| index.release(uid)) == Some(true) {
                 self.waiting.freed(name);
             }
         }
         for (shape, (name, replicas)) in
             holds.into_iter().flat_map(|(shape, reserved)| reserved.iter().map(move |each| (shape, each)))
         {
-            if let Some(cluster) = self.clusters.get_mut(name)
-                && cluster.index().reserve(uid, shape, *replicas)
-            {
+            if self.clusters.change(name, |index| index.reserve(uid, shape, *replicas)) == Some(true) {
                 self.waiting.freed(name);
             }
         }

@@ -2,7 +2,6 @@
 
 use super::Ledger;
 use super::book::Book;
-use super::cluster::Cluster;
 use portolan_core::capacity::{ClusterIndex, NodeFacts, PodFacts};
 use portolan_runtime::{Change, Key};
 use std::collections::BTreeSet;
@@ -42,7 +41,7 @@ impl Ledger {
             for (uid, shape, replicas) in book.reservations_of(cluster) {
                 index.reserve(&uid, &shape, replicas);
             }
-            book.clusters.insert(cluster.to_owned(), Cluster::new(index, book.epoch));
+            book.clusters.insert(cluster, index, book.epoch);
             book.epoch
         });
         let (ledger, cluster, listed) = (self.clone(), cluster.to_owned(), Listed::default());
@@ -60,7 +59,7 @@ impl ClusterFeed {
     /// Whether the ledger still takes what this tells, and so answers for it.
     #[must_use]
     pub fn is_current(&self, book: &Book) -> bool {
-        book.clusters.get(&self.cluster).is_some_and(|cluster| cluster.epoch == self.epoch)
+        book.clusters.is_open(&self.cluster, self.epoch)
     }
 
     /// Takes a change of nodes.
@@ -112,14 +111,13 @@ impl ClusterFeed {
 
     fn tell(&self, change: impl FnOnce(&mut ClusterIndex) -> bool) {
         self.ledger.transact(|book: &mut Book| {
-            let Some(cluster) = book.clusters.get_mut(&self.cluster) else { return };
-            if cluster.epoch != self.epoch {
+            if !self.is_current(book) {
                 return;
             }
-            if change(cluster.index()) {
-                book.waiting.freed(&self.cluster);
-            } else {
-                book.waiting.changed(&self.cluster);
+            match book.clusters.change(&self.cluster, change) {
+                Some(true) => book.waiting.freed(&self.cluster),
+                Some(false) => book.waiting.changed(&self.cluster),
+                None => {}
             }
         });
     }
@@ -128,7 +126,7 @@ impl ClusterFeed {
 impl Drop for ClusterFeed {
     fn drop(&mut self) {
         self.ledger.transact(|book| {
-            if book.clusters.get(&self.cluster).is_some_and(|cluster| cluster.epoch == self.epoch) {
+            if self.is_current(book) {
                 book.clusters.remove(&self.cluster);
             }
         });

@@ -17,8 +17,9 @@
 //! A reservation stands by the uid of its workload. Replicas that have a node take their room there; those that have none yet
 //! are estimated per shape of node (see [`portolan_core::capacity::ClusterIndex`]).
 
+mod board;
 mod book;
-mod cluster;
+mod clusters;
 mod feed;
 mod growth;
 mod reservations;

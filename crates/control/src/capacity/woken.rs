@@ -1,8 +1,7 @@
 //! Who is told when room appears.
 
-use super::cluster::Cluster;
 use super::{Book, Ledger, Owner};
-use portolan_core::capacity::Shape;
+use portolan_core::capacity::{ClusterIndex, Shape};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
@@ -32,7 +31,7 @@ impl Book {
             && let Some((name, freed)) = self.waiting.changed.pop_first()
         {
             let after = self.waiting.asked.take().filter(|(cluster, _)| *cluster == name);
-            let Some(cluster) = self.clusters.get_mut(&name) else { continue };
+            let Some(cluster) = self.clusters.ask(&name) else { continue };
             if freed {
                 let from = after.as_ref().map_or(Bound::Unbounded, |(_, shape)| Bound::Excluded(shape));
                 for (shape, owners) in self.waiting.by_shape.range((from, Bound::Unbounded)) {
@@ -53,7 +52,7 @@ impl Book {
                 self.waiting.asked = None;
             }
             let unbound: Vec<(String, Shape)> =
-                cluster.known().with_unbound().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
+                cluster.with_unbound().map(|(uid, shape)| (uid.to_owned(), shape)).collect();
             let mut full: BTreeMap<Shape, bool> = BTreeMap::new();
             for (_, shape) in &unbound {
                 full.entry(shape.clone()).or_insert_with(|| {
@@ -80,8 +79,8 @@ impl Book {
 }
 
 /// Whether a replica of this shape would find room, now or when the cluster has grown.
-fn has_room(cluster: &mut Cluster, shape: &Shape) -> bool {
-    cluster.index().view("", shape).max_replicas_if_grown > 0
+fn has_room(cluster: &mut ClusterIndex, shape: &Shape) -> bool {
+    cluster.view("", shape).max_replicas_if_grown > 0
 }
 
 /// Tells for ever who is to look again because room has changed.

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use view::Newcomer;
 pub use view::{ClusterSummary, Room, View};
+pub use workloads::WorkloadFilter;
 use workloads::Workloads;
 
 /// What is known of the room of one cluster, and of what is reserved there.

@@ -1,9 +1,9 @@
 //! What the index answers.
 
-use super::ClusterIndex;
 use super::estimate::Estimate;
 use super::pods::Workload;
 use super::resources::{Free, clamp};
+use super::{ClusterIndex, WorkloadFilter};
 use crate::capacity::{Amounts, Growth, NodeFacts, PodShape, Shape, Shortage};
 use std::collections::BTreeMap;
 
@@ -83,14 +83,16 @@ impl ClusterIndex {
 
     /// The cluster as a workload of ours with pods of this shape sees it. The workload need not hold anything yet.
     pub fn view(&mut self, uid: &str, shape: &Shape) -> View {
-        self.kept_view(uid, shape, &mut 0).unwrap_or_else(|| self.counted_view(uid, shape))
+        let kept = if self.workloads.contains(uid) { None } else { self.kept_view(shape, &mut 0) };
+        kept.unwrap_or_else(|| self.counted_view(uid, shape))
     }
 
-    /// The same if nothing has to be counted for it, as for nearly every cluster of a fleet that a workload looks at. The
-    /// hint is where the shape was found in the cluster that was asked before.
-    pub fn kept_view(&self, uid: &str, shape: &Shape, hint: &mut usize) -> Option<View> {
+    /// The cluster as workloads with pods of this shape see it that are not known in it, if nothing has to be counted for
+    /// that. The hint is where the shape was found in the cluster that was asked before.
+    #[must_use]
+    pub fn kept_view(&self, shape: &Shape, hint: &mut usize) -> Option<View> {
         let grows = matches!(self.growth, Growth::UpTo { .. });
-        if !self.unbound.is_empty() || grows || self.workloads.contains(uid) {
+        if !self.unbound.is_empty() || grows {
             return None;
         }
         let sums = self.answers.kept(shape, hint)?;
@@ -100,6 +102,12 @@ impl ClusterIndex {
         let max_replicas_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
         let known = self.is_listed();
         Some(View { room, open_nodes, max_replicas_if_grown, known, ..View::default() })
+    }
+
+    /// Which workloads may be known in the cluster: for those that are not among them, [`ClusterIndex::kept_view`] holds.
+    #[must_use]
+    pub fn workload_filter(&self) -> WorkloadFilter {
+        self.workloads.filter()
     }
 
     fn counted_view(&mut self, uid: &str, shape: &Shape) -> View {

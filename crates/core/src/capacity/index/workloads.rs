@@ -9,11 +9,12 @@ const BITS: usize = 256;
 
 /// Which workloads a cluster may know: whoever is not in it is not known there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct WorkloadFilter([u64; BITS / 64]);
+pub struct WorkloadFilter([u64; BITS / 64]);
 
 impl WorkloadFilter {
     /// Whether the workload may be known. A no is certain.
-    fn may_contain(&self, uid: &str) -> bool {
+    #[must_use]
+    pub fn may_contain(&self, uid: &str) -> bool {
         let bit = bit(uid);
         self.0[bit / 64] >> (bit % 64) & 1 == 1
     }
@@ -58,6 +59,10 @@ impl Workloads {
     /// A decision asks every cluster, and most of them do not know the workload.
     pub(super) fn contains(&self, uid: &str) -> bool {
         self.filter.may_contain(uid) && self.all.contains_key(uid)
+    }
+
+    pub(super) fn filter(&self) -> WorkloadFilter {
+        self.filter
     }
 
     pub(super) fn get(&self, uid: &str) -> Option<&Workload> {
