@@ -5,6 +5,7 @@
 
 mod acts;
 mod contender;
+pub mod elastic;
 mod gate;
 mod harness;
 mod invariants;

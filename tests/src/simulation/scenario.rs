@@ -9,6 +9,8 @@ use super::wishes::runtime_class;
 use super::{CONTROLLER, Contender, Fleet, STANDBY, apply};
 use crate::foreign_cluster;
 use jiff::Timestamp;
+use kube::Api;
+use portolan_api::MultiClusterService;
 use portolan_runtime::Seed;
 use portolan_sandbox::{CrashPoint, FaultPlan, FaultRates, NodeConfig, World, WorldConfig};
 use rand::RngExt;
@@ -46,7 +48,10 @@ const CALM: Duration = Duration::from_secs(660);
 #[must_use]
 pub fn simulate(seed: u64) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime can be made").block_on(run(seed))
+    runtime.expect("a runtime can be made").block_on(async {
+        // Every sixteenth world is one whose fleet grows and shrinks.
+        if seed % 16 == 7 { super::elastic::run(seed).await } else { run(seed).await }
+    })
 }
 
 async fn run(seed: u64) -> Outcome {
@@ -97,9 +102,26 @@ async fn run(seed: u64) -> Outcome {
     controllers.iter().for_each(tokio::task::JoinHandle::abort);
     let log = world.log();
     log.listen(None);
-    let (drawn, lines) = (story.tally, log.lines());
+    let (drawn, mut lines) = (story.tally, log.lines());
     problems.extend(impatient(&lines));
+    if !problems.is_empty() {
+        lines.extend(last_state(&story.fleet).await);
+    }
     Outcome { hash: log.hash(), events: log.count(), crashes, drawn, problems, log: lines }
+}
+
+/// The workloads and services as they are in the end, for whoever looks for the cause of a problem.
+async fn last_state(fleet: &Fleet) -> Vec<String> {
+    let services: Api<MultiClusterService> = Api::all(fleet.hub.client("user"));
+    let services = services.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+    let workloads = fleet.workloads().await.into_iter().map(|workload| json!(workload));
+    let objects = workloads.chain(services.into_iter().map(|service| json!(service)));
+    objects
+        .map(|mut object| {
+            object["metadata"]["managedFields"].take();
+            format!("in the end: {object}")
+        })
+        .collect()
 }
 
 /// Some requests fail in every way there is, and now and then a controller crashes around one.

@@ -4,6 +4,7 @@ use super::Fleet;
 use crate::NAMESPACE;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
+use portolan_api::placement::PlacementStatus;
 use portolan_api::{MultiClusterDeployment, MultiClusterService};
 use std::collections::BTreeSet;
 
@@ -22,8 +23,10 @@ pub(super) async fn settled(fleet: &Fleet, workloads: &[MultiClusterDeployment])
             let labels: Vec<_> = workload.spec.template.labels().collect();
             if service.spec.selector.iter().all(|(key, value)| labels.contains(&(key, value))) {
                 let placed = workload.status.iter().flat_map(|status| &status.placements);
-                clusters.extend(placed.filter(|each| each.replicas > 0).map(|each| each.cluster.clone()));
-                replicas += workload.status.as_ref().map_or(0, |status| status.ready_replicas);
+                // A replica that is to go and serves until others are ready has its Service as long.
+                let serves = |each: &&PlacementStatus| each.replicas > 0 || each.ready_replicas > 0;
+                clusters.extend(placed.clone().filter(serves).map(|each| each.cluster.clone()));
+                replicas += placed.map(|each| each.ready_replicas).sum::<i32>();
             }
         }
         let told: BTreeSet<_> = status.clusters.iter().map(|each| each.cluster.clone()).collect();

@@ -6,8 +6,9 @@ use portolan_api::cloudprovisioner::CloudPhase;
 use portolan_sandbox::{
     BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, CrashPoint, FaultPlan, NodeConfig,
 };
+use portolan_tests::simulation::elastic::cluster_class;
 use portolan_tests::simulation::{CONTROLLER, apply};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A stage with a cloud whose machines of four CPUs boot in 50 seconds, after a control plane that takes 80.
@@ -23,54 +24,10 @@ async fn start(faults: FaultPlan) -> (Stage, CloudApi) {
     let cloud = CloudApi::install(&stage.world, &stage.hub, config).await.unwrap();
     let user = stage.hub.client("user");
     apply(&user, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CLOUDS}})).await;
-    for object in class() {
+    for object in cluster_class() {
         apply(&user, &object).await;
     }
     (stage, cloud)
-}
-
-/// A ClusterClass with the machine type and the region as variables, and its templates.
-fn class() -> Vec<Value> {
-    let group = |group: &str| format!("{group}.cluster.x-k8s.io/v1beta2");
-    let template = |of: &str, kind: &str, spec: Value| {
-        json!({
-            "apiVersion": group(of), "kind": kind, "metadata": {"name": "quick", "namespace": CLOUDS},
-            "spec": {"template": {"spec": spec}},
-        })
-    };
-    let reference = |of: &str, kind: &str| json!({"templateRef": {"apiVersion": group(of), "kind": kind, "name": "quick"}});
-    let variable = |name: &str| json!({"name": name, "required": true, "schema": {"openAPIV3Schema": {"type": "string", "default": "small"}}});
-    let class = json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
-        "metadata": {"name": "quick", "namespace": CLOUDS},
-        "spec": {
-            "infrastructure": reference("infrastructure", "SandboxClusterTemplate"),
-            "controlPlane": reference("controlplane", "SandboxControlPlaneTemplate"),
-            "workers": {"machineDeployments": [{
-                "class": "default",
-                "infrastructure": reference("infrastructure", "SandboxMachineTemplate"),
-                "bootstrap": reference("bootstrap", "SandboxBootstrapConfigTemplate"),
-            }]},
-            "variables": [variable("machineType"), variable("region")],
-            "patches": [{"name": "machineType", "definitions": [{
-                "selector": {
-                    "apiVersion": group("infrastructure"), "kind": "SandboxMachineTemplate",
-                    "matchResources": {"machineDeploymentClass": {"names": ["default"]}},
-                },
-                "jsonPatches": [{
-                    "op": "replace", "path": "/spec/template/spec/machineType",
-                    "valueFrom": {"variable": "machineType"},
-                }],
-            }]}],
-        },
-    });
-    vec![
-        template("infrastructure", "SandboxClusterTemplate", json!({})),
-        template("controlplane", "SandboxControlPlaneTemplate", json!({})),
-        template("infrastructure", "SandboxMachineTemplate", json!({"machineType": "small"})),
-        template("bootstrap", "SandboxBootstrapConfigTemplate", json!({})),
-        class,
-    ]
 }
 
 /// The clusters that the cloud has ever made machines for.

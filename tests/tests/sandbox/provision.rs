@@ -6,23 +6,21 @@ use crate::stage::{asking, pass};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::events::v1::Event;
+use kube::Api;
 use kube::api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::core::ApiResource;
-use kube::{Api, Config};
 use portolan_api::cloudprovisioner::CloudPhase;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{CloudProvisioner, CloudProvisionerStatus, ForeignCluster, MultiClusterDeployment};
-use portolan_control::fleet::{Bearer, Credentials};
-use portolan_control::peering::{self, Address, Peer, Sides, join};
-use portolan_runtime::{Seed, Term};
-use portolan_sandbox::{Cluster, ClusterConfig, FaultPlan, NodeConfig, User, World, WorldConfig};
+use portolan_control::peering::{Address, Peer, Sides, join};
+use portolan_runtime::Seed;
+use portolan_sandbox::{Cluster, ClusterConfig, FaultPlan, NodeConfig, World, WorldConfig};
+pub(crate) use portolan_tests::simulation::elastic::CLOUDS;
+use portolan_tests::simulation::elastic::controllers;
 use portolan_tests::simulation::{CONTROLLER, apply};
 use portolan_tests::{NAMESPACE, open_namespace, workload};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::task::JoinSet;
-
-pub(crate) const CLOUDS: &str = "clouds";
 
 /// A hub and one member, home, with room for four pods of one CPU.
 pub(crate) struct Stage {
@@ -66,7 +64,7 @@ impl Stage {
                 tokio::select! {
                     biased;
                     () = world.crash_signal(CONTROLLER) => {}
-                    () = controllers(&world, &hub) => {}
+                    () = controllers(&world, &hub, Seed::new(1)) => {}
                 }
                 pass(1).await;
                 world.restart(CONTROLLER);
@@ -224,22 +222,6 @@ impl Stage {
         let status = self.workload(name).await.status.unwrap_or_default();
         status.placements.into_iter().map(|placed| (placed.cluster, placed.replicas)).collect()
     }
-}
-
-/// One life of the controllers.
-async fn controllers(world: &World, hub: &Cluster) {
-    let (hub, clock) = (hub.client(CONTROLLER), world.clock().clone());
-    let others = world.clone();
-    let dial = move |config: Config, bearer: Option<&Bearer>| {
-        let host = config.cluster_url.host().unwrap_or_default().to_owned();
-        let cluster = others.cluster(&host).ok_or_else(|| format!("no cluster is called {host}"))?;
-        let anonymous = || cluster.client_as(CONTROLLER, User::named("system:anonymous"));
-        Ok(bearer.map_or_else(|| cluster.client(CONTROLLER), |bearer| bearer.put_on(anonymous())))
-    };
-    let connect = Arc::new(Credentials::dialling(hub.clone(), Arc::new(dial)));
-    let term = Term::alone("test");
-    let running = portolan_control::run(hub.clone(), connect.clone(), clock.clone(), Seed::new(1), term);
-    tokio::join!(running, peering::run(hub, connect, clock, Seed::new(2)));
 }
 
 pub(crate) fn provisioner(name: &str, cluster: &str, more: Value) -> Value {

@@ -59,6 +59,16 @@ struct State {
     sources: BTreeMap<String, Source>,
     clusters: BTreeMap<String, Weak<Mutex<Api>>>,
     round_trips: BTreeMap<(String, String), Duration>,
+    /// Counts the changes of sources, clusters and round trips.
+    changes: u64,
+    last: Option<Last>,
+}
+
+/// Where requests went when it was looked last. That is so until something changes in one of the clusters.
+struct Last {
+    changes: u64,
+    revisions: Vec<u64>,
+    split: Arc<Vec<(Flow, Endpoints)>>,
 }
 
 /// All traffic of a world.
@@ -70,23 +80,29 @@ impl Traffic {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn change(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        state.changes += 1;
+        state
+    }
+
     pub(crate) fn add_cluster(&self, name: &str, api: &Arc<Mutex<Api>>) {
-        self.state().clusters.insert(name.to_owned(), Arc::downgrade(api));
+        self.change().clusters.insert(name.to_owned(), Arc::downgrade(api));
     }
 
     pub(crate) fn remove_cluster(&self, name: &str) {
-        self.state().clusters.remove(name);
+        self.change().clusters.remove(name);
     }
 
     pub(crate) fn set_source(&self, name: &str, source: Option<Source>) {
         match source {
-            Some(source) => self.state().sources.insert(name.to_owned(), source),
-            None => self.state().sources.remove(name),
+            Some(source) => self.change().sources.insert(name.to_owned(), source),
+            None => self.change().sources.remove(name),
         };
     }
 
     pub(crate) fn set_round_trip(&self, a: &str, b: &str, time: Duration) {
-        let mut state = self.state();
+        let mut state = self.change();
         for (from, to) in [(a, b), (b, a)] {
             state.round_trips.insert((from.to_owned(), to.to_owned()), time);
         }
@@ -135,95 +151,114 @@ impl Traffic {
 
     /// Where all requests go at this moment.
     pub(crate) fn flows(&self) -> Vec<Flow> {
-        self.split().into_iter().map(|(flow, _)| flow).collect()
+        self.split().iter().map(|(flow, _)| flow.clone()).collect()
     }
 
     /// What reaches each pod of a cluster. No cluster may be locked by the caller.
     pub(crate) fn loads(&self, cluster: &str) -> Loads {
         let mut loads = Loads::new();
-        for (flow, pods) in self.split() {
+        for (flow, pods) in self.split().iter() {
             if flow.cluster.as_deref() == Some(cluster) && !pods.pods.is_empty() {
                 let share = flow.requests_per_1000s / pods.pods.len() as u64;
-                for pod in pods.pods {
-                    *loads.entry(pod).or_default() += share;
+                for pod in &pods.pods {
+                    *loads.entry(pod.clone()).or_default() += share;
                 }
             }
         }
         loads
     }
 
-    fn split(&self) -> Vec<(Flow, Endpoints)> {
-        let (sources, clusters, round_trips) = {
+    fn split(&self) -> Arc<Vec<(Flow, Endpoints)>> {
+        let (sources, clusters, round_trips, changes) = {
             let state = self.state();
             let clusters: Vec<_> = state
                 .clusters
                 .iter()
                 .filter_map(|(name, api)| Some((name.clone(), api.upgrade()?)))
                 .collect();
-            (state.sources.clone(), clusters, state.round_trips.clone())
+            (state.sources.clone(), clusters, state.round_trips.clone(), state.changes)
         };
-        let mut out = Vec::new();
-        for (name, source) in sources {
-            let mut backends: Vec<(&String, Endpoints)> = Vec::new();
-            // A service of the cluster's own that is not global hides those of others.
-            let own = clusters.iter().find(|(name, _)| *name == source.cluster);
-            let hidden = own.is_some_and(|(_, api)| is_global(api, &source) == Some(false));
-            for (cluster, api) in &clusters {
-                if *cluster == source.cluster || !hidden && is_global(api, &source) == Some(true) {
-                    let found = endpoints(api, &source);
-                    if !found.pods.is_empty() {
-                        backends.push((cluster, found));
-                    }
+        let revision =
+            |api: &Arc<Mutex<Api>>| api.lock().unwrap_or_else(PoisonError::into_inner).store.revision();
+        let revisions: Vec<u64> = clusters.iter().map(|(_, api)| revision(api)).collect();
+        let same = |last: &&Last| last.changes == changes && last.revisions == revisions;
+        if let Some(last) = self.state().last.as_ref().filter(same) {
+            return Arc::clone(&last.split);
+        }
+        let split = Arc::new(split(sources, &clusters, &round_trips));
+        self.state().last = Some(Last { changes, revisions, split: Arc::clone(&split) });
+        split
+    }
+}
+
+/// Where the requests of all sources go, and who answers them.
+fn split(
+    sources: BTreeMap<String, Source>,
+    clusters: &[(String, Arc<Mutex<Api>>)],
+    round_trips: &BTreeMap<(String, String), Duration>,
+) -> Vec<(Flow, Endpoints)> {
+    let mut out = Vec::new();
+    for (name, source) in sources {
+        let mut backends: Vec<(&String, Endpoints)> = Vec::new();
+        // A service of the cluster's own that is not global hides those of others.
+        let own = clusters.iter().find(|(name, _)| *name == source.cluster);
+        let hidden = own.is_some_and(|(_, api)| is_global(api, &source) == Some(false));
+        for (cluster, api) in clusters {
+            if *cluster == source.cluster || !hidden && is_global(api, &source) == Some(true) {
+                let found = endpoints(api, &source);
+                if !found.pods.is_empty() {
+                    backends.push((cluster, found));
                 }
             }
-            let all: usize = backends.iter().map(|(_, found)| found.pods.len()).sum();
-            if all == 0 {
-                let requests_per_1000s = source.requests_per_1000s;
-                let flow = Flow {
-                    source: name,
-                    cluster: None,
-                    requests_per_1000s,
-                    endpoints: 0,
-                    round_trip: Duration::ZERO,
-                    service_time: Duration::ZERO,
-                    lost_per_1000: 1000,
-                };
-                out.push((flow, Endpoints::default()));
-                continue;
-            }
-            for (cluster, found) in backends {
-                let way = (source.cluster.clone(), cluster.clone());
-                let requests_per_1000s = source.requests_per_1000s * found.pods.len() as u64 / all as u64;
-                let flow = Flow {
-                    source: name.clone(),
-                    cluster: Some(cluster.clone()),
-                    requests_per_1000s,
-                    endpoints: found.pods.len(),
-                    round_trip: round_trips.get(&way).copied().unwrap_or_default(),
-                    service_time: found.service_time,
-                    lost_per_1000: 0,
-                };
-                out.push((flow, found));
-            }
         }
-        // Sources share endpoints: how busy those are is known once all are counted.
-        let mut busy: BTreeMap<(String, ObjectKey), u64> = BTreeMap::new();
-        for (flow, found) in &out {
-            let share = flow.requests_per_1000s / found.pods.len().max(1) as u64;
-            for pod in &found.pods {
-                *busy.entry((flow.cluster.clone().unwrap_or_default(), pod.clone())).or_default() += share;
-            }
+        let all: usize = backends.iter().map(|(_, found)| found.pods.len()).sum();
+        if all == 0 {
+            let requests_per_1000s = source.requests_per_1000s;
+            let flow = Flow {
+                source: name,
+                cluster: None,
+                requests_per_1000s,
+                endpoints: 0,
+                round_trip: Duration::ZERO,
+                service_time: Duration::ZERO,
+                lost_per_1000: 1000,
+            };
+            out.push((flow, Endpoints::default()));
+            continue;
         }
-        for (flow, found) in &mut out {
-            let loads = found.pods.iter().filter_map(|pod| {
-                busy.get(&(flow.cluster.clone().unwrap_or_default(), pod.clone())).copied()
-            });
-            if let (Some(most), Some(load)) = (found.requests_per_1000s, loads.max()) {
-                flow.slow_down(load, most);
-            }
+        for (cluster, found) in backends {
+            let way = (source.cluster.clone(), cluster.clone());
+            let requests_per_1000s = source.requests_per_1000s * found.pods.len() as u64 / all as u64;
+            let flow = Flow {
+                source: name.clone(),
+                cluster: Some(cluster.clone()),
+                requests_per_1000s,
+                endpoints: found.pods.len(),
+                round_trip: round_trips.get(&way).copied().unwrap_or_default(),
+                service_time: found.service_time,
+                lost_per_1000: 0,
+            };
+            out.push((flow, found));
         }
-        out
     }
+    // Sources share endpoints: how busy those are is known once all are counted.
+    let mut busy: BTreeMap<(String, ObjectKey), u64> = BTreeMap::new();
+    for (flow, found) in &out {
+        let share = flow.requests_per_1000s / found.pods.len().max(1) as u64;
+        for pod in &found.pods {
+            *busy.entry((flow.cluster.clone().unwrap_or_default(), pod.clone())).or_default() += share;
+        }
+    }
+    for (flow, found) in &mut out {
+        let loads = found
+            .pods
+            .iter()
+            .filter_map(|pod| busy.get(&(flow.cluster.clone().unwrap_or_default(), pod.clone())).copied());
+        if let (Some(most), Some(load)) = (found.requests_per_1000s, loads.max()) {
+            flow.slow_down(load, most);
+        }
+    }
+    out
 }
 
 impl Flow {
