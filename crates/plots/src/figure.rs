@@ -1,0 +1,121 @@
+//! Draws a whole figure: titles, axes, grid, legends and series.
+
+use crate::layout::{LABEL, LINE, Layout, MARGIN, PanelLayout, SUBTITLE, TITLE, View, WIDTH};
+use crate::marks::{self, Projection};
+use crate::palette::Ink;
+use crate::scene::{Anchor, Point, Rect, Scene, Text};
+use crate::text::{self, Weight};
+use crate::{Panel, Plot};
+
+const PANEL_TITLE: f64 = 14.0;
+
+/// The scene of a figure.
+pub(crate) fn draw(plot: &Plot) -> Scene {
+    let layout = Layout::new(plot);
+    let mut scene = Scene {
+        width: WIDTH,
+        height: layout.height,
+        title: plot.title.clone(),
+        description: description(plot),
+        shapes: Vec::new(),
+    };
+    scene.rect(Rect { x: 0.0, y: 0.0, width: WIDTH, height: layout.height }, Ink::Background);
+    let mut y = MARGIN;
+    for line in &layout.title {
+        y += TITLE * LINE;
+        put(&mut scene, line, (MARGIN, y - TITLE * 0.45), TITLE, Weight::SemiBold, Anchor::Start, Ink::Text);
+    }
+    for line in &layout.subtitle {
+        y += SUBTITLE * LINE;
+        let at = (MARGIN, y - SUBTITLE * 0.4);
+        put(&mut scene, line, at, SUBTITLE, Weight::Regular, Anchor::Start, Ink::Muted);
+    }
+    for (panel, place) in plot.panels.iter().zip(&layout.panels) {
+        draw_panel(&mut scene, panel, place);
+    }
+    scene
+}
+
+fn draw_panel(scene: &mut Scene, panel: &Panel, layout: &PanelLayout) {
+    let area = layout.area;
+    let room = WIDTH - 2.0 * MARGIN;
+    if let Some(title) = &panel.title {
+        let title = text::truncated(title, PANEL_TITLE, Weight::SemiBold, room);
+        let at = (MARGIN, layout.top + 15.0);
+        put(scene, &title, at, PANEL_TITLE, Weight::SemiBold, Anchor::Start, Ink::Text);
+    }
+    layout.legend.draw(scene, MARGIN, layout.legend_top);
+    label(
+        scene,
+        &text::truncated(&panel.y.label, LABEL, Weight::Regular, room),
+        (MARGIN, area.y - 9.0),
+        Anchor::Start,
+    );
+    let x_label = text::truncated(&panel.x.label, LABEL, Weight::Regular, area.width);
+    label(scene, &x_label, (area.x + area.width / 2.0, layout.x_label), Anchor::Middle);
+
+    let Some(view) = &layout.view else {
+        axis(scene, area, area.bottom());
+        label(scene, "no data", (area.x + area.width / 2.0, area.y + area.height / 2.0), Anchor::Middle);
+        return;
+    };
+    let projection = Projection::new(area, view);
+    grid(scene, projection, view);
+    marks::draw(scene, panel, layout, projection);
+    axis(scene, area, projection.zero());
+    x_labels(scene, projection, view);
+}
+
+fn grid(scene: &mut Scene, projection: Projection, view: &View) {
+    let area = projection.area;
+    for tick in &view.y_ticks {
+        let y = projection.y(tick.at);
+        scene.line(vec![(area.x, y), (area.right(), y)], Ink::Grid, 1.0, &[]);
+        label(scene, &tick.label, (area.x - 8.0, y + LABEL * 0.36), Anchor::End);
+    }
+    for tick in &view.x_ticks {
+        let x = projection.x(tick.at);
+        scene.line(vec![(x, area.y), (x, area.bottom())], Ink::Grid, 1.0, &[]);
+    }
+}
+
+fn x_labels(scene: &mut Scene, projection: Projection, view: &View) {
+    let area = projection.area;
+    for tick in &view.x_ticks {
+        let x = projection.x(tick.at);
+        scene.line(vec![(x, area.bottom()), (x, area.bottom() + 4.0)], Ink::Axis, 1.0, &[]);
+        label(scene, &tick.label, (x, area.bottom() + 18.0), Anchor::Middle);
+    }
+    for (index, lines) in view.categories.iter().enumerate() {
+        for (row, line) in lines.iter().enumerate() {
+            let y = area.bottom() + 18.0 + row as f64 * LABEL * LINE;
+            label(scene, line, (projection.x(index as f64), y), Anchor::Middle);
+        }
+    }
+}
+
+/// The line at zero.
+fn axis(scene: &mut Scene, area: Rect, y: f64) {
+    scene.line(vec![(area.x, y), (area.right(), y)], Ink::Axis, 1.0, &[]);
+}
+
+fn label(scene: &mut Scene, text: &str, at: Point, anchor: Anchor) {
+    put(scene, text, at, LABEL, Weight::Regular, anchor, Ink::Muted);
+}
+
+fn put(scene: &mut Scene, text: &str, at: Point, size: f64, weight: Weight, anchor: Anchor, ink: Ink) {
+    if !text.is_empty() {
+        scene.text(Text { at, text: text.to_owned(), size, weight, anchor, ink });
+    }
+}
+
+/// What the figure shows, in words.
+fn description(plot: &Plot) -> String {
+    let panel = |panel: &Panel| {
+        let names: Vec<_> = panel.series.iter().map(|series| series.name.as_str()).collect();
+        let title = panel.title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default();
+        format!("{title}{} over {}, of {}.", panel.y.label, panel.x.label, names.join(", "))
+    };
+    let panels = plot.panels.iter().map(panel);
+    plot.subtitle.iter().cloned().chain(panels).collect::<Vec<_>>().join(" ")
+}
