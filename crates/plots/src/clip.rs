@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_polygon_is_cut_at_the_edges() {
         let cut = polygon(&[(-5.0, 5.0), (5.0, 5.0), (5.0, 20.0), (-5.0, 20.0)], AREA);
-        assert_eq!(cut, [(0.0, 5.0), (5.0, 5.0), (5.0, 10.0), (0.0, 10.0)]);
+        assert_eq!(cut, [(0.0, 10.0), (0.0, 5.0), (5.0, 5.0), (5.0, 10.0)]);
         assert!(polygon(&[(20.0, 20.0), (30.0, 20.0), (30.0, 30.0)], AREA).is_empty());
     }
 }

@@ -76,7 +76,7 @@ fn broad((first, last): (f64, f64)) -> (f64, f64) {
     if first == last {
         return (first - 0.5, last + 0.5_f64.max(last.abs() * 1e-6));
     }
-    let least = 1e-8_f64.max(first.abs().max(last.abs()) * 1e-6);
+    let least = 1e-6_f64.max(first.abs().max(last.abs()) * 1e-6);
     (first, last.max(first + least))
 }
 

@@ -48,7 +48,7 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, layout: &PanelLayout) {
     label(
         scene,
         &text::truncated(&panel.y.label, LABEL, Weight::Regular, room),
-        (MARGIN, area.y - 9.0),
+        (MARGIN, area.y - 14.0),
         Anchor::Start,
     );
     let x_label = text::truncated(&panel.x.label, LABEL, Weight::Regular, area.width);
@@ -118,4 +118,113 @@ fn description(plot: &Plot) -> String {
     };
     let panels = plot.panels.iter().map(panel);
     plot.subtitle.iter().cloned().chain(panels).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Shape;
+    use crate::{Axis, Mark, Scale, Series, Theme};
+    use proptest::prelude::*;
+
+    fn number() -> impl Strategy<Value = f64> {
+        prop_oneof![4 => 0.0..100.0, 1 => -1e16..1e16, 1 => -1e-7..1e-7, 1 => any::<f64>()]
+    }
+
+    fn axis() -> impl Strategy<Value = Axis> {
+        let scale = prop_oneof![
+            2 => Just(Scale::Number),
+            2 => Just(Scale::Minutes),
+            1 => prop::collection::vec(".{0,30}", 0..40).prop_map(Scale::Categories),
+        ];
+        (".{0,200}", prop::option::of((number(), number())), scale).prop_map(|(label, range, scale)| Axis {
+            label,
+            range,
+            scale,
+        })
+    }
+
+    fn series() -> impl Strategy<Value = Series> {
+        let mark = prop::sample::select(vec![
+            Mark::Line,
+            Mark::Dashed,
+            Mark::Step,
+            Mark::StackedArea,
+            Mark::StackedSteps,
+            Mark::Bars,
+        ]);
+        (".{0,60}", mark, prop::collection::vec((number(), number()), 0..12))
+            .prop_map(|(name, mark, points)| Series::new(name, mark, points))
+    }
+
+    fn plot() -> impl Strategy<Value = Plot> {
+        let panel = (prop::option::of(".{0,200}"), axis(), axis(), prop::collection::vec(series(), 0..8))
+            .prop_map(|(title, x, y, series)| Panel { title, x, y, series });
+        (".{0,300}", prop::option::of(".{0,600}"), prop::collection::vec(panel, 0..4))
+            .prop_map(|(title, subtitle, panels)| Plot { title, subtitle, panels })
+    }
+
+    /// The least rectangle around a shape, of a text as wide as it can be.
+    fn corners(shape: &Shape) -> Vec<Point> {
+        match shape {
+            Shape::Polygon { points, .. } | Shape::Polyline { points, .. } => points.clone(),
+            Shape::Text(text) => {
+                let width = text::width(&text.text, text.size, text.weight);
+                let left = match text.anchor {
+                    Anchor::Start => 0.0,
+                    Anchor::Middle => width / 2.0,
+                    Anchor::End => width,
+                };
+                let (x, y) = text.at;
+                vec![(x - left, y - text.size), (x - left + width, y + text.size * 0.3)]
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_that_is_drawn_is_finite_and_on_the_canvas(plot in plot()) {
+            let scene = draw(&plot);
+            for shape in &scene.shapes {
+                for (x, y) in corners(shape) {
+                    prop_assert!((0.0..=scene.width).contains(&x), "{shape:?}");
+                    prop_assert!((0.0..=scene.height).contains(&y), "{shape:?}");
+                }
+            }
+            prop_assert!(plot.svg().ends_with("</svg>\n"));
+        }
+
+        #[test]
+        fn series_are_drawn_within_their_plot_area(plot in plot()) {
+            let layout = Layout::new(&plot);
+            let series = draw(&plot).shapes.into_iter().filter_map(|shape| match shape {
+                // Lines of legends are the other lines in the colour of a series.
+                Shape::Polyline { ref points, ink: Ink::Series(_), width, .. } if width < 2.4 => Some(points.clone()),
+                Shape::Polygon { .. } | Shape::Polyline { .. } | Shape::Text(_) => None,
+            });
+            for points in series {
+                let within = |rect: Rect, (x, y): Point| {
+                    (rect.x - 0.01..=rect.right() + 0.01).contains(&x)
+                        && (rect.y - 0.01..=rect.bottom() + 0.01).contains(&y)
+                };
+                let home = layout.panels.iter().any(|panel| points.iter().all(|point| within(panel.area, *point)));
+                prop_assert!(home, "{points:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_panel_without_data_says_so() {
+        let says = |points: Vec<(f64, f64)>, mark| {
+            let panel = Panel::new(Axis::minutes("t"), Axis::number("y"));
+            let plot = Plot::new("p").panel(panel.series(Series::new("a", mark, points)));
+            plot.svg().contains(">no data<")
+        };
+        assert!(Plot::new("").png(Theme::Dark).is_ok());
+        for mark in [Mark::Line, Mark::Step, Mark::StackedArea, Mark::StackedSteps, Mark::Bars] {
+            assert!(says(Vec::new(), mark));
+            assert!(says(vec![(f64::NAN, 1.0), (1.0, f64::INFINITY), (2.0, f64::NAN)], mark));
+            assert!(!says(vec![(1.0, 0.0), (2.0, f64::NAN), (3.0, 1.0)], mark));
+        }
+    }
 }

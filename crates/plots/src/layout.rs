@@ -23,7 +23,7 @@ pub(crate) const LINE: f64 = 1.35;
 
 const RIGHT: f64 = 42.0;
 const PANEL_TITLE: f64 = 24.0;
-const Y_LABEL: f64 = 22.0;
+const Y_LABEL: f64 = 36.0;
 const TICK_LABEL: f64 = 20.0;
 const X_LABEL: f64 = 20.0;
 const PANEL_GAP: f64 = 22.0;
@@ -64,10 +64,7 @@ impl Layout {
         let room = WIDTH - 2.0 * MARGIN;
         let title = text::wrapped(&plot.title, TITLE, Weight::SemiBold, room, 2);
         let subtitle = plot.subtitle.as_deref().unwrap_or_default();
-        let subtitle = match subtitle.is_empty() {
-            true => Vec::new(),
-            false => text::wrapped(subtitle, SUBTITLE, Weight::Regular, room, 3),
-        };
+        let subtitle = text::wrapped(subtitle, SUBTITLE, Weight::Regular, room, 3);
         let tall = if plot.panels.len() > 1 { 210.0 } else { 300.0 };
         let all: Vec<Vec<Geometry>> = plot.panels.iter().map(data::geometries).collect();
         let y_axes: Vec<_> = plot.panels.iter().zip(&all).map(|(panel, all)| y_axis(&panel.y, all)).collect();
@@ -83,7 +80,8 @@ impl Layout {
         let mut panels = Vec::with_capacity(plot.panels.len());
         let parts = plot.panels.iter().zip(all).zip(y_axes).zip(legend::hues(plot));
         for (((panel, geometries), (y_range, y_ticks)), hues) in parts {
-            let top = (y + 8.0).round();
+            let gap = if panels.is_empty() { 8.0 } else { PANEL_GAP + 8.0 };
+            let top = (y + gap).round();
             let legend_top = top + if panel.title.is_some() { PANEL_TITLE } else { 0.0 };
             let legend = Legend::new(panel, &hues, WIDTH - 2.0 * MARGIN);
             let area_top = legend_top + legend.height + Y_LABEL;
@@ -96,10 +94,10 @@ impl Layout {
                 view.as_ref().and_then(|view| view.categories.iter().map(Vec::len).max()).unwrap_or(1);
             let x_label =
                 area.bottom() + TICK_LABEL + (lines.max(1) - 1) as f64 * LABEL * LINE + X_LABEL - 3.0;
-            y = x_label + PANEL_GAP;
+            y = x_label;
             panels.push(PanelLayout { hues, geometries, top, legend, legend_top, area, view, x_label });
         }
-        Layout { title, subtitle, panels, height: (y - PANEL_GAP + MARGIN).ceil() }
+        Layout { title, subtitle, panels, height: (y + MARGIN).ceil() }
     }
 }
 
@@ -181,6 +179,6 @@ mod tests {
             (lines.len(), lines.iter().filter(|lines| !lines.is_empty()).count())
         };
         assert_eq!(named(4), (4, 4));
-        assert_eq!(named(35), (35, 12));
+        assert_eq!(named(35), (35, 18));
     }
 }

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SIZE: f64 = 12.0;
 const ROW: f64 = 19.0;
-const SWATCH: f64 = 22.0;
+const LINE_SWATCH: f64 = 24.0;
+const AREA_SWATCH: f64 = 13.0;
 const SWATCH_GAP: f64 = 6.0;
 const ENTRY_GAP: f64 = 18.0;
 const LONGEST_NAME: f64 = 230.0;
@@ -59,6 +60,14 @@ pub(crate) fn hues(plot: &Plot) -> Vec<Vec<Hue>> {
     plot.panels.iter().map(|panel| panel.series.iter().map(hue).collect()).collect()
 }
 
+/// The width of the sample before a name.
+fn swatch(mark: Mark) -> f64 {
+    match mark {
+        Mark::Line | Mark::Dashed | Mark::Step => LINE_SWATCH,
+        Mark::StackedArea | Mark::StackedSteps | Mark::Bars => AREA_SWATCH,
+    }
+}
+
 impl Legend {
     /// The legend of a panel in rows of this width. Series without a name are left out.
     pub(crate) fn new(panel: &Panel, hues: &[Hue], width: f64) -> Legend {
@@ -66,7 +75,7 @@ impl Legend {
         let mut entries = Vec::new();
         for (series, hue) in panel.series.iter().zip(hues).filter(|(series, _)| !series.name.is_empty()) {
             let name = text::truncated(&series.name, SIZE, Weight::Regular, LONGEST_NAME);
-            let taken = SWATCH + SWATCH_GAP + text::width(&name, SIZE, Weight::Regular);
+            let taken = swatch(series.mark) + SWATCH_GAP + text::width(&name, SIZE, Weight::Regular);
             if x > 0.0 && x + taken > width {
                 (x, row) = (0.0, row + 1);
             }
@@ -82,16 +91,19 @@ impl Legend {
         for entry in &self.entries {
             let (x, middle) = (left + entry.x, top + (entry.row as f64 + 0.5) * ROW);
             let ink = Ink::Series(entry.hue);
-            let line = vec![(x, middle), (x + SWATCH, middle)];
+            let line = vec![(x, middle), (x + LINE_SWATCH, middle)];
             match entry.mark {
                 Mark::Line | Mark::Step => scene.line(line, ink, 2.5, entry.hue.solid_dash()),
                 Mark::Dashed => scene.line(line, ink, 2.5, entry.hue.broken_dash()),
                 Mark::StackedArea | Mark::StackedSteps | Mark::Bars => {
-                    scene.rect(Rect { x: x + 4.0, y: middle - 6.0, width: SWATCH - 8.0, height: 12.0 }, ink);
+                    scene.rect(
+                        Rect { x, y: middle - AREA_SWATCH / 2.0, width: AREA_SWATCH, height: AREA_SWATCH },
+                        ink,
+                    );
                 }
             }
             scene.text(Text {
-                at: (x + SWATCH + SWATCH_GAP, middle + SIZE * 0.36),
+                at: (x + swatch(entry.mark) + SWATCH_GAP, middle + SIZE * 0.36),
                 text: entry.name.clone(),
                 size: SIZE,
                 weight: Weight::Regular,
@@ -135,7 +147,8 @@ mod tests {
         let legend = Legend::new(&panel, &[Hue::Neutral; 20], 400.0);
         assert!(legend.height > 5.0 * ROW, "{}", legend.height);
         for entry in &legend.entries {
-            let end = entry.x + SWATCH + SWATCH_GAP + text::width(&entry.name, SIZE, Weight::Regular);
+            let end =
+                entry.x + swatch(entry.mark) + SWATCH_GAP + text::width(&entry.name, SIZE, Weight::Regular);
             assert!(end <= 400.0, "{entry:?}");
         }
     }

@@ -106,13 +106,20 @@ fn curve(scene: &mut Scene, projection: Projection, run: &[Point], pen: Pen) {
     }
 }
 
-/// An area, with a thin upper edge in the colour of the page that parts it from the next one.
+/// An area, with a thin upper edge in the colour of the page that parts it from the next one. Where the area is too thin
+/// to be seen beside an edge it has none.
 fn band(scene: &mut Scene, projection: Projection, lower: &[Point], upper: &[Point], ink: Ink) {
-    let top = projection.points(upper);
-    let around = top.iter().copied().chain(projection.points(lower).into_iter().rev()).collect::<Vec<_>>();
+    const THINNEST: f64 = 2.0;
+    let (top, bottom) = (projection.points(upper), projection.points(lower));
+    let around: Vec<Point> = top.iter().chain(bottom.iter().rev()).copied().collect();
     scene.polygon(clip::polygon(&around, projection.area), ink);
-    for edge in clip::polyline(&top, projection.area) {
-        scene.line(edge, Ink::Background, 0.75, &[]);
+    let edges: Vec<(Point, bool)> =
+        top.iter().zip(&bottom).map(|(top, bottom)| (*top, (bottom.1 - top.1).abs() >= THINNEST)).collect();
+    for run in edges.split(|(_, visible)| !visible) {
+        let run: Vec<Point> = run.iter().map(|(point, _)| *point).collect();
+        for edge in clip::polyline(&run, projection.area) {
+            scene.line(edge, Ink::Background, 0.75, &[]);
+        }
     }
 }
 

@@ -129,7 +129,7 @@ fn series(index: usize, bases: &[Rgb; BASES], theme: Theme) -> Rgb {
     let base = bases.get(index % BASES).copied().unwrap_or(rgb(0x80_8080));
     match Hue::Nth(index).round() {
         0 => base,
-        1 => mixed(base, Ink::Background.on(theme), 42),
+        1 => mixed(base, Ink::Background.on(theme), 38),
         _ => mixed(base, Ink::Text.on(theme), 45),
     }
 }

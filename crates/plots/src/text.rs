@@ -79,7 +79,9 @@ pub(crate) fn wrapped(text: &str, size: f64, weight: Weight, room: f64, lines: u
         line = longer;
         rest = after;
     }
-    done.push(line);
+    if !line.is_empty() {
+        done.push(line);
+    }
     done.iter().map(|line| truncated(line.trim_end(), size, weight, room)).collect()
 }
 
@@ -102,8 +104,8 @@ mod tests {
         let lines = |text, most| wrapped(text, 10.0, Weight::Regular, 60.0, most);
         assert_eq!(lines("one", 2), ["one"]);
         assert_eq!(lines("portolan nearest-first", 3), ["portolan", "nearest-", "first"]);
-        assert_eq!(lines("portolan nearest first", 2), ["portolan", "nearest…"]);
-        assert_eq!(lines("", 2), [""]);
+        assert_eq!(lines("portolan nearest first", 2), ["portolan", "nearest fi…"]);
+        assert!(lines(" ", 2).is_empty());
         assert_eq!(lines("unbreakableandverylong", 2), ["unbreaka…"]);
     }
 }
