@@ -50,10 +50,10 @@ fn segment(start: Point, end: Point, area: Rect) -> Option<(Point, Point)> {
             leave = leave.min(room / speed);
         }
     }
-    let at = |t: f64| inside((start.0 + t * dx, start.1 + t * dy), area);
+    let at = |t: f64| (start.0 + t * dx, start.1 + t * dy);
     let from = if enter > 0.0 { at(enter) } else { start };
     let to = if leave < 1.0 { at(leave) } else { end };
-    (enter <= leave).then_some((from, to))
+    (enter <= leave).then_some((inside(from, area), inside(to, area)))
 }
 
 /// The part of a polygon where `depth` is not negative (Sutherland and Hodgman).
@@ -84,6 +84,8 @@ mod tests {
         let parts = polyline(&[(2.0, 5.0), (4.0, 5.0), (4.0, 25.0), (6.0, 25.0), (6.0, 5.0)], AREA);
         assert_eq!(parts, [vec![(2.0, 5.0), (4.0, 5.0), (4.0, 10.0)], vec![(6.0, 10.0), (6.0, 5.0)]]);
         assert!(polyline(&[(-5.0, -1.0), (15.0, -1.0)], AREA).is_empty());
+        let long = polyline(&[(5.0, -1e22), (5.0, 25.0)], AREA);
+        assert_eq!(long, [vec![(5.0, 0.0), (5.0, 10.0)]], "its parameters are rounded to those of its ends");
     }
 
     #[test]

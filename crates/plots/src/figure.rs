@@ -61,8 +61,8 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, layout: &PanelLayout) {
     };
     let projection = Projection::new(area, view);
     grid(scene, projection, view);
-    marks::draw(scene, panel, layout, projection);
     axis(scene, area, projection.zero());
+    marks::draw(scene, panel, layout, projection);
     x_labels(scene, projection, view);
 }
 
@@ -112,12 +112,15 @@ fn put(scene: &mut Scene, text: &str, at: Point, size: f64, weight: Weight, anch
 /// What the figure shows, in words.
 fn description(plot: &Plot) -> String {
     let panel = |panel: &Panel| {
-        let names: Vec<_> = panel.series.iter().map(|series| series.name.as_str()).collect();
+        let names = panel.series.iter().map(|series| series.name.as_str());
+        let names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
+        let names = if names.is_empty() { String::new() } else { format!(", of {}", names.join(", ")) };
         let title = panel.title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default();
-        format!("{title}{} over {}, of {}.", panel.y.label, panel.x.label, names.join(", "))
+        format!("{title}{} over {}{names}", panel.y.label, panel.x.label)
     };
     let panels = plot.panels.iter().map(panel);
-    plot.subtitle.iter().cloned().chain(panels).collect::<Vec<_>>().join(" ")
+    let sentences = plot.subtitle.iter().cloned().chain(panels);
+    sentences.map(|text| format!("{}.", text.trim_end_matches('.'))).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -127,10 +127,12 @@ impl Ink {
 
 fn series(index: usize, bases: &[Rgb; BASES], theme: Theme) -> Rgb {
     let base = bases.get(index % BASES).copied().unwrap_or(rgb(0x80_8080));
-    match Hue::Nth(index).round() {
-        0 => base,
-        1 => mixed(base, Ink::Background.on(theme), 38),
-        _ => mixed(base, Ink::Text.on(theme), 45),
+    match (Hue::Nth(index).round(), theme) {
+        (0, _) => base,
+        (1, Theme::Light) => mixed(base, rgb(0xff_ffff), 38),
+        (1, Theme::Dark) => mixed(base, Ink::Text.on(theme), 55),
+        (_, Theme::Light) => mixed(base, rgb(0x00_0000), 52),
+        (_, Theme::Dark) => mixed(base, Ink::Background.on(theme), 46),
     }
 }
 

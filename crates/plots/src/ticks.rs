@@ -135,7 +135,7 @@ fn grouped(digits: &str) -> String {
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
         let after = digits.len() - index;
-        if index > 0 && digits.len() > 4 && after % 3 == 0 {
+        if index > 0 && digits.len() > 4 && after.is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
