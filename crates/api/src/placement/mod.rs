@@ -155,6 +155,10 @@ pub(crate) const PLACEMENT_RULES: &[Rule] = &[
         "substitutionPolicy needs enableSubstitution: true",
     ),
     rule(
+        "!has(self.spread) || size(self.spread) == 0 || !has(self.locations) || size(self.locations) == 0",
+        "spread and locations exclude each other: spread is about clusters that a placementPolicy chooses",
+    ),
+    rule(
         "!has(self.numberOfLocations) || !has(self.spread) \
          || self.spread.all(s, !has(s.minDomains) || s.minDomains <= self.numberOfLocations)",
         "spread.minDomains must not be greater than numberOfLocations",
