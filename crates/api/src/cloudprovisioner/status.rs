@@ -57,6 +57,10 @@ pub struct CloudProvisionerStatus {
     /// Since when the cluster has been without work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
+    /// Since when the cluster, which had joined, has been silent. Nothing is added or removed meanwhile, and the delays
+    /// after which nodes or the cluster are removed do not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_since: Option<Time>,
     /// How many times in a row the cluster could not be made.
     #[serde(default)]
     pub failures: i32,

@@ -59,14 +59,7 @@ impl Provision {
             .as_ref()
             .map(|cluster| cluster_name(&settings.cluster_name, &settings.uid, cluster.number));
         let found = self.own_clusters(&settings, own.as_deref()).await?;
-        let member = self.member_state(&settings, &record);
-        let nodes = match member {
-            MemberState::Joined { reachable: true, .. } => self.nodes(&settings.cluster_name),
-            MemberState::Absent
-            | MemberState::Joining
-            | MemberState::Joined { .. }
-            | MemberState::Leaving { .. } => BTreeMap::new(),
-        };
+        let (member, nodes) = self.member(&settings, &record);
         let (mut seen, mut namespaces, mut foreign) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for cluster in found {
             let name = cluster.metadata.name.clone().unwrap_or_default();
@@ -147,6 +140,7 @@ impl Provision {
                 // Replicas can find a node once the hub knows it, however long it has been ready.
                 let ready_since = node.and_then(|node| Some(machine.ready_since?.max(node.since)));
                 let seen = MachineSnapshot {
+                    registered: machine.node.is_some(),
                     ready_since,
                     deleting: machine.deleting,
                     marked: machine.marked,

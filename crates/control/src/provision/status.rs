@@ -123,7 +123,12 @@ fn planned(
 /// How far the cluster is: a word and a sentence.
 fn phase(plan: &Plan, observed: &Observed, status: &CloudProvisionerStatus) -> (Reason, String) {
     let name = status.cluster.as_ref().map(|cluster| cluster.name.clone()).unwrap_or_default();
-    let nodes = format!("{} of {} nodes are ready", status.ready_nodes, status.desired_nodes);
+    let nodes = match status.silent_since {
+        Some(_) => {
+            "it is silent, or its nodes are not listed yet: nothing is added or removed meanwhile".to_owned()
+        }
+        None => format!("{} of {} nodes are ready", status.ready_nodes, status.desired_nodes),
+    };
     match plan.phase {
         CloudPhase::Idle => (Reason::NotNeeded, "no cloud cluster is needed".to_owned()),
         CloudPhase::Ready => (Reason::Ready, format!("Cluster {name} has joined; {nodes}")),

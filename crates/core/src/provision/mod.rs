@@ -26,6 +26,7 @@ mod remove;
 mod scale;
 mod settings;
 mod shrink;
+mod silence;
 mod size;
 mod snapshot;
 mod status;

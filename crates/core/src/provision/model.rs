@@ -49,6 +49,8 @@ pub(crate) struct World {
     pub(crate) broken: BTreeMap<String, Failure>,
     /// Whether pods cannot be evicted.
     pub(crate) budget: bool,
+    /// Whether a member that answers has not listed its nodes to the hub yet.
+    pub(crate) unlisted: bool,
     pub(crate) last: Plan,
     pub(crate) events: Vec<Event>,
     names: u32,
@@ -75,6 +77,7 @@ impl World {
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
+            unlisted: false,
             last: Plan::default(),
             events: Vec::new(),
             names: 0,
@@ -266,7 +269,7 @@ impl World {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         let waits = self.replicas.saturating_sub(self.pods());
-        let answers = matches!(self.member, MemberState::Joined { reachable: true, .. });
+        let answers = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.unlisted;
         let cluster = |(name, cluster): (&String, &ModelCluster)| {
             let up = self.cluster_fails.is_none() && self.clock >= cluster.created + CLUSTER_TAKES;
             let pools = cluster.pools.iter().map(|(kind, (replicas, machines))| {
@@ -303,6 +306,7 @@ impl World {
             NodeSnapshot { facts: NodeFacts { ready: true, ..facts }, free, pods }
         });
         MachineSnapshot {
+            registered: machine.ready.is_some(),
             ready_since: machine
                 .ready
                 .filter(|_| answers)

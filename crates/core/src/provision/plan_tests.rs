@@ -321,11 +321,45 @@ fn a_silent_member_loses_nothing() {
     world.run(5 * MINUTE);
     world.member = MemberState::Joined { reachable: false, workloads: 0 };
     world.run(120 * MINUTE);
-    assert_eq!((world.nodes(), world.phase()), (2, CloudPhase::Scaling), "silence is not absence");
-    assert_eq!(world.status.idle_since, None);
+    assert_eq!((world.nodes(), world.phase()), (2, CloudPhase::Ready), "silence is not absence");
     world.member = MemberState::Joined { reachable: true, workloads: 0 };
-    world.run(5 * MINUTE);
-    assert_eq!(world.nodes(), 2, "the delay begins again");
+    world.run(4 * MINUTE);
+    assert_eq!(world.nodes(), 2, "the silence does not count for the delay");
+    world.run(4 * MINUTE);
+    assert_eq!((world.nodes(), world.made), (1, 1), "what was before it does");
+}
+
+#[test]
+fn a_new_leader_that_has_not_listed_the_nodes_removes_none() {
+    for member in [true, false].map(|reachable| MemberState::Joined { reachable, workloads: 1 }) {
+        let mut world = running(8);
+        // One machine more is wanted and cannot be made, for longer than spec.provisionTimeout.
+        world.broken.insert("small".into(), failure("Quota"));
+        world.replicas = 9;
+        world.step(10);
+        world.clock += 21 * MINUTE;
+        (world.unlisted, world.member) = (true, member);
+        world.run(MINUTE);
+        let ready: Vec<_> = world.machines().filter(|(_, machine)| machine.ready.is_some()).collect();
+        assert!(ready.iter().all(|(_, machine)| !machine.marked), "a node that was ready is marked");
+        assert_eq!((ready.len(), world.pods(), world.record().pools["medium"].desired), (2, 8, 2));
+    }
+}
+
+#[test]
+fn a_change_of_leaders_does_not_begin_the_delays_again() {
+    let mut world = running(8);
+    world.replicas = 4;
+    world.pass(0);
+    for _ in 0..10 {
+        world.run(MINUTE);
+        world.member = MemberState::Joined { reachable: false, workloads: 1 };
+        world.run(20);
+        assert_eq!(world.nodes(), 2, "not yet");
+        world.member = MemberState::Joined { reachable: true, workloads: 1 };
+    }
+    world.run(3 * MINUTE);
+    assert_eq!((world.nodes(), world.pods()), (1, 4));
 }
 
 #[test]
@@ -453,6 +487,8 @@ enum Happening {
     Silent(bool),
     /// Pods cannot be evicted from now on, or can.
     Budget(bool),
+    /// The nodes of a member that answers are not known from now on, or are.
+    Unlisted(bool),
 }
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
@@ -465,6 +501,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         1 => any::<bool>().prop_map(Happening::Breaks),
         1 => any::<bool>().prop_map(Happening::Silent),
         1 => any::<bool>().prop_map(Happening::Budget),
+        1 => any::<bool>().prop_map(Happening::Unlisted),
     ];
     proptest::collection::vec(one, 1..40)
 }
@@ -504,6 +541,7 @@ fn happen(world: &mut World, happening: &Happening, check: &mut dyn FnMut(&World
             }
         }
         Happening::Budget(budget) => world.budget = *budget,
+        Happening::Unlisted(unlisted) => world.unlisted = *unlisted,
     }
 }
 
@@ -531,7 +569,7 @@ proptest! {
             happen(&mut world, happening, &mut check);
         }
         // In the end all works, nothing is wanted and the provisioner goes.
-        for happening in [Happening::Fails(false), Happening::Breaks(false), Happening::Silent(false), Happening::Budget(false), Happening::Replicas(0)] {
+        for happening in [Happening::Fails(false), Happening::Breaks(false), Happening::Silent(false), Happening::Budget(false), Happening::Unlisted(false), Happening::Replicas(0)] {
             happen(&mut world, &happening, &mut check);
         }
         world.settings.headroom = None;

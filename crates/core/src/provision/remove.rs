@@ -30,6 +30,7 @@ impl Step<'_> {
     /// Removes the cluster: first its membership, which waits for workloads to leave, then its machines.
     pub(super) fn remove(&mut self, number: u32, since: Timestamp) {
         self.plan.record.idle_since = None;
+        self.plan.record.silent_since = None;
         match self.snapshot.member {
             MemberState::Joining | MemberState::Joined { .. } => return self.unpeer(),
             MemberState::Leaving { .. } => return,

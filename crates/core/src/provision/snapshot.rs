@@ -49,6 +49,8 @@ pub struct PoolSnapshot {
 /// A Machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineSnapshot {
+    /// Whether Cluster API has seen its node, so that it was made. It knows that also while the member is silent.
+    pub registered: bool,
     /// Since when its node has been ready, if it is.
     pub ready_since: Option<Timestamp>,
     /// Whether it is being deleted.
@@ -91,7 +93,7 @@ pub enum MemberState {
     Joining,
     /// It has answered.
     Joined {
-        /// Whether it answers now.
+        /// Whether it answers now, and its nodes and pods are known.
         reachable: bool,
         /// How many workloads have replicas, completions or reservations there.
         workloads: u32,

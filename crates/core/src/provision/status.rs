@@ -22,6 +22,7 @@ impl Record {
             cluster: status.cluster.as_ref().map(cluster_of),
             pools: status.pools.iter().map(|pool| (pool.machine_type.clone(), pool_of(pool))).collect(),
             idle_since: read(&status.idle_since),
+            silent_since: read(&status.silent_since),
             failures: unsigned(i64::from(status.failures)),
             last_failure: status.last_failure.as_ref().map(|failure| {
                 let message = failure.message.clone().unwrap_or_default();
@@ -75,6 +76,7 @@ impl Plan {
             })
             .collect();
         status.idle_since = record.idle_since.map(Time);
+        status.silent_since = record.silent_since.map(Time);
         status.failures = signed(record.failures);
         status.last_failure = record.last_failure.as_ref().map(|(failure, time)| ProvisionFailure {
             time: Time(*time),
