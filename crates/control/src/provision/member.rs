@@ -27,10 +27,15 @@ impl Provision {
         record: &Record,
     ) -> (MemberState, BTreeMap<String, SeenNode>) {
         let name = &settings.cluster_name;
-        let Some(found) = self.foreign_cluster(settings) else {
-            return (MemberState::Absent, BTreeMap::new());
-        };
         let workloads = self.workloads(name);
+        let Some(found) = self.foreign_cluster(settings) else {
+            let member = match self.context.fleet.clusters.get(&Key::cluster(name)) {
+                Some(_) => MemberState::Foreign { workloads },
+                None if workloads > 0 => MemberState::Missing { workloads },
+                None => MemberState::Absent,
+            };
+            return (member, BTreeMap::new());
+        };
         if found.metadata.deletion_timestamp.is_some() {
             return (MemberState::Leaving { workloads }, BTreeMap::new());
         }

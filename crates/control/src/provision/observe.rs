@@ -74,14 +74,14 @@ impl Provision {
             let none = BTreeMap::new();
             let nodes = if own.as_ref() == Some(&name) { &nodes } else { &none };
             let mut snapshot = self.cluster(&cluster, number, nodes);
-            if snapshot.usable && member == MemberState::Absent {
+            if snapshot.usable && matches!(member, MemberState::Absent | MemberState::Missing { .. }) {
                 snapshot.usable = self.has_kubeconfig(&namespace, &name).await?;
             }
             seen.insert(name.clone(), snapshot);
             namespaces.insert(name, namespace);
         }
         let refused = own.and_then(|name| self.state().refused.get(&name).cloned());
-        let snapshot = Snapshot { demand: Demand::default(), clusters: seen, member, refused };
+        let snapshot = Snapshot { demand: Demand::default(), clusters: seen, member, rival: None, refused };
         let rtt = self.rtt(object, &settings);
         Ok(Observed { object: Arc::clone(object), settings, record, snapshot, namespaces, foreign, rtt })
     }

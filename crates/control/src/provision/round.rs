@@ -13,7 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use portolan_api::CloudProvisioner;
 use portolan_api::cloudprovisioner::CloudPhase;
 use portolan_core::provision::{
-    Assignment, Event, MemberState, Plan, Settings, Waiting, assign, plan, preference,
+    Assignment, Claim, Event, MemberState, Plan, Settings, Waiting, assign, plan, preference, rivals,
 };
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::BTreeSet;
@@ -64,13 +64,14 @@ impl Provision {
         for object in all {
             settled.extend(self.settings(&object).await?.map(|settings| (object, settings)));
         }
-        let observed = try_join_all(
+        let mut observed = try_join_all(
             settled
                 .into_iter()
                 .map(|(object, settings)| async move { self.observe(&object, settings).await }),
         )
         .await?;
         self.forget_all_but(&observed);
+        find_rivals(&mut observed);
         let objects: Vec<Arc<CloudProvisioner>> =
             observed.iter().map(|each| Arc::clone(&each.object)).collect();
         let (now, waiting) = (self.context.clock.now(), self.waiting(&objects));
@@ -233,6 +234,21 @@ impl Provision {
                 );
             }
         }
+    }
+}
+
+/// Tells each CloudProvisioner whose `cloudClusterName` another one has.
+fn find_rivals(observed: &mut [Observed]) {
+    let name = |each: &Observed| each.object.metadata.name.clone().unwrap_or_default();
+    let claim = |each: &Observed| Claim {
+        provisioner: name(each),
+        cluster_name: each.settings.cluster_name.clone(),
+        begun: each.record.cluster.is_some(),
+        created_at: each.object.metadata.creation_timestamp.as_ref().map(|time| time.0),
+    };
+    let mut rivals = rivals(&observed.iter().map(claim).collect::<Vec<_>>());
+    for each in observed {
+        each.snapshot.rival = rivals.remove(&name(each));
     }
 }
 

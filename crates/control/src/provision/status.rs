@@ -5,7 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::{CloudPhase, CloudProvisionerStatus};
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{Money, Reason};
-use portolan_core::provision::{Failure, Plan, Waiting};
+use portolan_core::provision::{Failure, Obstacle, Plan, Waiting};
 use portolan_runtime::Key;
 use std::time::Duration;
 
@@ -90,9 +90,18 @@ fn planned(
 ) -> Vec<Finding> {
     let (reason, message) = phase(plan, observed, status);
     let is_ready = matches!(plan.phase, CloudPhase::Idle | CloudPhase::Ready | CloudPhase::Scaling);
-    let ready = match problem {
-        Some(problem) => not_ready(Reason::CloudRequestFailed, problem.to_owned()),
-        None => Finding::new(ConditionType::Ready, is_ready, reason, message.clone()),
+    let obstacle = plan.obstacle.as_ref().map(|obstacle| {
+        let why = match obstacle {
+            Obstacle::NameTaken(_) | Obstacle::NameShared(_) => Reason::CloudClusterNameTaken,
+            Obstacle::NotOwned { .. } => Reason::ForeignClusterNotOwned,
+            Obstacle::WorkloadsRemain { .. } => Reason::WorkloadsRemain,
+        };
+        not_ready(why, obstacle.to_string())
+    });
+    let ready = match (obstacle, problem) {
+        (Some(obstacle), _) => obstacle,
+        (None, Some(problem)) => not_ready(Reason::CloudRequestFailed, problem.to_owned()),
+        (None, None) => Finding::new(ConditionType::Ready, is_ready, reason, message.clone()),
     };
     let exists = matches!(plan.phase, CloudPhase::Ready | CloudPhase::Scaling);
     let provisioned = Finding::new(ConditionType::Provisioned, exists, reason, message.clone());

@@ -17,6 +17,8 @@ mod machine;
 mod machines;
 #[cfg(test)]
 mod model;
+mod names;
+mod obstacle;
 mod order;
 mod orphans;
 mod plan;
@@ -40,6 +42,8 @@ pub use event::Event;
 pub use follow::FAILURE_GRACE;
 pub use machine::MachineType;
 pub use machines::{EXACT_PODS, EXACT_WORK, Left, LeftBecause, Limits, Machines, choose};
+pub use names::{Claim, rivals};
+pub use obstacle::Obstacle;
 pub use order::{Assignment, Offer, assign, preference};
 pub use orphans::{LabelledCluster, orphans};
 pub use plan::plan;
@@ -99,6 +103,8 @@ pub enum Order {
     Unpeer {
         /// The name of the ForeignCluster.
         member: String,
+        /// Whether it goes whatever is on record there: its machines do not exist any more.
+        abandon: bool,
     },
     /// Delete the cluster in Cluster API.
     DeleteCluster {
@@ -120,6 +126,8 @@ pub struct Plan {
     pub phase: CloudPhase,
     /// The pods that get no node here, and why.
     pub left: Vec<Left>,
+    /// What keeps the provisioner from going on until somebody decides.
+    pub obstacle: Option<Obstacle>,
     /// Clusters that carry the provisioner's uid and are not the one on record. They are left alone.
     pub strays: Vec<String>,
     /// When to look again if nothing changes before.

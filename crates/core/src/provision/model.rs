@@ -49,6 +49,10 @@ pub(crate) struct World {
     pub(crate) broken: BTreeMap<String, Failure>,
     /// Whether pods cannot be evicted.
     pub(crate) budget: bool,
+    /// How many workloads are on record in the cluster, whatever runs there.
+    pub(crate) held: u32,
+    /// Another CloudProvisioner of the same name.
+    pub(crate) rival: Option<String>,
     /// Whether a member that answers has not listed its nodes to the hub yet.
     pub(crate) unlisted: bool,
     pub(crate) last: Plan,
@@ -77,6 +81,8 @@ impl World {
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
+            held: 0,
+            rival: None,
             unlisted: false,
             last: Plan::default(),
             events: Vec::new(),
@@ -172,8 +178,10 @@ impl World {
             Order::MarkForDeletion { cluster, machines } => self.mark(cluster, machines, true),
             Order::Unmark { cluster, machines } => self.mark(cluster, machines, false),
             Order::Peer { .. } => self.member = MemberState::Joining,
-            Order::Unpeer { .. } => {
-                self.member = MemberState::Leaving { workloads: u32::from(self.pods() > 0) };
+            Order::Unpeer { abandon, .. } => {
+                assert!(!abandon || self.clusters.is_empty(), "a cluster that exists is abandoned");
+                self.held = if *abandon { 0 } else { self.held };
+                self.member = MemberState::Leaving { workloads: u32::from(self.pods() > 0).max(self.held) };
             }
             Order::DeleteCluster { name } => {
                 assert_eq!(self.pods(), 0, "a cluster with pods is deleted");
@@ -260,7 +268,7 @@ impl World {
                 }
             }
         }
-        let there = u32::from(self.pods() > 0);
+        let there = u32::from(self.pods() > 0).max(self.held);
         match &mut self.member {
             MemberState::Joined { workloads, .. } | MemberState::Leaving { workloads } => *workloads = there,
             _ => {}
@@ -292,6 +300,7 @@ impl World {
             demand: [(pod(), waits)].into_iter().collect(),
             clusters: self.clusters.iter().map(cluster).collect(),
             member: self.member,
+            rival: self.rival.clone(),
             refused: self.refused.clone(),
         }
     }

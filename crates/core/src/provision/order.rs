@@ -43,10 +43,11 @@ impl Offer {
         now: Timestamp,
     ) -> Self {
         let now = whole_seconds(now);
+        let foreign = matches!(snapshot.member, MemberState::Foreign { .. });
         let usable = match &record.cluster {
-            None => record.retry_at.is_none_or(|at| at <= now),
+            None => record.retry_at.is_none_or(|at| at <= now) && !foreign && snapshot.rival.is_none(),
             Some(cluster) => match cluster.ending {
-                None => true,
+                None => !foreign,
                 Some((ending, _)) => {
                     ending == Ending::Unused && matches!(snapshot.member, MemberState::Joined { .. })
                 }

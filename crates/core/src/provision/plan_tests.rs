@@ -1,6 +1,6 @@
 use super::super::model::{World, pod};
 use super::super::test_support::machine;
-use super::super::{Failure, LeftBecause};
+use super::super::{Failure, LeftBecause, Obstacle};
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -369,7 +369,7 @@ fn work_that_comes_calls_the_removal_of_the_cluster_off() {
     world.pass(0);
     world.run(20 * MINUTE);
     let orders = world.plan();
-    assert_eq!(orders, [Order::Unpeer { member: "cloud1".into() }]);
+    assert_eq!(orders, [Order::Unpeer { member: "cloud1".into(), abandon: false }]);
     world.replicas = 2;
     world.pass(0);
     assert_eq!(world.plan(), [], "the ForeignCluster is still there");
@@ -453,6 +453,57 @@ fn what_somebody_else_deletes_or_scales_is_followed() {
     world.clusters.clear();
     world.run(2 * MINUTE);
     assert_eq!((world.phase(), world.member), (CloudPhase::Idle, MemberState::Absent));
+}
+
+#[test]
+fn a_cluster_whose_foreign_cluster_is_not_its_own_any_more_is_not_deleted() {
+    let lost = [MemberState::Foreign { workloads: 1 }, MemberState::Missing { workloads: 1 }];
+    for (member, reason) in lost.into_iter().zip(["ForeignClusterNotOwned", "WorkloadsRemain"]) {
+        let mut world = running(5);
+        world.member = member;
+        world.run(60 * MINUTE);
+        assert_eq!((world.clusters.len(), world.nodes(), world.pods()), (1, 2, 5));
+        assert_eq!(world.last.obstacle.as_ref().unwrap().reason(), reason);
+        let mut forgotten = World { status: Default::default(), ..world.clone() };
+        forgotten.run(60 * MINUTE);
+        assert_eq!(forgotten.pods(), 5, "not even if the status is lost as well");
+        let mut deleted = world.clone();
+        deleted.settings.deleting = true;
+        deleted.run(10 * MINUTE);
+        assert_eq!((deleted.pods(), deleted.last.done), (5, false), "not even with its CloudProvisioner");
+        world.member = MemberState::Joined { reachable: true, workloads: 1 };
+        world.run(MINUTE);
+        assert_eq!((world.phase(), &world.last.obstacle), (CloudPhase::Ready, &None));
+    }
+}
+
+#[test]
+fn a_cluster_is_not_asked_for_under_a_name_that_is_taken() {
+    let mut world = World::new(settings());
+    (world.replicas, world.member) = (1, MemberState::Foreign { workloads: 0 });
+    world.run(10 * MINUTE);
+    assert_eq!(world.made, 0);
+    assert_eq!(world.last.obstacle, Some(Obstacle::NameTaken("cloud1".into())));
+    (world.member, world.rival) = (MemberState::Absent, Some("other".into()));
+    world.run(10 * MINUTE);
+    assert_eq!((world.made, &world.last.obstacle), (0, &Some(Obstacle::NameShared("other".into()))));
+    use super::super::Offer;
+    let offer =
+        Offer::of("cp1", &world.settings, &world.record(), &world.snapshot(), BTreeMap::new(), world.now());
+    assert!(!offer.available, "another provisioner is asked instead");
+    world.rival = None;
+    world.run(10 * MINUTE);
+    assert_eq!((world.made, world.pods()), (1, 1));
+}
+
+#[test]
+fn a_cluster_that_somebody_deleted_with_work_on_it_is_abandoned_and_replaced() {
+    let mut world = running(5);
+    world.clusters.clear();
+    world.held = 1;
+    world.member = MemberState::Joined { reachable: false, workloads: 1 };
+    world.run(10 * MINUTE);
+    assert_eq!((world.made, world.pods(), world.phase()), (2, 5, CloudPhase::Ready));
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Step<'_> {
         let empty = match self.snapshot.member {
             MemberState::Absent | MemberState::Joining => true,
             MemberState::Joined { workloads, .. } => workloads == 0,
-            MemberState::Leaving { .. } => false,
+            MemberState::Leaving { .. } | MemberState::Foreign { .. } | MemberState::Missing { .. } => false,
         };
         let idle = empty && !needed && self.settings.headroom.is_none();
         let since = self.plan.record.idle_since.filter(|_| idle);

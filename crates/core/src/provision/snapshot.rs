@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub clusters: BTreeMap<String, ClusterSnapshot>,
     /// The ForeignCluster that belongs to this provisioner.
     pub member: MemberState,
+    /// Another CloudProvisioner with the same `cloudClusterName`, which comes first.
+    pub rival: Option<String>,
     /// Why Cluster API refused the last request to create the cluster, if it did.
     pub refused: Option<Failure>,
 }
@@ -100,6 +102,16 @@ pub enum MemberState {
     },
     /// It is being deleted, and so many workloads are still there.
     Leaving {
+        /// How many.
+        workloads: u32,
+    },
+    /// There is one of that name that is not this provisioner's: it is of another cluster, or it has lost its label.
+    Foreign {
+        /// How many workloads are on record there.
+        workloads: u32,
+    },
+    /// There is none, and workloads are on record in a cluster of that name.
+    Missing {
         /// How many.
         workloads: u32,
     },
