@@ -323,6 +323,9 @@ reasons! {
     NodeLimitReached, [Provisioner],
         "The cloud cluster has as many nodes as it may have.",
         "Raise `spec.maxNodes`.";
+    NodesDidNotHelp, [Provisioner],
+        "A node is ready that should hold such a pod by `spec.machineTypes`, and the pod waits all the same.",
+        "Compare the allocatable resources, taints and labels of the nodes with what is declared.";
     NodesFailed, [Event],
         "Nodes of a machine type could not be made.",
         "The message has the reason of Cluster API or of its provider.";

@@ -142,6 +142,7 @@ impl Provision {
                 let seen = MachineSnapshot {
                     registered: machine.node.is_some(),
                     ready_since,
+                    unready_since: machine.unready_since,
                     deleting: machine.deleting,
                     marked: machine.marked,
                     failure: machine.failure.clone(),

@@ -197,6 +197,7 @@ mod tests {
             LeftBecause::NoMachineType { lacking: Vec::new() },
             LeftBecause::NodeLimit,
             LeftBecause::CostLimit,
+            LeftBecause::NodesDidNotHelp { until: Timestamp::UNIX_EPOCH },
         ];
         let all = events.iter().map(Event::reason).chain(endings.map(Ending::reason));
         for reason in all.chain(left.iter().map(LeftBecause::reason)) {

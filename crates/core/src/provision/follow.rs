@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const FAILURE_GRACE: Duration = Duration::from_secs(120);
 
 /// After a failure nothing is tried for at most so many times `retryAfter`.
-const MOST_RETRY: u32 = 8;
+pub(super) const MOST_RETRY: u32 = 8;
 
 impl Step<'_> {
     /// Follows a cluster that is wanted.

@@ -34,6 +34,7 @@ mod snapshot;
 mod status;
 #[cfg(test)]
 mod test_support;
+mod unhelped;
 
 pub use bins::{Bin, fill};
 pub use cost::{BURSTS, BurstCost, Meter};
@@ -52,6 +53,7 @@ pub use settings::Settings;
 pub use snapshot::{
     ClusterSnapshot, MachineSnapshot, MemberState, NodeSnapshot, PodSnapshot, PoolSnapshot, Snapshot,
 };
+pub use unhelped::Unhelped;
 
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::CloudPhase;

@@ -21,6 +21,8 @@ pub(crate) struct ModelMachine {
     /// Since when it is being deleted.
     pub(crate) deleting: Option<i64>,
     pub(crate) pods: u32,
+    /// Since when its node, which was ready, is not.
+    pub(crate) unready: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,8 @@ pub(crate) struct World {
     pub(crate) broken: BTreeMap<String, Failure>,
     /// Whether pods cannot be evicted.
     pub(crate) budget: bool,
+    /// So many pods fewer fit on a node than its type declares.
+    pub(crate) smaller: u32,
     /// How many workloads are on record in the cluster, whatever runs there.
     pub(crate) held: u32,
     /// Another CloudProvisioner of the same name.
@@ -81,6 +85,7 @@ impl World {
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
+            smaller: 0,
             held: 0,
             rival: None,
             unlisted: false,
@@ -254,7 +259,8 @@ impl World {
             for (kind, (_, machines)) in &mut cluster.pools {
                 let most = settings
                     .machine_type(kind)
-                    .map_or(0, |each| each.node.allocatable.times(&pod().requests));
+                    .map_or(0, |each| each.node.allocatable.times(&pod().requests))
+                    .saturating_sub(self.smaller);
                 for machine in machines
                     .values_mut()
                     .filter(|machine| machine.ready.is_some() && machine.deleting.is_none())
@@ -262,6 +268,7 @@ impl World {
                     let gone = surplus.min(machine.pods);
                     machine.pods -= gone;
                     surplus -= gone;
+                    let most = if machine.unready.is_some() { 0 } else { most };
                     let more = lacking.min(most.saturating_sub(machine.pods));
                     machine.pods += more;
                     lacking -= more;
@@ -307,19 +314,23 @@ impl World {
 
     fn machine(&self, kind: &str, machine: &ModelMachine, answers: bool) -> MachineSnapshot {
         let facts = self.settings.machine_type(kind).map(|each| each.node.clone()).unwrap_or_default();
+        let mut facts = facts;
+        facts.allocatable.add(&pod().requests, -i64::from(self.smaller));
+        let second = |second| Timestamp::from_second(second).unwrap();
         let node = machine.ready.filter(|_| answers).map(|_| {
             let mut free = facts.allocatable.clone();
             free.add(&pod().requests, -i64::from(machine.pods));
             let stays = self.budget.then(|| "PodDisruptionBudget web allows none".to_owned());
             let pods = vec![PodSnapshot { shape: pod(), stays }; machine.pods as usize];
-            NodeSnapshot { facts: NodeFacts { ready: true, ..facts }, free, pods }
+            NodeSnapshot { facts: NodeFacts { ready: machine.unready.is_none(), ..facts }, free, pods }
         });
         MachineSnapshot {
             registered: machine.ready.is_some(),
-            ready_since: machine
-                .ready
-                .filter(|_| answers)
-                .map(|second| Timestamp::from_second(second).unwrap()),
+            ready_since: machine.ready.filter(|_| answers && machine.unready.is_none()).map(second),
+            unready_since: machine
+                .unready
+                .or((machine.ready.is_none()).then_some(machine.created))
+                .map(second),
             deleting: machine.deleting.is_some(),
             marked: machine.marked,
             failure: self.broken.get(kind).filter(|_| machine.ready.is_none()).cloned(),

@@ -507,6 +507,68 @@ fn a_cluster_that_somebody_deleted_with_work_on_it_is_abandoned_and_replaced() {
 }
 
 #[test]
+fn nodes_that_do_not_help_are_not_bought_again_and_again() {
+    let machine_types = vec![machine("tiny", 1000, 1024, 10_000)];
+    let mut world = World::new(Settings { machine_types, ..settings() });
+    (world.replicas, world.smaller) = (1, 1);
+    world.run(10 * MINUTE);
+    assert_eq!(world.status.left_out[0].reason, "NodesDidNotHelp", "{:?}", world.status.left_out);
+    let mut most = 0;
+    for _ in 0..180 {
+        world.run(MINUTE);
+        most = most.max(world.nodes());
+    }
+    assert_eq!((most, world.made <= 5), (1, true), "{} clusters in three hours", world.made);
+    world.smaller = 0;
+    world.run(60 * MINUTE);
+    assert_eq!((world.pods(), world.record().unhelped.len()), (1, 0), "it is tried again");
+}
+
+#[test]
+fn smaller_nodes_than_declared_get_as_many_as_the_pods_need() {
+    let mut world = World::new(settings());
+    (world.replicas, world.smaller) = (4, 1);
+    world.run(30 * MINUTE);
+    assert_eq!((world.pods(), world.nodes()), (4, 2), "three on a medium one, one on a small one");
+}
+
+#[test]
+fn a_node_that_is_not_ready_any_more_is_not_waited_for_for_ever() {
+    let mut world = running(4);
+    let clock = world.clock;
+    for (_, machines) in world.clusters.values_mut().flat_map(|cluster| cluster.pools.values_mut()) {
+        machines.values_mut().for_each(|machine| (machine.pods, machine.unready) = (0, Some(clock)));
+    }
+    world.run(10 * MINUTE);
+    assert_eq!(world.nodes(), 1, "it may come back");
+    world.run(20 * MINUTE);
+    assert_eq!((world.nodes(), world.pods()), (2, 4));
+}
+
+#[test]
+fn a_silent_cluster_gets_no_nodes_and_leaves_the_pods_to_the_next_provisioner() {
+    use super::super::{Offer, Waiting, assign};
+    let mut silent = running(8);
+    silent.member = MemberState::Joined { reachable: false, workloads: 1 };
+    silent.replicas = 12;
+    let offered = |world: &World, name: &str| {
+        Offer::of(name, &world.settings, &world.record(), &world.snapshot(), BTreeMap::new(), world.now())
+    };
+    let other = World::new(settings());
+    let assigned = |silent: &World| {
+        let workload = "MultiClusterDeployment/shop/web".to_owned();
+        let waiting = Waiting { workload, shape: pod(), replicas: 4, to_cloud: true, near: None };
+        let offers = [offered(silent, "a"), offered(&other, "b")];
+        assign(Default::default(), &[waiting], &offers).demands.into_keys().collect::<Vec<_>>()
+    };
+    silent.step(10);
+    assert_eq!(assigned(&silent), ["a"], "a new leader knows its members in a moment");
+    silent.run(3 * MINUTE);
+    assert_eq!(assigned(&silent), ["b"]);
+    assert_eq!((silent.nodes(), silent.last.orders.len()), (2, 0));
+}
+
+#[test]
 fn a_paused_provisioner_makes_and_removes_nothing() {
     let mut world = World::new(Settings { paused: true, ..settings() });
     world.replicas = 5;

@@ -1,6 +1,7 @@
 //! What is on record of a provisioner. It is written before anything is asked of Cluster API.
 
 use super::cost::Meter;
+use super::unhelped::Unhelped;
 use k8s_openapi::jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,8 @@ pub struct Record {
     pub last_failure: Option<(Failure, Timestamp)>,
     /// Before this time no cluster is tried again.
     pub retry_at: Option<Timestamp>,
+    /// Pods that wait beside nodes which should hold them.
+    pub unhelped: Vec<Unhelped>,
     /// What was spent.
     pub meter: Meter,
 }

@@ -16,6 +16,7 @@ impl Step<'_> {
         pools::observe(self.settings, own, silent, self.now, &mut self.plan);
         if joined && reachable {
             pools::give_up(self.settings, own, self.now, &mut self.plan);
+            self.note_unhelped(own);
         }
         let Sizing { add, needed, left, .. } = self.size();
         self.plan.left = left;
@@ -23,7 +24,8 @@ impl Step<'_> {
         if self.plan.orders.iter().any(|order| matches!(order, Order::Unmark { .. })) {
             return;
         }
-        for (machine_type, nodes) in add {
+        // What a silent member holds is not known: nothing is bought for it.
+        for (machine_type, nodes) in add.into_iter().filter(|_| !silent) {
             let pool = self.plan.record.pools.entry(machine_type.clone()).or_default();
             pool.price = self.settings.machine_type(&machine_type).map_or(pool.price, |each| each.price);
             pool.desired = pool.desired.saturating_add(nodes);

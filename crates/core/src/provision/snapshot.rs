@@ -2,8 +2,10 @@
 
 use super::{Demand, Failure};
 use crate::capacity::{Amounts, NodeFacts, Shape};
+use crate::time::has_passed;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What is seen of one provisioner's work.
 ///
@@ -55,6 +57,8 @@ pub struct MachineSnapshot {
     pub registered: bool,
     /// Since when its node has been ready, if it is.
     pub ready_since: Option<Timestamp>,
+    /// Since when Cluster API has known it not to be ready, if it is not.
+    pub unready_since: Option<Timestamp>,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether it carries Cluster API's annotation that has it deleted first, with Portolan's value.
@@ -115,6 +119,15 @@ pub enum MemberState {
         /// How many.
         workloads: u32,
     },
+}
+
+impl MachineSnapshot {
+    /// Whether it will be an empty node soon. One that was a node and has not been ready for longer than a new one may take
+    /// is not on its way, nor is one with pods.
+    pub(super) fn is_coming(&self, patience: Duration, now: Timestamp) -> bool {
+        let lost = has_passed(self.unready_since, patience, now);
+        self.ready_since.is_none() && self.node.as_ref().is_none_or(|node| node.pods.is_empty() && !lost)
+    }
 }
 
 impl PoolSnapshot {
