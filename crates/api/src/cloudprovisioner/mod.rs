@@ -4,7 +4,7 @@ mod status;
 
 pub use self::status::{
     Burst, CloudCluster, CloudPhase, CloudProvisionerStatus, Deprovisioning, LeftOut, NodePool,
-    ProvisionFailure,
+    ProvisionFailure, UnhelpedPods,
 };
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;

@@ -54,9 +54,17 @@ pub struct CloudProvisionerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub left_out: Vec<LeftOut>,
+    /// Pods that wait beside nodes which should hold them by spec.machineTypes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    pub unhelped: Vec<UnhelpedPods>,
     /// Since when the cluster has been without work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
+    /// Since when the cluster, which had joined, has been silent. Nothing is added or removed meanwhile, and the delays
+    /// after which nodes or the cluster are removed do not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_since: Option<Time>,
     /// How many times in a row the cluster could not be made.
     #[serde(default)]
     pub failures: i32,
@@ -207,6 +215,23 @@ pub struct LeftOut {
     /// A sentence with the numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// Pods that wait beside a node which should hold them by spec.machineTypes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnhelpedPods {
+    /// What each of them requests.
+    #[schemars(schema_with = "quantities_schema")]
+    pub requests: Resources,
+    /// Since when they have waited beside such a node.
+    pub since: Time,
+    /// How many times nodes did not help them.
+    #[serde(default)]
+    pub times: i32,
+    /// Before this time no further node is requested for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
 }
 
 /// One cloud cluster and what it has cost.

@@ -13,6 +13,9 @@ pub struct PlacementStatus {
     /// How many replicas the cluster is to hold. This number is the reservation of room in that cluster.
     #[serde(default)]
     pub replicas: i32,
+    /// How many of these replicas only stay here for want of another cluster that takes them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub staying_replicas: i32,
     /// How many replicas are ready, as last reported by the cluster.
     #[serde(default)]
     pub ready_replicas: i32,
@@ -44,6 +47,10 @@ pub struct PlacementStatus {
     /// When the cluster last reported these numbers. If the cluster is silent, they are as old as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
+}
+
+fn is_zero(number: &i32) -> bool {
+    *number == 0
 }
 
 /// Why a cluster was chosen.

@@ -80,6 +80,9 @@ reasons! {
     CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
         "The objects of the hub or of the cluster are not all listed yet.",
         "Try a review again after a moment.";
+    CloudClusterNameTaken, [on(Ready)],
+        "Another ForeignCluster or CloudProvisioner has the name of the cloud cluster; none is requested.",
+        "Choose another `spec.cloudClusterName`, or remove the other one.";
     CloudRequestFailed, [on(Ready), Event],
         "A request to Cluster API, or to the cloud cluster that is to join, failed.",
         "The message has the request and the answer; it is tried again.";
@@ -194,6 +197,9 @@ reasons! {
     Forbidden, [Review],
         "The hub or a cluster does not permit the request.",
         "The message names the missing right.";
+    ForeignClusterNotOwned, [on(Ready)],
+        "The ForeignCluster of the cloud cluster does not belong to the CloudProvisioner any more; nothing is deleted.",
+        "Set its label `portolan.dev/cloud-provisioner` to the uid of the CloudProvisioner again, or delete it.";
     HomeBusy, [Staying],
         "Another workload is about to use the room in the preferred clusters.",
         "";
@@ -317,6 +323,9 @@ reasons! {
     NodeLimitReached, [Provisioner],
         "The cloud cluster has as many nodes as it may have.",
         "Raise `spec.maxNodes`.";
+    NodesDidNotHelp, [Provisioner],
+        "A node is ready that should hold such a pod by `spec.machineTypes`, and the pod waits all the same.",
+        "Compare the allocatable resources, taints and labels of the nodes with what is declared.";
     NodesFailed, [Event],
         "Nodes of a machine type could not be made.",
         "The message has the reason of Cluster API or of its provider.";
@@ -533,7 +542,7 @@ reasons! {
     WorkloadsAway, [on(Progressing)],
         "Workloads are away from the clusters they prefer, and none is being moved.",
         "`status.staying` has the reason of each.";
-    WorkloadsRemain, [on(Leaving), Event],
-        "The ForeignCluster is not deleted while workloads remain in the cluster.",
+    WorkloadsRemain, [on(Leaving), on(Ready), Event],
+        "The ForeignCluster, or the cloud cluster, is not deleted while workloads remain in the cluster.",
         "Delete or move these workloads, or see `portolan unpeer --help`.";
 }

@@ -76,6 +76,7 @@ fn only_progress(old: &MultiClusterDeploymentStatus, new: &MultiClusterDeploymen
         *now = PlacementStatus {
             cluster: now.cluster.clone(),
             replicas: now.replicas,
+            staying_replicas: now.staying_replicas,
             cause: now.cause,
             substitute_for: now.substitute_for.clone(),
             reason: now.reason.clone(),

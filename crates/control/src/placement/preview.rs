@@ -144,6 +144,7 @@ impl Previews {
             .map(|(cluster, placed)| PlacementStatus {
                 cluster: cluster.clone(),
                 replicas: i32::try_from(placed.replicas).unwrap_or(i32::MAX),
+                staying_replicas: i32::try_from(placed.staying()).unwrap_or(i32::MAX),
                 cause: Some(placed.cause),
                 substitute_for: Some(placed.stands_in_for.join(",")).filter(|names| !names.is_empty()),
                 ..last.iter().find(|each| each.cluster == *cluster).cloned().unwrap_or_default()
@@ -158,7 +159,7 @@ impl Previews {
                 .member(&gone.cluster)
                 .is_some_and(|member| member.health.is_reachable());
             let state = if is_known { PlacementState::Removing } else { PlacementState::Unknown };
-            next.push(PlacementStatus { replicas: 0, state, ..gone });
+            next.push(PlacementStatus { replicas: 0, staying_replicas: 0, state, ..gone });
         }
         next.sort_by(|one, other| one.cluster.cmp(&other.cluster));
         next

@@ -40,6 +40,7 @@ pub(super) fn status(
             let mut placement = PlacementStatus {
                 cluster: cluster.clone(),
                 replicas: signed(placed.replicas),
+                staying_replicas: signed(placed.staying()),
                 cause: Some(placed.cause),
                 substitute_for: Some(placed.stands_in_for.join(",")).filter(|names| !names.is_empty()),
                 ..last.unwrap_or_default()
@@ -64,7 +65,7 @@ pub(super) fn status(
         if still_there {
             let mut placement = PlacementStatus { cluster: cluster.clone(), ..last.unwrap_or_default() };
             observed(&mut placement, Some(sight), notes.failures.get(cluster), now);
-            placement.replicas = 0;
+            (placement.replicas, placement.staying_replicas) = (0, 0);
             placement.state = if sight.is_known { PlacementState::Removing } else { PlacementState::Unknown };
             if let (Some(copy), Some(order)) = (&sight.copy, notes.orders.get(cluster)) {
                 // That it is being deleted is not told for itself: in a moment it is gone.

@@ -4,6 +4,7 @@ use super::{Placement, Workload};
 use crate::driver::Declared;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
+use portolan_api::placement::PlacementStatus;
 use portolan_core::provision::Waiting;
 use portolan_runtime::Key;
 
@@ -32,13 +33,7 @@ impl Workload {
         {
             return None;
         }
-        // How many replicas of a cluster only stay there is not on record: all of such a cluster are counted.
-        let staying = status.placements.iter().filter(|placed| {
-            let reason = placed.reason.as_deref().and_then(Reason::parse);
-            matches!(reason, Some(Reason::Evicted | Reason::NoAlternative | Reason::NoRoom | Reason::Refused))
-        });
-        let replicas =
-            staying.map(|placed| placed.replicas).fold(status.pending_replicas, i32::saturating_add);
+        let replicas = without_room(status.pending_replicas, &status.placements);
         let reasons: Vec<(&str, Reason)> = status
             .pending
             .iter()
@@ -51,5 +46,27 @@ impl Workload {
             to_cloud: !refused(&reasons),
             near: self.object.spec.placement.locations.first().cloned(),
         })
+    }
+}
+
+/// How many replicas have no cluster, or only stay where they are for want of another one.
+fn without_room(pending: i32, placements: &[PlacementStatus]) -> i32 {
+    placements.iter().map(|placed| placed.staying_replicas).fold(pending, i32::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_replicas_that_stay_count_of_a_cluster_that_keeps_some() {
+        let home = PlacementStatus {
+            cluster: "home".into(),
+            replicas: 100,
+            staying_replicas: 1,
+            reason: Some(Reason::NoRoom.into()),
+            ..PlacementStatus::default()
+        };
+        assert_eq!(without_room(2, &[home]), 3);
     }
 }

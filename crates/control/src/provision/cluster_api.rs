@@ -165,6 +165,8 @@ pub(super) struct MachineFacts {
     pub(super) node: Option<String>,
     /// Since when it has been ready.
     pub(super) ready_since: Option<Timestamp>,
+    /// Since when it is known not to be ready.
+    pub(super) unready_since: Option<Timestamp>,
     /// Whether it is being deleted.
     pub(super) deleting: bool,
     /// Whether Portolan marked it to be deleted before others.
@@ -184,6 +186,7 @@ impl MachineFacts {
             cluster: label(CLUSTER_NAME_LABEL).cloned().unwrap_or_else(|| machine.spec.cluster_name.clone()),
             pool: label(POOL_LABEL).filter(|_| label(CONTROL_PLANE_LABEL).is_none()).cloned(),
             ready_since: ApiCondition::true_since(&status.conditions, "Ready"),
+            unready_since: ApiCondition::not_true_since(&status.conditions, "Ready"),
             failure: ApiCondition::failure(
                 &status.conditions,
                 &["BootstrapConfigReady", "InfrastructureReady"],

@@ -60,6 +60,12 @@ impl ApiCondition {
         Some(found.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
     }
 
+    /// Since when a condition has been there that does not hold, if that is known.
+    pub(super) fn not_true_since(all: &[Self], type_: &str) -> Option<Timestamp> {
+        let found = Self::find(all, type_).filter(|each| each.status != "True")?;
+        found.last_transition_time.as_ref().map(|time| time.0)
+    }
+
     /// What has failed, in the words of the first of these conditions that names a failure.
     pub(super) fn failure(all: &[Self], types: &[&str]) -> Option<Failure> {
         let failed = |each: &&Self| each.status == "False" && is_failure(&each.reason);

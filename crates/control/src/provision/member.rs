@@ -19,20 +19,34 @@ impl Provision {
         (label == Some(&settings.uid)).then_some(found)
     }
 
-    /// How the member is. One that has joined stays joined, also when the hub has only just begun to connect to it.
-    pub(super) fn member_state(&self, settings: &Settings, record: &Record) -> MemberState {
-        let Some(found) = self.foreign_cluster(settings) else { return MemberState::Absent };
-        let workloads = self.workloads(&settings.cluster_name);
+    /// How the member is, and its nodes by name. One that has joined stays joined, also when the hub has only just begun to
+    /// connect to it; it counts as reachable once its nodes and pods were listed.
+    pub(super) fn member(
+        &self,
+        settings: &Settings,
+        record: &Record,
+    ) -> (MemberState, BTreeMap<String, SeenNode>) {
+        let name = &settings.cluster_name;
+        let workloads = self.workloads(name);
+        let Some(found) = self.foreign_cluster(settings) else {
+            let member = match self.context.fleet.clusters.get(&Key::cluster(name)) {
+                Some(_) => MemberState::Foreign { workloads },
+                None if workloads > 0 => MemberState::Missing { workloads },
+                None => MemberState::Absent,
+            };
+            return (member, BTreeMap::new());
+        };
         if found.metadata.deletion_timestamp.is_some() {
-            return MemberState::Leaving { workloads };
+            return (MemberState::Leaving { workloads }, BTreeMap::new());
         }
         let conditions = found.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let joined = record.cluster.as_ref().is_some_and(|cluster| cluster.ready_at.is_some());
         if joined || conditions::is_true(conditions, ConditionType::Reachable) {
-            let reachable = self.known_member(&settings.cluster_name).is_some();
-            return MemberState::Joined { reachable, workloads };
+            let nodes = self.nodes(name);
+            let member = MemberState::Joined { reachable: nodes.is_some(), workloads };
+            return (member, nodes.unwrap_or_default());
         }
-        MemberState::Joining
+        (MemberState::Joining, BTreeMap::new())
     }
 
     /// The member, if it answers and its nodes and pods are known.
@@ -40,9 +54,9 @@ impl Provision {
         self.context.fleet.member(name).filter(|member| member.is_known(Needs::ROOM))
     }
 
-    /// The nodes of the member, by name; none while they are not known.
-    pub(super) fn nodes(&self, name: &str) -> BTreeMap<String, SeenNode> {
-        let Some(member) = self.known_member(name) else { return BTreeMap::new() };
+    /// The nodes of the member, by name, if they are known.
+    fn nodes(&self, name: &str) -> Option<BTreeMap<String, SeenNode>> {
+        let member = self.known_member(name)?;
         let unbound: Demand =
             self.context.fleet.ledger.transact(|book| book.unbound(name)).into_iter().collect();
         let mut state = self.state();
@@ -54,7 +68,7 @@ impl Provision {
             state.nodes.insert(name.to_owned(), nodes);
         }
         let now = self.context.clock.now();
-        state.nodes.get_mut(name).map(|nodes| nodes.snapshots(&unbound, now)).unwrap_or_default()
+        state.nodes.get_mut(name)?.snapshots(&unbound, now)
     }
 
     /// How many workloads hold room in a cluster.

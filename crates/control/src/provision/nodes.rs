@@ -119,12 +119,14 @@ impl CloudNodes {
         Weak::ptr_eq(&self.member, &Arc::downgrade(member))
     }
 
-    /// The nodes by name, once nodes and pods were listed. `unbound` are the pods that are reserved and have no node yet:
+    /// The nodes by name, if nodes and pods were listed. `unbound` are the pods that are reserved and have no node yet:
     /// they take their room on the first nodes that have some.
-    pub(super) fn snapshots(&mut self, unbound: &Demand, now: Timestamp) -> BTreeMap<String, SeenNode> {
-        let (Some(nodes), Some(pods)) = (self.nodes.all_if_synced(), self.pods.all_if_synced()) else {
-            return BTreeMap::new();
-        };
+    pub(super) fn snapshots(
+        &mut self,
+        unbound: &Demand,
+        now: Timestamp,
+    ) -> Option<BTreeMap<String, SeenNode>> {
+        let (nodes, pods) = (self.nodes.all_if_synced()?, self.pods.all_if_synced()?);
         let mut snapshots: BTreeMap<String, NodeSnapshot> = nodes
             .into_iter()
             .map(|(key, facts)| {
@@ -153,7 +155,7 @@ impl CloudNodes {
             let since = *self.first_seen.entry(name.clone()).or_insert(now);
             (name, SeenNode { since, node })
         });
-        seen.collect()
+        Some(seen.collect())
     }
 
     /// The budget that keeps a pod where it is, in words.

@@ -59,14 +59,7 @@ impl Provision {
             .as_ref()
             .map(|cluster| cluster_name(&settings.cluster_name, &settings.uid, cluster.number));
         let found = self.own_clusters(&settings, own.as_deref()).await?;
-        let member = self.member_state(&settings, &record);
-        let nodes = match member {
-            MemberState::Joined { reachable: true, .. } => self.nodes(&settings.cluster_name),
-            MemberState::Absent
-            | MemberState::Joining
-            | MemberState::Joined { .. }
-            | MemberState::Leaving { .. } => BTreeMap::new(),
-        };
+        let (member, nodes) = self.member(&settings, &record);
         let (mut seen, mut namespaces, mut foreign) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for cluster in found {
             let name = cluster.metadata.name.clone().unwrap_or_default();
@@ -81,14 +74,14 @@ impl Provision {
             let none = BTreeMap::new();
             let nodes = if own.as_ref() == Some(&name) { &nodes } else { &none };
             let mut snapshot = self.cluster(&cluster, number, nodes);
-            if snapshot.usable && member == MemberState::Absent {
+            if snapshot.usable && matches!(member, MemberState::Absent | MemberState::Missing { .. }) {
                 snapshot.usable = self.has_kubeconfig(&namespace, &name).await?;
             }
             seen.insert(name.clone(), snapshot);
             namespaces.insert(name, namespace);
         }
         let refused = own.and_then(|name| self.state().refused.get(&name).cloned());
-        let snapshot = Snapshot { demand: Demand::default(), clusters: seen, member, refused };
+        let snapshot = Snapshot { demand: Demand::default(), clusters: seen, member, rival: None, refused };
         let rtt = self.rtt(object, &settings);
         Ok(Observed { object: Arc::clone(object), settings, record, snapshot, namespaces, foreign, rtt })
     }
@@ -147,7 +140,9 @@ impl Provision {
                 // Replicas can find a node once the hub knows it, however long it has been ready.
                 let ready_since = node.and_then(|node| Some(machine.ready_since?.max(node.since)));
                 let seen = MachineSnapshot {
+                    registered: machine.node.is_some(),
                     ready_since,
+                    unready_since: machine.unready_since,
                     deleting: machine.deleting,
                     marked: machine.marked,
                     failure: machine.failure.clone(),

@@ -60,7 +60,7 @@ impl Provision {
             }
             Order::Unmark { cluster, machines } => self.mark(observed, cluster, machines, Value::Null).await,
             Order::Peer { cluster, .. } => self.peer(observed, cluster, open).await,
-            Order::Unpeer { member } => self.unpeer(observed, member).await,
+            Order::Unpeer { member, abandon } => self.unpeer(observed, member, *abandon).await,
             Order::DeleteCluster { name } => self.delete(observed, name).await,
         }
     }

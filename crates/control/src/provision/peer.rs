@@ -4,7 +4,7 @@
 use super::Provision;
 use super::observe::{Observed, kubeconfig_secret};
 use super::orders::OrderError;
-use crate::names::{FIELD_MANAGER, LEAVING_TAINT, PROVISIONER_LABEL};
+use crate::names::{FIELD_MANAGER, LEAVING_TAINT, ON_DELETE_ANNOTATION, ORPHAN, PROVISIONER_LABEL};
 use crate::peering::{Address, Names, Peer, Sides, admit, grant};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -52,19 +52,31 @@ impl Provision {
         Ok(())
     }
 
-    /// Deletes the ForeignCluster. It is tainted first, so that workloads leave; it stays until they have.
-    pub(super) async fn unpeer(&self, observed: &Observed, member: &str) -> Result<(), OrderError> {
+    /// Deletes the ForeignCluster. It is tainted first, so that workloads leave; it stays until they have, unless what is on
+    /// record there is to be abandoned.
+    pub(super) async fn unpeer(
+        &self,
+        observed: &Observed,
+        member: &str,
+        abandon: bool,
+    ) -> Result<(), OrderError> {
         let Some(cluster) = self.foreign_cluster(&observed.settings) else { return Ok(()) };
         let api: Api<ForeignCluster> = Api::all(self.context.hub.client.clone());
         let mut taints = cluster.spec.taints.clone();
-        if !taints.iter().any(|taint| taint.key == LEAVING_TAINT) {
+        let tainted = taints.iter().any(|taint| taint.key == LEAVING_TAINT);
+        let annotations = cluster.metadata.annotations.as_ref();
+        let orphans =
+            annotations.and_then(|all| all.get(ON_DELETE_ANNOTATION)).is_some_and(|on| on == ORPHAN);
+        if !tainted || (abandon && !orphans) {
             let (key, effect) = (LEAVING_TAINT.to_owned(), TaintEffect::NoExecute);
-            taints.push(ClusterTaint { key, value: None, effect });
+            taints.extend((!tainted).then_some(ClusterTaint { key, value: None, effect }));
+            let abandoned = abandon.then(|| json!({ ON_DELETE_ANNOTATION: ORPHAN })).unwrap_or(json!({}));
             let params =
                 PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-            let patch = Patch::Merge(
-                json!({ "metadata": { "uid": cluster.metadata.uid }, "spec": { "taints": taints } }),
-            );
+            let patch = Patch::Merge(json!({
+                "metadata": { "uid": cluster.metadata.uid, "annotations": abandoned },
+                "spec": { "taints": taints },
+            }));
             let what = format!("taint ForeignCluster {member}");
             match self.context.term.call(what, api.patch(member, &params, &patch)).await {
                 Err(error) if error.is_not_found() => return Ok(()),

@@ -8,12 +8,12 @@ use super::open::namespaces;
 use super::orders::OrderError;
 use super::status::{self, COST_PERIOD, Report};
 use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL};
-use futures::future::try_join_all;
+use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::CloudProvisioner;
 use portolan_api::cloudprovisioner::CloudPhase;
 use portolan_core::provision::{
-    Assignment, Event, MemberState, Plan, Settings, Waiting, assign, plan, preference,
+    Assignment, Claim, Event, MemberState, Plan, Settings, Waiting, assign, plan, preference, rivals,
 };
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::BTreeSet;
@@ -57,20 +57,29 @@ impl Provision {
         if !listed || !self.context.fleet.ledger.transact(|book| book.is_complete()) {
             return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL));
         }
-        let uids: BTreeSet<String> = all.iter().filter_map(|object| object.metadata.uid.clone()).collect();
+        let mut uids: BTreeSet<String> =
+            all.iter().filter_map(|object| object.metadata.uid.clone()).collect();
+        // One that cannot be read exists all the same, and its cluster is no orphan.
+        uids.extend(self.provisioners.health().unreadable_uids());
         let orphans = self.labelled(&uids);
         self.log_orphans(&orphans);
-        let mut settled = Vec::new();
-        for object in all {
-            settled.extend(self.settings(&object).await?.map(|settings| (object, settings)));
+        // What is refused to one CloudProvisioner does not stop the others: it is the error of the round, once all were
+        // served. If the hub does not answer, none is: what one has begun would be begun by another one.
+        let mut failed = None;
+        let looks = all.into_iter().map(|object| async move { self.look(&object).await });
+        let looks = join_all(looks).await;
+        let mut observed = Vec::new();
+        for look in looks {
+            match look {
+                Ok(seen) => observed.extend(seen),
+                Err(error) if error.is_final() => failed = Some(error),
+                Err(error) => return Err(error),
+            }
         }
-        let observed = try_join_all(
-            settled
-                .into_iter()
-                .map(|(object, settings)| async move { self.observe(&object, settings).await }),
-        )
-        .await?;
-        self.forget_all_but(&observed);
+        if failed.is_none() {
+            self.forget_all_but(&observed);
+        }
+        find_rivals(&mut observed);
         let objects: Vec<Arc<CloudProvisioner>> =
             observed.iter().map(|each| Arc::clone(&each.object)).collect();
         let (now, waiting) = (self.context.clock.now(), self.waiting(&objects));
@@ -80,8 +89,22 @@ impl Provision {
             assign(preference(objects.iter().map(|each| each.spec.preference)), &demanded, &offers);
         let round = Round { now, namespaces: namespaces(&waiting), waiting, assignment, orphans };
         let steps = observed.into_iter().map(|each| self.step(each, &round));
-        let next = try_join_all(steps).await?.into_iter().min();
-        Ok(Action::RequeueAfter(next.unwrap_or(RESYNC_PERIOD)))
+        let mut next = RESYNC_PERIOD;
+        for step in join_all(steps).await {
+            match step {
+                Ok(again) => next = next.min(again),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(Action::RequeueAfter(next)), Err)
+    }
+
+    /// Looks at one CloudProvisioner, if it can be planned for.
+    async fn look(&self, object: &Arc<CloudProvisioner>) -> Result<Option<Observed>, CallError> {
+        match self.settings(object).await? {
+            Some(settings) => self.observe(object, settings).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// What a CloudProvisioner asks for, if it can be planned for: its finalizer is on it, and its numbers can be read.
@@ -233,6 +256,21 @@ impl Provision {
                 );
             }
         }
+    }
+}
+
+/// Tells each CloudProvisioner whose `cloudClusterName` another one has.
+fn find_rivals(observed: &mut [Observed]) {
+    let name = |each: &Observed| each.object.metadata.name.clone().unwrap_or_default();
+    let claim = |each: &Observed| Claim {
+        provisioner: name(each),
+        cluster_name: each.settings.cluster_name.clone(),
+        begun: each.record.cluster.is_some(),
+        created_at: each.object.metadata.creation_timestamp.as_ref().map(|time| time.0),
+    };
+    let mut rivals = rivals(&observed.iter().map(claim).collect::<Vec<_>>());
+    for each in observed {
+        each.snapshot.rival = rivals.remove(&name(each));
     }
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::{CloudPhase, CloudProvisionerStatus};
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{Money, Reason};
-use portolan_core::provision::{Failure, Plan, Waiting};
+use portolan_core::provision::{Failure, Obstacle, Plan, Waiting};
 use portolan_runtime::Key;
 use std::time::Duration;
 
@@ -90,9 +90,18 @@ fn planned(
 ) -> Vec<Finding> {
     let (reason, message) = phase(plan, observed, status);
     let is_ready = matches!(plan.phase, CloudPhase::Idle | CloudPhase::Ready | CloudPhase::Scaling);
-    let ready = match problem {
-        Some(problem) => not_ready(Reason::CloudRequestFailed, problem.to_owned()),
-        None => Finding::new(ConditionType::Ready, is_ready, reason, message.clone()),
+    let obstacle = plan.obstacle.as_ref().map(|obstacle| {
+        let why = match obstacle {
+            Obstacle::NameTaken(_) | Obstacle::NameShared(_) => Reason::CloudClusterNameTaken,
+            Obstacle::NotOwned { .. } => Reason::ForeignClusterNotOwned,
+            Obstacle::WorkloadsRemain { .. } => Reason::WorkloadsRemain,
+        };
+        not_ready(why, obstacle.to_string())
+    });
+    let ready = match (obstacle, problem) {
+        (Some(obstacle), _) => obstacle,
+        (None, Some(problem)) => not_ready(Reason::CloudRequestFailed, problem.to_owned()),
+        (None, None) => Finding::new(ConditionType::Ready, is_ready, reason, message.clone()),
     };
     let exists = matches!(plan.phase, CloudPhase::Ready | CloudPhase::Scaling);
     let provisioned = Finding::new(ConditionType::Provisioned, exists, reason, message.clone());
@@ -123,7 +132,12 @@ fn planned(
 /// How far the cluster is: a word and a sentence.
 fn phase(plan: &Plan, observed: &Observed, status: &CloudProvisionerStatus) -> (Reason, String) {
     let name = status.cluster.as_ref().map(|cluster| cluster.name.clone()).unwrap_or_default();
-    let nodes = format!("{} of {} nodes are ready", status.ready_nodes, status.desired_nodes);
+    let nodes = match status.silent_since {
+        Some(_) => {
+            "it is silent, or its nodes are not listed yet: nothing is added or removed meanwhile".to_owned()
+        }
+        None => format!("{} of {} nodes are ready", status.ready_nodes, status.desired_nodes),
+    };
     match plan.phase {
         CloudPhase::Idle => (Reason::NotNeeded, "no cloud cluster is needed".to_owned()),
         CloudPhase::Ready => (Reason::Ready, format!("Cluster {name} has joined; {nodes}")),
@@ -183,6 +197,7 @@ mod tests {
             LeftBecause::NoMachineType { lacking: Vec::new() },
             LeftBecause::NodeLimit,
             LeftBecause::CostLimit,
+            LeftBecause::NodesDidNotHelp { until: Timestamp::UNIX_EPOCH },
         ];
         let all = events.iter().map(Event::reason).chain(endings.map(Ending::reason));
         for reason in all.chain(left.iter().map(LeftBecause::reason)) {

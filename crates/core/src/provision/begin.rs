@@ -2,15 +2,17 @@
 
 use super::plan::{Step, requested};
 use super::size::Sizing;
-use super::{Event, MemberState, Pool};
+use super::{Event, MemberState, Obstacle, Pool};
 
 impl Step<'_> {
     /// Asks for a cluster if one is needed.
     pub(super) fn begin(&mut self) {
-        if self.snapshot.member != MemberState::Absent {
+        match self.snapshot.member {
             // It was peered in the moment when its cluster was given up.
-            self.unpeer();
-            return;
+            MemberState::Joining | MemberState::Joined { .. } | MemberState::Leaving { .. } => {
+                return self.unpeer(false);
+            }
+            MemberState::Absent | MemberState::Foreign { .. } | MemberState::Missing { .. } => {}
         }
         if !self.snapshot.clusters.is_empty() {
             // Another cluster of this provisioner exists: it is the one on record from the next step on.
@@ -18,6 +20,15 @@ impl Step<'_> {
         }
         if self.settings.deleting {
             self.plan.done = true;
+            return;
+        }
+        let name = &self.settings.cluster_name;
+        self.plan.obstacle = match (&self.snapshot.rival, self.snapshot.member) {
+            (Some(rival), _) => Some(Obstacle::NameShared(rival.clone())),
+            (None, MemberState::Foreign { .. }) => Some(Obstacle::NameTaken(name.clone())),
+            (None, _) => None,
+        };
+        if self.plan.obstacle.is_some() {
             return;
         }
         if let Some(at) = self.plan.record.retry_at.filter(|at| *at > self.now) {

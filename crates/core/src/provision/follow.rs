@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const FAILURE_GRACE: Duration = Duration::from_secs(120);
 
 /// After a failure nothing is tried for at most so many times `retryAfter`.
-const MOST_RETRY: u32 = 8;
+pub(super) const MOST_RETRY: u32 = 8;
 
 impl Step<'_> {
     /// Follows a cluster that is wanted.
@@ -39,13 +39,17 @@ impl Step<'_> {
             cluster.created = true;
         }
         self.join(number, own);
-        if self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.ending.is_none()) {
+        let ends = self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.ending.is_some());
+        if !ends && self.plan.obstacle.is_none() {
             self.scale(number, own);
         }
     }
 
     /// Peers the cluster when it is usable, and gives it up when it fails or is too slow.
     fn join(&mut self, number: u32, own: &ClusterSnapshot) {
+        if self.is_kept() {
+            return;
+        }
         let Some(cluster) = &mut self.plan.record.cluster else { return };
         let joined = matches!(self.snapshot.member, MemberState::Joined { .. });
         if cluster.ready_at.is_some() {
@@ -72,7 +76,7 @@ impl Step<'_> {
         let words = own.failure.clone().or_else(|| own.progress.clone());
         if !self.gives_up(requested_at, words, since)
             && own.usable
-            && self.snapshot.member == MemberState::Absent
+            && matches!(self.snapshot.member, MemberState::Absent | MemberState::Missing { .. })
         {
             let order =
                 Order::Peer { cluster: self.name(number), member: self.settings.cluster_name.clone() };

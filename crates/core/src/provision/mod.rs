@@ -17,6 +17,8 @@ mod machine;
 mod machines;
 #[cfg(test)]
 mod model;
+mod names;
+mod obstacle;
 mod order;
 mod orphans;
 mod plan;
@@ -26,11 +28,13 @@ mod remove;
 mod scale;
 mod settings;
 mod shrink;
+mod silence;
 mod size;
 mod snapshot;
 mod status;
 #[cfg(test)]
 mod test_support;
+mod unhelped;
 
 pub use bins::{Bin, fill};
 pub use cost::{BURSTS, BurstCost, Meter};
@@ -39,6 +43,8 @@ pub use event::Event;
 pub use follow::FAILURE_GRACE;
 pub use machine::MachineType;
 pub use machines::{EXACT_PODS, EXACT_WORK, Left, LeftBecause, Limits, Machines, choose};
+pub use names::{Claim, rivals};
+pub use obstacle::Obstacle;
 pub use order::{Assignment, Offer, assign, preference};
 pub use orphans::{LabelledCluster, orphans};
 pub use plan::plan;
@@ -47,6 +53,7 @@ pub use settings::Settings;
 pub use snapshot::{
     ClusterSnapshot, MachineSnapshot, MemberState, NodeSnapshot, PodSnapshot, PoolSnapshot, Snapshot,
 };
+pub use unhelped::Unhelped;
 
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::CloudPhase;
@@ -98,6 +105,8 @@ pub enum Order {
     Unpeer {
         /// The name of the ForeignCluster.
         member: String,
+        /// Whether it goes whatever is on record there: its machines do not exist any more.
+        abandon: bool,
     },
     /// Delete the cluster in Cluster API.
     DeleteCluster {
@@ -119,6 +128,8 @@ pub struct Plan {
     pub phase: CloudPhase,
     /// The pods that get no node here, and why.
     pub left: Vec<Left>,
+    /// What keeps the provisioner from going on until somebody decides.
+    pub obstacle: Option<Obstacle>,
     /// Clusters that carry the provisioner's uid and are not the one on record. They are left alone.
     pub strays: Vec<String>,
     /// When to look again if nothing changes before.

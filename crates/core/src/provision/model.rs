@@ -21,6 +21,8 @@ pub(crate) struct ModelMachine {
     /// Since when it is being deleted.
     pub(crate) deleting: Option<i64>,
     pub(crate) pods: u32,
+    /// Since when its node, which was ready, is not.
+    pub(crate) unready: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,14 @@ pub(crate) struct World {
     pub(crate) broken: BTreeMap<String, Failure>,
     /// Whether pods cannot be evicted.
     pub(crate) budget: bool,
+    /// So many pods fewer fit on a node than its type declares.
+    pub(crate) smaller: u32,
+    /// How many workloads are on record in the cluster, whatever runs there.
+    pub(crate) held: u32,
+    /// Another CloudProvisioner of the same name.
+    pub(crate) rival: Option<String>,
+    /// Whether a member that answers has not listed its nodes to the hub yet.
+    pub(crate) unlisted: bool,
     pub(crate) last: Plan,
     pub(crate) events: Vec<Event>,
     names: u32,
@@ -75,6 +85,10 @@ impl World {
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
+            smaller: 0,
+            held: 0,
+            rival: None,
+            unlisted: false,
             last: Plan::default(),
             events: Vec::new(),
             names: 0,
@@ -169,8 +183,10 @@ impl World {
             Order::MarkForDeletion { cluster, machines } => self.mark(cluster, machines, true),
             Order::Unmark { cluster, machines } => self.mark(cluster, machines, false),
             Order::Peer { .. } => self.member = MemberState::Joining,
-            Order::Unpeer { .. } => {
-                self.member = MemberState::Leaving { workloads: u32::from(self.pods() > 0) };
+            Order::Unpeer { abandon, .. } => {
+                assert!(!abandon || self.clusters.is_empty(), "a cluster that exists is abandoned");
+                self.held = if *abandon { 0 } else { self.held };
+                self.member = MemberState::Leaving { workloads: u32::from(self.pods() > 0).max(self.held) };
             }
             Order::DeleteCluster { name } => {
                 assert_eq!(self.pods(), 0, "a cluster with pods is deleted");
@@ -243,7 +259,8 @@ impl World {
             for (kind, (_, machines)) in &mut cluster.pools {
                 let most = settings
                     .machine_type(kind)
-                    .map_or(0, |each| each.node.allocatable.times(&pod().requests));
+                    .map_or(0, |each| each.node.allocatable.times(&pod().requests))
+                    .saturating_sub(self.smaller);
                 for machine in machines
                     .values_mut()
                     .filter(|machine| machine.ready.is_some() && machine.deleting.is_none())
@@ -251,13 +268,14 @@ impl World {
                     let gone = surplus.min(machine.pods);
                     machine.pods -= gone;
                     surplus -= gone;
+                    let most = if machine.unready.is_some() { 0 } else { most };
                     let more = lacking.min(most.saturating_sub(machine.pods));
                     machine.pods += more;
                     lacking -= more;
                 }
             }
         }
-        let there = u32::from(self.pods() > 0);
+        let there = u32::from(self.pods() > 0).max(self.held);
         match &mut self.member {
             MemberState::Joined { workloads, .. } | MemberState::Leaving { workloads } => *workloads = there,
             _ => {}
@@ -266,7 +284,7 @@ impl World {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         let waits = self.replicas.saturating_sub(self.pods());
-        let answers = matches!(self.member, MemberState::Joined { reachable: true, .. });
+        let answers = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.unlisted;
         let cluster = |(name, cluster): (&String, &ModelCluster)| {
             let up = self.cluster_fails.is_none() && self.clock >= cluster.created + CLUSTER_TAKES;
             let pools = cluster.pools.iter().map(|(kind, (replicas, machines))| {
@@ -289,24 +307,30 @@ impl World {
             demand: [(pod(), waits)].into_iter().collect(),
             clusters: self.clusters.iter().map(cluster).collect(),
             member: self.member,
+            rival: self.rival.clone(),
             refused: self.refused.clone(),
         }
     }
 
     fn machine(&self, kind: &str, machine: &ModelMachine, answers: bool) -> MachineSnapshot {
         let facts = self.settings.machine_type(kind).map(|each| each.node.clone()).unwrap_or_default();
+        let mut facts = facts;
+        facts.allocatable.add(&pod().requests, -i64::from(self.smaller));
+        let second = |second| Timestamp::from_second(second).unwrap();
         let node = machine.ready.filter(|_| answers).map(|_| {
             let mut free = facts.allocatable.clone();
             free.add(&pod().requests, -i64::from(machine.pods));
             let stays = self.budget.then(|| "PodDisruptionBudget web allows none".to_owned());
             let pods = vec![PodSnapshot { shape: pod(), stays }; machine.pods as usize];
-            NodeSnapshot { facts: NodeFacts { ready: true, ..facts }, free, pods }
+            NodeSnapshot { facts: NodeFacts { ready: machine.unready.is_none(), ..facts }, free, pods }
         });
         MachineSnapshot {
-            ready_since: machine
-                .ready
-                .filter(|_| answers)
-                .map(|second| Timestamp::from_second(second).unwrap()),
+            registered: machine.ready.is_some(),
+            ready_since: machine.ready.filter(|_| answers && machine.unready.is_none()).map(second),
+            unready_since: machine
+                .unready
+                .or((machine.ready.is_none()).then_some(machine.created))
+                .map(second),
             deleting: machine.deleting.is_some(),
             marked: machine.marked,
             failure: self.broken.get(kind).filter(|_| machine.ready.is_none()).cloned(),

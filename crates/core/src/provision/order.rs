@@ -1,12 +1,15 @@
 //! Several provisioners: which of them makes room for what.
 
 use super::bins::fill;
+use super::follow::FAILURE_GRACE;
 use super::limits::limits;
 use super::size::coming;
+use super::unhelped::split;
 use super::{
     Bin, Demand, Ending, Left, Limits, MachineType, MemberState, Record, Settings, Snapshot, Waiting, choose,
 };
-use crate::time::whole_seconds;
+use crate::capacity::Amounts;
+use crate::time::{has_passed, whole_seconds};
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::ProvisionerPreference;
 use std::collections::BTreeMap;
@@ -25,6 +28,8 @@ pub struct Offer {
     pub limits: Limits,
     /// The room on its nodes that are on their way.
     pub coming: Vec<Bin>,
+    /// What the pods request for which it buys no node now, and until when.
+    pub unhelped: Vec<(Amounts, Timestamp)>,
     /// What its cluster costs per hour beside nodes, if there is none yet, in millionths.
     pub cluster_price: u64,
     /// The round-trip times from its region to other clusters, as far as they are known.
@@ -43,10 +48,11 @@ impl Offer {
         now: Timestamp,
     ) -> Self {
         let now = whole_seconds(now);
+        let foreign = matches!(snapshot.member, MemberState::Foreign { .. });
         let usable = match &record.cluster {
-            None => record.retry_at.is_none_or(|at| at <= now),
+            None => record.retry_at.is_none_or(|at| at <= now) && !foreign && snapshot.rival.is_none(),
             Some(cluster) => match cluster.ending {
-                None => true,
+                None => !foreign && !has_passed(record.silent_since, FAILURE_GRACE, now),
                 Some((ending, _)) => {
                     ending == Ending::Unused && matches!(snapshot.member, MemberState::Joined { .. })
                 }
@@ -61,6 +67,7 @@ impl Offer {
             machine_types: settings.machine_types.iter().filter(retried).cloned().collect(),
             limits: limits(settings, record, snapshot),
             coming: coming(settings, record, snapshot, now).bins,
+            unhelped: record.unhelped(now),
             cluster_price: if record.cluster.is_none() { settings.cluster_price } else { 0 },
             rtt,
         }
@@ -99,7 +106,9 @@ pub fn assign(preference: ProvisionerPreference, waiting: &[Waiting], offers: &[
     for (near, group) in &mut groups {
         open.sort_by_key(|offer| (offer.distance(*near), offer.name.clone()));
         for offer in &mut open {
-            let rest = fill(&mut offer.coming, group);
+            let (open, unhelped) = split(&offer.unhelped, group);
+            let mut rest = fill(&mut offer.coming, &open);
+            rest.extend(&unhelped.into_iter().map(|left| (left.shape, left.pods)).collect());
             assignment.give(&offer.name, group, &rest);
             *group = rest;
         }
@@ -129,8 +138,9 @@ fn sort(preference: ProvisionerPreference, near: Option<&str>, group: &Demand, o
             offers.sort_by_key(|offer| (offer.distance(near), offer.name.clone()));
         }
         ProvisionerPreference::CheapestFirst => offers.sort_by_cached_key(|offer| {
-            let chosen = choose(&offer.machine_types, group, offer.limits);
-            let left: u32 = chosen.left.iter().map(|left| left.pods).sum();
+            let (open, unhelped) = split(&offer.unhelped, group);
+            let chosen = choose(&offer.machine_types, &open, offer.limits);
+            let left: u32 = chosen.left.iter().chain(&unhelped).map(|left| left.pods).sum();
             let cost = chosen.cost.saturating_add(offer.cluster_price);
             (left, cost, offer.distance(near), offer.name.clone())
         }),
@@ -145,7 +155,8 @@ impl Offer {
 
     /// Takes as many pods as it has limits for; answers the others.
     fn take(&mut self, demand: &Demand) -> Vec<Left> {
-        let unfilled = fill(&mut self.coming, demand);
+        let (open, unhelped) = split(&self.unhelped, demand);
+        let unfilled = fill(&mut self.coming, &open);
         let chosen = choose(&self.machine_types, &unfilled, self.limits);
         let nodes: u32 = chosen.count.values().sum();
         self.limits.nodes = self.limits.nodes.saturating_sub(nodes);
@@ -167,7 +178,7 @@ impl Offer {
         if fill(&mut bins, &taken).is_empty() {
             self.coming.append(&mut bins);
         }
-        chosen.left
+        chosen.left.into_iter().chain(unhelped).collect()
     }
 }
 
@@ -197,6 +208,7 @@ mod tests {
             machine_types: vec![machine("small", 2000, 4096, price)],
             limits: Limits { nodes, cost: None },
             coming: Vec::new(),
+            unhelped: Vec::new(),
             cluster_price: 0,
             rtt: BTreeMap::from([("rennes".into(), Duration::from_millis(rtt_ms))]),
         }
@@ -233,6 +245,15 @@ mod tests {
         let assignment = assign(NearestFirst, &[waiting(3)], &[failed, offer("far", 50, 9, 40)]);
         assert_eq!(pods(&assignment), [("far", 3)]);
         assert_eq!(assign(NearestFirst, &[waiting(3)], &[]).left.pods(), 3);
+    }
+
+    #[test]
+    fn pods_that_nodes_of_one_did_not_help_are_given_to_the_next() {
+        let blocked = vec![(shape(1000, 100).requests.clone(), Timestamp::MAX)];
+        let near = Offer { unhelped: blocked, ..offer("near", 10, 9, 5) };
+        let assignment = assign(NearestFirst, &[waiting(3)], &[near, offer("far", 50, 9, 40)]);
+        assert_eq!(pods(&assignment), [("far", 3)]);
+        assert_eq!(assignment.refusals["near"][0].because.reason(), "NodesDidNotHelp");
     }
 
     #[test]

@@ -39,7 +39,11 @@ impl Step<'_> {
         if record.cluster.is_none()
             && let Some(found) = clusters.values().min_by_key(|cluster| (cluster.deleting, cluster.number))
         {
-            record.cluster = Some(requested(found.number, self.now));
+            // Whether it had joined under a ForeignCluster that is not its own now is not known: it is not given up for that.
+            let unclear =
+                matches!(self.snapshot.member, MemberState::Foreign { .. } | MemberState::Missing { .. });
+            let cluster = requested(found.number, self.now);
+            record.cluster = Some(ClusterRecord { ready_at: unclear.then_some(self.now), ..cluster });
             record.pools.clear();
             record.meter.begin(found.number, self.now);
         }
@@ -75,9 +79,18 @@ impl Step<'_> {
         self.plan.orders.push(Order::CreateCluster { name: self.name(number), number, pools });
     }
 
-    pub(super) fn unpeer(&mut self) {
-        if !matches!(self.snapshot.member, MemberState::Leaving { .. }) {
-            self.plan.orders.push(Order::Unpeer { member: self.settings.cluster_name.clone() });
+    /// Has the ForeignCluster deleted, whatever is on record there if its machines are gone.
+    pub(super) fn unpeer(&mut self, abandon: bool) {
+        let waits = match self.snapshot.member {
+            MemberState::Leaving { workloads } => workloads == 0 || !abandon,
+            MemberState::Absent
+            | MemberState::Joining
+            | MemberState::Joined { .. }
+            | MemberState::Foreign { .. }
+            | MemberState::Missing { .. } => false,
+        };
+        if !waits {
+            self.plan.orders.push(Order::Unpeer { member: self.settings.cluster_name.clone(), abandon });
         }
     }
 

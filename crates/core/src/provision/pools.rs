@@ -11,11 +11,11 @@ use crate::time::{after, has_passed};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Takes note of how the nodes of each machine type are.
+/// Takes note of how the nodes of each machine type are. Of nodes of a `silent` member nothing new is known.
 pub(super) fn observe(
     settings: &Settings,
     own: &ClusterSnapshot,
-    reachable: bool,
+    silent: bool,
     now: Timestamp,
     plan: &mut Plan,
 ) {
@@ -32,15 +32,19 @@ pub(super) fn observe(
         if !pool.lowered && seen.replicas > pool.desired {
             pool.desired = seen.replicas;
         }
+        pool.retry_at = pool.retry_at.filter(|at| *at > now);
+        if silent {
+            pool.little_used.retain(|machine, _| seen.machines.contains_key(machine));
+            continue;
+        }
         let short = seen.ready() < pool.desired;
         pool.short_since = pool.short_since.filter(|_| short).or(short.then_some(now));
         let failing = short && seen.live().any(|(_, machine)| machine.failure.is_some());
         pool.failing_since = pool.failing_since.filter(|_| failing).or(failing.then_some(now));
-        pool.retry_at = pool.retry_at.filter(|at| *at > now);
         let since = |machine: &String| pool.little_used.get(machine).copied().unwrap_or(now);
         pool.little_used = seen
             .live()
-            .filter(|(_, machine)| reachable && machine.ready_since.is_some())
+            .filter(|(_, machine)| machine.ready_since.is_some())
             .filter(|(_, machine)| {
                 machine.node.as_ref().is_some_and(|node| is_little_used(node, settings.threshold))
             })
@@ -49,7 +53,8 @@ pub(super) fn observe(
     }
 }
 
-/// Gives up nodes that cannot be made, or not in time. Nodes that were there once are left alone.
+/// Gives up nodes that cannot be made, or not in time. Nodes that were there once are left alone, also if they are not
+/// seen now.
 pub(super) fn give_up(settings: &Settings, own: &ClusterSnapshot, now: Timestamp, plan: &mut Plan) {
     for (name, pool) in &mut plan.record.pools {
         let late = has_passed(pool.short_since, settings.provision_timeout, now);
@@ -61,7 +66,7 @@ pub(super) fn give_up(settings: &Settings, own: &ClusterSnapshot, now: Timestamp
         let seen = own.pools.get(name).unwrap_or(&none);
         let unmade: BTreeSet<String> = seen
             .live()
-            .filter(|(_, machine)| machine.ready_since.is_none() && machine.node.is_none())
+            .filter(|(_, machine)| !machine.registered)
             .map(|(machine, _)| machine.clone())
             .collect();
         let missing = pool.desired.saturating_sub(count(seen.live().count()));

@@ -1,6 +1,7 @@
 //! What is on record of a provisioner. It is written before anything is asked of Cluster API.
 
 use super::cost::Meter;
+use super::unhelped::Unhelped;
 use k8s_openapi::jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +20,16 @@ pub struct Record {
     pub pools: BTreeMap<String, Pool>,
     /// Since when the cluster has been without work.
     pub idle_since: Option<Timestamp>,
+    /// Since when the member, which had joined, has been silent. No delay goes on during that time.
+    pub silent_since: Option<Timestamp>,
     /// How many times in a row the cluster could not be made.
     pub failures: u32,
     /// The last failure, and when it was.
     pub last_failure: Option<(Failure, Timestamp)>,
     /// Before this time no cluster is tried again.
     pub retry_at: Option<Timestamp>,
+    /// Pods that wait beside nodes which should hold them.
+    pub unhelped: Vec<Unhelped>,
     /// What was spent.
     pub meter: Meter,
 }

@@ -30,13 +30,18 @@ impl Step<'_> {
     /// Removes the cluster: first its membership, which waits for workloads to leave, then its machines.
     pub(super) fn remove(&mut self, number: u32, since: Timestamp) {
         self.plan.record.idle_since = None;
-        match self.snapshot.member {
-            MemberState::Joining | MemberState::Joined { .. } => return self.unpeer(),
-            MemberState::Leaving { .. } => return,
-            MemberState::Absent => {}
-        }
+        self.plan.record.silent_since = None;
         let name = self.name(number);
         let created = self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.created);
+        // Nothing can be moved out of a cluster that does not exist any more.
+        let gone = created && !self.snapshot.clusters.contains_key(&name);
+        match self.snapshot.member {
+            MemberState::Joining | MemberState::Joined { .. } | MemberState::Leaving { .. } => {
+                return self.unpeer(gone);
+            }
+            MemberState::Foreign { .. } | MemberState::Missing { .. } if !gone && self.is_kept() => return,
+            MemberState::Absent | MemberState::Foreign { .. } | MemberState::Missing { .. } => {}
+        }
         match self.snapshot.clusters.get(&name) {
             Some(cluster) if cluster.deleting => {}
             Some(_) => self.plan.orders.push(Order::DeleteCluster { name }),

@@ -11,9 +11,12 @@ impl Step<'_> {
         let name = self.name(number);
         let reachable = matches!(self.snapshot.member, MemberState::Joined { reachable: true, .. });
         let joined = self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.ready_at.is_some());
-        pools::observe(self.settings, own, reachable, self.now, &mut self.plan);
+        let silent = joined && !reachable;
+        self.hear(silent);
+        pools::observe(self.settings, own, silent, self.now, &mut self.plan);
         if joined && reachable {
             pools::give_up(self.settings, own, self.now, &mut self.plan);
+            self.note_unhelped(own);
         }
         let Sizing { add, needed, left, .. } = self.size();
         self.plan.left = left;
@@ -21,7 +24,8 @@ impl Step<'_> {
         if self.plan.orders.iter().any(|order| matches!(order, Order::Unmark { .. })) {
             return;
         }
-        for (machine_type, nodes) in add {
+        // What a silent member holds is not known: nothing is bought for it.
+        for (machine_type, nodes) in add.into_iter().filter(|_| !silent) {
             let pool = self.plan.record.pools.entry(machine_type.clone()).or_default();
             pool.price = self.settings.machine_type(&machine_type).map_or(pool.price, |each| each.price);
             pool.desired = pool.desired.saturating_add(nodes);
@@ -43,11 +47,16 @@ impl Step<'_> {
     fn idle(&mut self, needed: bool) {
         let empty = match self.snapshot.member {
             MemberState::Absent | MemberState::Joining => true,
-            MemberState::Joined { reachable, workloads } => reachable && workloads == 0,
-            MemberState::Leaving { .. } => false,
+            MemberState::Joined { workloads, .. } => workloads == 0,
+            MemberState::Leaving { .. } | MemberState::Foreign { .. } | MemberState::Missing { .. } => false,
         };
         let idle = empty && !needed && self.settings.headroom.is_none();
-        let since = self.plan.record.idle_since.filter(|_| idle).or(idle.then_some(self.now));
+        let since = self.plan.record.idle_since.filter(|_| idle);
+        if self.plan.record.silent_since.is_some() {
+            self.plan.record.idle_since = since;
+            return;
+        }
+        let since = since.or(idle.then_some(self.now));
         self.plan.record.idle_since = since;
         if has_passed(since, self.settings.decommission_after, self.now) {
             self.end(Ending::Unused);

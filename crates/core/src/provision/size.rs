@@ -3,7 +3,9 @@
 use super::bins::{Bin, fill};
 use super::limits::limits;
 use super::record::cluster_name;
+use super::shrink::is_little_used;
 use super::snapshot::count;
+use super::unhelped::{HELPS, split};
 use super::{ClusterSnapshot, Demand, Left, Limits, MachineType, Record, Settings, Snapshot, choose};
 use crate::time::after;
 use k8s_openapi::jiff::Timestamp;
@@ -49,13 +51,14 @@ pub(super) fn own<'a>(
 pub(super) fn size(settings: &Settings, record: &Record, snapshot: &Snapshot, now: Timestamp) -> Sizing {
     let mut coming = coming(settings, record, snapshot, now);
     let fresh = std::mem::take(&mut coming.fresh);
-    let mut rest = fill(&mut coming.bins, &snapshot.demand);
+    let (demand, unhelped) = split(&record.unhelped(now), &snapshot.demand);
+    let mut rest = fill(&mut coming.bins, &demand);
     let limits = limits(settings, record, snapshot);
     let retried =
         |name: &str| record.pools.get(name).and_then(|pool| pool.retry_at).is_none_or(|at| at <= now);
     let types: Vec<MachineType> =
         settings.machine_types.iter().filter(|each| retried(&each.name)).cloned().collect();
-    if !rest.is_empty() && is_covered(settings, snapshot, &fresh) {
+    if !rest.is_empty() && is_covered(settings, &demand, &fresh) {
         rest = Demand::default();
     }
     let spare = spare(settings, record, snapshot, now, &mut coming.bins);
@@ -68,6 +71,7 @@ pub(super) fn size(settings: &Settings, record: &Record, snapshot: &Snapshot, no
         .into_iter()
         .map(|left| Left { pods: lacks(&left), ..left })
         .filter(|left| left.pods > 0)
+        .chain(unhelped)
         .collect();
     let unplaced: u32 = left.iter().map(|left| left.pods).sum();
     let needed = snapshot.demand.pods() > unplaced;
@@ -85,12 +89,12 @@ fn of(spare: &Demand, left: &Left) -> u32 {
 
 /// Whether the empty nodes on their way are those that would be chosen for all that waits. The search packs tighter than
 /// pods are put on nodes here; what it has chosen must not be asked for again.
-fn is_covered(settings: &Settings, snapshot: &Snapshot, fresh: &BTreeMap<String, u32>) -> bool {
+fn is_covered(settings: &Settings, demand: &Demand, fresh: &BTreeMap<String, u32>) -> bool {
     if fresh.is_empty() {
         return false;
     }
     let limits = Limits { nodes: settings.max_nodes, cost: settings.max_cost };
-    let ideal = choose(&settings.machine_types, &snapshot.demand, limits);
+    let ideal = choose(&settings.machine_types, demand, limits);
     ideal.left.is_empty()
         && ideal.count.iter().all(|(name, nodes)| fresh.get(name).is_some_and(|has| has >= nodes))
 }
@@ -136,7 +140,8 @@ pub(super) fn coming(settings: &Settings, record: &Record, snapshot: &Snapshot, 
             .filter(|(machine, _)| !pool.removing.contains(*machine))
             .map(|(_, machine)| machine)
             .collect();
-        let mut empty = live.iter().filter(|machine| machine.ready_since.is_none()).count();
+        let patience = settings.provision_timeout;
+        let mut empty = live.iter().filter(|machine| machine.is_coming(patience, now)).count();
         let kept = if pool.lowered { 0 } else { pool.removing.len() };
         empty += (pool.desired as usize).saturating_sub(live.len() + kept);
         if let Some(machine_type) = settings.machine_type(name).filter(|_| empty > 0) {
@@ -144,9 +149,18 @@ pub(super) fn coming(settings: &Settings, record: &Record, snapshot: &Snapshot, 
             coming.fresh.insert(name.clone(), count(empty));
         }
         for machine in live {
-            let young = machine.ready_since.is_some_and(|since| now < after(since, SETTLES));
-            if let Some(node) = machine.node.as_ref().filter(|_| young) {
-                coming.bins.push(Bin { facts: node.facts.clone(), free: node.free.clone() });
+            let (Some(node), Some(since)) = (&machine.node, machine.ready_since) else { continue };
+            match settings.machine_type(name) {
+                // Until pods had the time to find it, it counts as what it was bought for.
+                Some(machine_type)
+                    if now < after(since, HELPS) && is_little_used(node, settings.threshold) =>
+                {
+                    coming.bins.push(node.declared(Bin::new(machine_type)));
+                }
+                Some(_) | None if now < after(since, SETTLES) => {
+                    coming.bins.push(Bin { facts: node.facts.clone(), free: node.free.clone() });
+                }
+                Some(_) | None => {}
             }
         }
     }
@@ -168,8 +182,9 @@ fn spare(
     };
     for (name, pool) in pools {
         for (_, seen) in pool.live().filter(|(machine, _)| stays(name, machine)) {
-            let settled = seen.ready_since.is_some_and(|since| now >= after(since, SETTLES));
-            if let Some(node) = seen.node.as_ref().filter(|_| settled) {
+            let Some(node) = &seen.node else { continue };
+            let young = if is_little_used(node, settings.threshold) { HELPS } else { SETTLES };
+            if seen.ready_since.is_some_and(|since| now >= after(since, young)) {
                 coming.push(Bin { facts: node.facts.clone(), free: node.free.clone() });
             }
         }

@@ -2,8 +2,10 @@
 
 use super::{Demand, Failure};
 use crate::capacity::{Amounts, NodeFacts, Shape};
+use crate::time::has_passed;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What is seen of one provisioner's work.
 ///
@@ -16,6 +18,8 @@ pub struct Snapshot {
     pub clusters: BTreeMap<String, ClusterSnapshot>,
     /// The ForeignCluster that belongs to this provisioner.
     pub member: MemberState,
+    /// Another CloudProvisioner with the same `cloudClusterName`, which comes first.
+    pub rival: Option<String>,
     /// Why Cluster API refused the last request to create the cluster, if it did.
     pub refused: Option<Failure>,
 }
@@ -49,8 +53,12 @@ pub struct PoolSnapshot {
 /// A Machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineSnapshot {
+    /// Whether Cluster API has seen its node, so that it was made. It knows that also while the member is silent.
+    pub registered: bool,
     /// Since when its node has been ready, if it is.
     pub ready_since: Option<Timestamp>,
+    /// Since when Cluster API has known it not to be ready, if it is not.
+    pub unready_since: Option<Timestamp>,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether it carries Cluster API's annotation that has it deleted first, with Portolan's value.
@@ -91,7 +99,7 @@ pub enum MemberState {
     Joining,
     /// It has answered.
     Joined {
-        /// Whether it answers now.
+        /// Whether it answers now, and its nodes and pods are known.
         reachable: bool,
         /// How many workloads have replicas, completions or reservations there.
         workloads: u32,
@@ -101,6 +109,25 @@ pub enum MemberState {
         /// How many.
         workloads: u32,
     },
+    /// There is one of that name that is not this provisioner's: it is of another cluster, or it has lost its label.
+    Foreign {
+        /// How many workloads are on record there.
+        workloads: u32,
+    },
+    /// There is none, and workloads are on record in a cluster of that name.
+    Missing {
+        /// How many.
+        workloads: u32,
+    },
+}
+
+impl MachineSnapshot {
+    /// Whether it will be an empty node soon. One that was a node and has not been ready for longer than a new one may take
+    /// is not on its way, nor is one with pods.
+    pub(super) fn is_coming(&self, patience: Duration, now: Timestamp) -> bool {
+        let lost = has_passed(self.unready_since, patience, now);
+        self.ready_since.is_none() && self.node.as_ref().is_none_or(|node| node.pods.is_empty() && !lost)
+    }
 }
 
 impl PoolSnapshot {

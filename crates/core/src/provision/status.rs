@@ -2,11 +2,15 @@
 
 use super::record::cluster_name;
 use super::snapshot::count;
-use super::{BurstCost, ClusterRecord, Ending, Failure, Meter, Plan, Pool, Record, Settings, Snapshot};
+use super::{
+    BurstCost, ClusterRecord, Ending, Failure, Meter, Plan, Pool, Record, Settings, Snapshot, Unhelped,
+};
+use crate::capacity::Amounts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::{
     Burst, CloudCluster, CloudProvisionerStatus, Deprovisioning, LeftOut, NodePool, ProvisionFailure,
+    UnhelpedPods,
 };
 use portolan_api::money::Money;
 
@@ -22,12 +26,14 @@ impl Record {
             cluster: status.cluster.as_ref().map(cluster_of),
             pools: status.pools.iter().map(|pool| (pool.machine_type.clone(), pool_of(pool))).collect(),
             idle_since: read(&status.idle_since),
+            silent_since: read(&status.silent_since),
             failures: unsigned(i64::from(status.failures)),
             last_failure: status.last_failure.as_ref().map(|failure| {
                 let message = failure.message.clone().unwrap_or_default();
                 (Failure { reason: failure.reason.clone(), message }, failure.time.0)
             }),
             retry_at: read(&status.retry_at),
+            unhelped: status.unhelped.iter().filter_map(unhelped_of).collect(),
             meter: Meter {
                 counted: u64::try_from(status.cost_counted).unwrap_or(0),
                 until: read(&status.cost_counted_until),
@@ -75,6 +81,7 @@ impl Plan {
             })
             .collect();
         status.idle_since = record.idle_since.map(Time);
+        status.silent_since = record.silent_since.map(Time);
         status.failures = signed(record.failures);
         status.last_failure = record.last_failure.as_ref().map(|(failure, time)| ProvisionFailure {
             time: Time(*time),
@@ -82,6 +89,7 @@ impl Plan {
             message: Some(failure.message.clone()),
         });
         status.retry_at = record.retry_at.map(Time);
+        status.unhelped = record.unhelped.iter().take(LEFT_OUT_AT_MOST).map(unhelped_written).collect();
         let meter = &record.meter;
         status.cost_per_hour = meter.per_hour();
         status.cost_so_far = meter.so_far();
@@ -142,6 +150,25 @@ fn pool_written(name: &str, pool: &Pool) -> NodePool {
         removing: pool.removing.iter().cloned().collect(),
         lowered: pool.lowered,
         little_used: pool.little_used.iter().map(|(name, since)| (name.clone(), Time(*since))).collect(),
+    }
+}
+
+/// An entry that cannot be read is forgotten: it is found out again.
+fn unhelped_of(unhelped: &UnhelpedPods) -> Option<Unhelped> {
+    Some(Unhelped {
+        requests: Amounts::parse(&unhelped.requests).ok()?,
+        since: unhelped.since.0,
+        times: unsigned(i64::from(unhelped.times)),
+        until: read(&unhelped.until),
+    })
+}
+
+fn unhelped_written(unhelped: &Unhelped) -> UnhelpedPods {
+    UnhelpedPods {
+        requests: unhelped.requests.quantities(),
+        since: Time(unhelped.since),
+        times: signed(unhelped.times),
+        until: unhelped.until.map(Time),
     }
 }
 

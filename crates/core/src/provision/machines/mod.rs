@@ -10,6 +10,7 @@ mod problem;
 
 use super::{Demand, MachineType};
 use crate::capacity::{Amounts, Shape};
+use k8s_openapi::jiff::Timestamp;
 use problem::Problem;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,6 +68,11 @@ pub enum LeftBecause {
     NodeLimit,
     /// A further node would cost too much.
     CostLimit,
+    /// A node that should hold such a pod is there and does not.
+    NodesDidNotHelp {
+        /// Before this time no further node is tried.
+        until: Timestamp,
+    },
 }
 
 impl LeftBecause {
@@ -77,6 +83,7 @@ impl LeftBecause {
             Self::NoMachineType { .. } => "NoMachineType",
             Self::NodeLimit => "NodeLimitReached",
             Self::CostLimit => "CostLimitReached",
+            Self::NodesDidNotHelp { .. } => "NodesDidNotHelp",
         }
     }
 }
@@ -100,6 +107,12 @@ impl fmt::Display for LeftBecause {
             }
             Self::NodeLimit => f.write_str("spec.maxNodes is reached"),
             Self::CostLimit => f.write_str("a further node would cost more than spec.maxCostPerHour allows"),
+            Self::NodesDidNotHelp { until } => write!(
+                f,
+                "a node is ready that should hold such a pod by spec.machineTypes, and the pod waits all the same: compare \
+                 the allocatable resources, taints and labels of the nodes with what is declared; no further node is \
+                 requested for it before {until}"
+            ),
         }
     }
 }

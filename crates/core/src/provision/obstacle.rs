@@ -1,0 +1,89 @@
+//! What keeps a provisioner from going on until somebody decides.
+
+use super::MemberState;
+use super::plan::Step;
+use std::fmt;
+
+/// What keeps a provisioner from going on. Nothing is made and nothing is deleted meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A ForeignCluster of this name exists and is not the provisioner's.
+    NameTaken(String),
+    /// Another CloudProvisioner of this name has the same `cloudClusterName`, and comes first.
+    NameShared(String),
+    /// The ForeignCluster of the cluster, which had joined, is not the provisioner's any more.
+    NotOwned {
+        /// The name of the ForeignCluster.
+        member: String,
+        /// How many workloads are on record there.
+        workloads: u32,
+    },
+    /// The ForeignCluster of the cluster, which had joined, is gone, and workloads are on record there.
+    WorkloadsRemain {
+        /// The name of the ForeignCluster.
+        member: String,
+        /// How many.
+        workloads: u32,
+    },
+}
+
+impl Obstacle {
+    /// The reason in a word.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NameTaken(_) | Self::NameShared(_) => "CloudClusterNameTaken",
+            Self::NotOwned { .. } => "ForeignClusterNotOwned",
+            Self::WorkloadsRemain { .. } => "WorkloadsRemain",
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameTaken(member) => write!(
+                f,
+                "ForeignCluster {member} exists and was not made for this CloudProvisioner: no cloud cluster is requested; \
+                 choose another spec.cloudClusterName, or remove that member"
+            ),
+            Self::NameShared(provisioner) => write!(
+                f,
+                "CloudProvisioner {provisioner} has the same spec.cloudClusterName and comes first: no cloud cluster is \
+                 requested; give each its own name"
+            ),
+            Self::NotOwned { member, workloads } => write!(
+                f,
+                "ForeignCluster {member} does not carry the label portolan.dev/cloud-provisioner with the uid of this \
+                 CloudProvisioner any more, and holds {workloads} workloads: the cloud cluster is left as it is until the \
+                 label is back or the ForeignCluster is deleted"
+            ),
+            Self::WorkloadsRemain { member, workloads } => write!(
+                f,
+                "ForeignCluster {member} is gone, and {workloads} workloads are on record there: the cloud cluster is left \
+                 as it is until they are placed elsewhere"
+            ),
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Says what keeps the provisioner from going on with a cluster that had joined, if something does.
+    pub(super) fn is_kept(&mut self) -> bool {
+        let joined = self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.ready_at.is_some());
+        let member = self.settings.cluster_name.clone();
+        self.plan.obstacle = match self.snapshot.member {
+            MemberState::Foreign { workloads } if joined => Some(Obstacle::NotOwned { member, workloads }),
+            MemberState::Missing { workloads } if joined => {
+                Some(Obstacle::WorkloadsRemain { member, workloads })
+            }
+            MemberState::Absent
+            | MemberState::Joining
+            | MemberState::Joined { .. }
+            | MemberState::Leaving { .. }
+            | MemberState::Foreign { .. }
+            | MemberState::Missing { .. } => None,
+        };
+        self.plan.obstacle.is_some()
+    }
+}
