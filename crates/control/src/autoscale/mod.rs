@@ -24,7 +24,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
-const KIND: &str = "MultiClusterHorizontalPodAutoscaler";
+/// The kind of autoscalers.
+pub(crate) const KIND: &str = "MultiClusterHorizontalPodAutoscaler";
 
 /// How many autoscalers are looked at at the same time. Most of a look is waiting for members.
 const WORKERS: usize = 24;
@@ -58,7 +59,7 @@ impl Autoscalers {
         Self {
             context: context.clone(),
             workloads: placement.base().objects.clone(),
-            objects: Index::default(),
+            objects: Index::fed_by(placement.shares().health().clone()),
             shares: placement.shares().clone(),
             queue: Queue::new(seed.child("queue")),
             recorder: Recorder::new(
