@@ -22,13 +22,21 @@ use portolan_core::autoscale::{ClusterSnapshot, Memory};
 use portolan_runtime::{Change, Index, Key, Queue, Recorder, supervise, work};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// The kind of autoscalers.
 pub(crate) const KIND: &str = "MultiClusterHorizontalPodAutoscaler";
 
+/// An autoscaler is looked at again after this long, as by a HorizontalPodAutoscaler.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
 /// How many autoscalers are looked at at the same time. Most of a look is waiting for members.
 const WORKERS: usize = 24;
+
+/// What changes nothing but the status is most often written here, and each look changes numbers in it: to look again at
+/// once would never end.
+const STATUS_CHANGED: Delay = Delay { from: LOOK_AGAIN, at_last: LOOK_AGAIN };
 
 /// Decides about MultiClusterHorizontalPodAutoscalers.
 pub(crate) struct Autoscalers {
@@ -75,10 +83,16 @@ impl Autoscalers {
     pub(crate) async fn run(self, placement: Arc<Placement>) {
         let mut tasks = JoinSet::new();
         let (shares, divided) = (self.shares.clone(), placement);
+        let objects = self.objects.clone();
         let first = move |change: &Change<MultiClusterHorizontalPodAutoscaler>| {
             let changed = shares.take(change, division);
             changed.into_iter().for_each(|workload| divided.base().queue.add(workload));
-            Delay::NONE
+            match change {
+                Change::Set(key, now) if objects.get(key).is_some_and(|before| asks_alike(&before, now)) => {
+                    STATUS_CHANGED
+                }
+                Change::Set(..) | Change::Gone(_) | Change::Listed(_) => Delay::NONE,
+            }
         };
         let seed = self.context.seed.child(KIND);
         let hub = &self.context.hub.client;
@@ -90,6 +104,17 @@ impl Autoscalers {
     fn known(&self) -> MutexGuard<'_, BTreeMap<Key, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether users left an autoscaler as it was.
+fn asks_alike(
+    before: &MultiClusterHorizontalPodAutoscaler,
+    now: &MultiClusterHorizontalPodAutoscaler,
+) -> bool {
+    let (before, now) = (&before.metadata, &now.metadata);
+    before.uid == now.uid
+        && before.generation == now.generation
+        && before.deletion_timestamp == now.deletion_timestamp
 }
 
 /// The workload that an autoscaler scales.

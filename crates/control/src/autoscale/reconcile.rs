@@ -1,8 +1,8 @@
 //! One look at one autoscaler.
 
 use super::read::{Wanted, read};
-use super::{Autoscalers, Known, target};
-use crate::driver::{SYNC_POLL_INTERVAL, replace_status};
+use super::{Autoscalers, Known, LOOK_AGAIN, target};
+use crate::driver::{CHANGED_MEANWHILE, SYNC_POLL_INTERVAL, replace_status};
 use crate::fleet::ask_number;
 use crate::names::FIELD_MANAGER;
 use crate::placement::Workload;
@@ -20,9 +20,6 @@ use portolan_core::autoscale::{
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// What cannot be decided now is looked at again after this long.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 impl Autoscalers {
     /// Looks at one autoscaler.
@@ -66,7 +63,7 @@ impl Autoscalers {
         let spec = &workload.object.spec;
         let replicas = u32::try_from(spec.replicas).unwrap_or(0);
         let memory = self.memory(key, object, replicas);
-        let decision = autoscale::decide(&autoscale::Known {
+        let mut decision = autoscale::decide(&autoscale::Known {
             spec: &object.spec,
             replicas,
             mode: spec.replicas_mode,
@@ -85,29 +82,36 @@ impl Autoscalers {
             let hub = &self.context.hub.client;
             match replace_status(&self.context.term, hub, object, &status).await? {
                 Some(written) => written,
-                // Somebody has changed it: the change brings us back, with what was remembered before.
-                None => return Ok(Action::AwaitChange),
+                // Somebody has changed it: it is decided about again, with what was remembered before.
+                None => return Ok(Action::RequeueAfter(CHANGED_MEANWHILE)),
             }
         } else {
             object.clone()
         };
-        if let Some(known) = self.known().get_mut(key) {
-            known.memory = decision.memory.clone();
-        }
-        if decision.desired != decision.current {
-            self.set_replicas(&written, workload, &decision).await?;
+        self.remember(key, &decision);
+        if decision.desired != decision.current && self.set_replicas(&written, workload, &decision).await? {
+            decision.carried_out(&mut status, object.metadata.generation, self.context.clock.now());
+            self.remember(key, &decision);
+            // If somebody has changed it meanwhile, the next look writes it.
+            replace_status(&self.context.term, &self.context.hub.client, &written, &status).await?;
         }
         let wait = decision.look_again_at.duration_since(self.context.clock.now());
         Ok(Action::RequeueAfter(Duration::try_from(wait).unwrap_or_default()))
     }
 
-    /// Writes the replicas of a workload that was not changed since it was decided about.
+    fn remember(&self, key: &Key, decision: &Decision) {
+        if let Some(known) = self.known().get_mut(key) {
+            known.memory = decision.memory.clone();
+        }
+    }
+
+    /// Writes the replicas of a workload that was not changed since it was decided about; answers whether that was done.
     async fn set_replicas(
         &self,
         object: &MultiClusterHorizontalPodAutoscaler,
         workload: &Workload,
         decision: &Decision,
-    ) -> Result<(), CallError> {
+    ) -> Result<bool, CallError> {
         let meta = &workload.object.metadata;
         let (key, desired) = (Key::of(&workload.object), decision.desired);
         let api: Api<MultiClusterDeployment> =
@@ -133,10 +137,10 @@ impl Autoscalers {
                 let occasion = self.context.clock.now().to_string();
                 let recorder = self.recorder.on(&occasion);
                 recorder.record(object, EventType::Normal, Reason::SuccessfulRescale, &note).await;
-                Ok(())
+                Ok(true)
             }
             // The workload has changed: it is decided about again, from what it is now.
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(false),
             Err(error) => {
                 let finding = autoscale::update_failed(&chain(&error));
                 let note = finding.message.clone();

@@ -87,9 +87,12 @@ impl World {
 
     /// Decides, does what was decided, and lets 15 seconds pass. What is remembered goes through the status.
     fn step(&mut self) -> Decision {
-        let decision = self.decide();
+        let mut decision = self.decide();
         let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
         decision.write_to(&mut status, &self.clusters(), Some(1), at(self.second));
+        if decision.desired != decision.current {
+            decision.carried_out(&mut status, Some(1), at(self.second));
+        }
         self.memory = Memory::of_status(&status);
         assert_eq!(self.memory, decision.memory, "the status remembers all");
         self.replicas = decision.desired;
@@ -186,6 +189,25 @@ fn bounds_and_rates_hold_replicas_back() {
         assert_eq!(condition(&decision, AbleToScale), (True, Reason::ReadyForNewScale));
         assert_eq!(condition(&decision, Ready), (True, Reason::Ready));
     }
+}
+
+#[test]
+fn a_change_that_was_not_carried_out_counts_for_no_policy() {
+    let mut world = World::new(spec(2, 60, &[cpu(50)]), PerLocation, &[(3, 30_000)]);
+    let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
+    for second in [0, 5] {
+        world.second = second;
+        let refused = world.decide();
+        assert_eq!(refused.desired, 7, "4 more, and the first change was refused");
+        refused.write_to(&mut status, &world.clusters(), Some(1), at(second));
+        world.memory = Memory::of_status(&status);
+        assert!(status.scale_events.is_empty() && status.last_scale_time.is_none());
+    }
+    world.second = 10;
+    let carried_out = world.step();
+    assert_eq!((carried_out.desired, carried_out.memory.changes.len()), (7, 1));
+    world.second = 12;
+    assert_eq!(world.decide().desired, 7, "4 more in 15 seconds were carried out");
 }
 
 #[test]
