@@ -94,7 +94,8 @@ pub fn decide(known: &Known<'_>) -> Decision {
     }
     let wanted = assessment.recommend(count);
 
-    let outcome = if current == 0 && minimum.replicas > 0 {
+    // Only the minimum of the spec switches it off: a schedule wakes a workload that may have no replicas.
+    let outcome = if current == 0 && spec.min_replicas > 0 {
         Outcome::outside(0, None, vec![conditions::disabled()])
     } else if current > most {
         let active = conditions::scaling_active(&assessment, wanted > current);

@@ -253,6 +253,22 @@ fn a_schedule_raises_the_minimum_at_its_minute() {
 }
 
 #[test]
+fn a_schedule_wakes_a_workload_that_may_have_no_replicas() {
+    let schedule = MinimumSchedule {
+        name: "day".into(),
+        start: "0 8 * * *".into(),
+        end: "0 9 * * *".into(),
+        time_zone: "Etc/UTC".into(),
+        min_replicas: 5,
+    };
+    for (least, desired) in [(0, 5), (1, 0)] {
+        let schedules = vec![schedule.clone()];
+        let spec = MultiClusterHorizontalPodAutoscalerSpec { schedules, ..spec(least, 60, &[cpu(50)]) };
+        assert_eq!(World::new(spec, PerLocation, &[(0, 0)]).decide().desired, desired, "minReplicas {least}");
+    }
+}
+
+#[test]
 fn in_a_total_replicas_follow_the_load_and_leave_after_the_cool_down() {
     let mut world = World::new(spec(2, 100, &[cpu(50)]), Total, &[(5, 2500), (5, 2500)]);
     assert_eq!((world.step().desired, world.parts.clone()), (10, vec![5, 5]));
