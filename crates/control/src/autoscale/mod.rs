@@ -9,6 +9,7 @@
 
 mod custom;
 mod external;
+mod known;
 mod pods;
 mod read;
 mod reconcile;
@@ -17,8 +18,8 @@ mod resource;
 
 use crate::driver::{Context, Controller, Delay, watch};
 use crate::placement::{Division, Placement, Shares, Workload};
+use known::Known;
 use portolan_api::MultiClusterHorizontalPodAutoscaler;
-use portolan_core::autoscale::{ClusterSnapshot, Memory};
 use portolan_runtime::{Change, Index, Key, Queue, Recorder, supervise, work};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,17 +48,6 @@ pub(crate) struct Autoscalers {
     queue: Queue<Key>,
     recorder: Recorder,
     known: Mutex<BTreeMap<Key, Known>>,
-}
-
-/// What is known of an autoscaler beside its object.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    /// The uid of the object that this is about.
-    uid: Option<String>,
-    /// What it remembers; the status is written less often.
-    memory: Memory,
-    /// What each cluster told last.
-    clusters: BTreeMap<String, ClusterSnapshot>,
 }
 
 impl Autoscalers {

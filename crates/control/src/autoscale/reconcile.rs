@@ -1,7 +1,8 @@
 //! One look at one autoscaler.
 
+use super::known::Known;
 use super::read::{Wanted, read};
-use super::{Autoscalers, Known, LOOK_AGAIN, target};
+use super::{Autoscalers, LOOK_AGAIN, target};
 use crate::driver::{CHANGED_MEANWHILE, SYNC_POLL_INTERVAL, replace_status};
 use crate::fleet::ask_number;
 use crate::names::FIELD_MANAGER;
@@ -57,12 +58,17 @@ impl Autoscalers {
         object: &MultiClusterHorizontalPodAutoscaler,
         workload: &Workload,
     ) -> Result<Action, CallError> {
-        let (clusters, readings) =
-            futures::future::join(self.clusters(key, object, workload), self.answers(object)).await;
-        let now = self.context.clock.now();
         let spec = &workload.object.spec;
         let replicas = u32::try_from(spec.replicas).unwrap_or(0);
-        let memory = self.memory(key, object, replicas);
+        let Known { memory, clusters: last, .. } = {
+            let mut all = self.known();
+            let known = all.entry(key.clone()).or_default();
+            known.follow(object, replicas, self.context.clock.now());
+            known.clone()
+        };
+        let (clusters, readings) =
+            futures::future::join(self.clusters(key, object, workload, &last), self.answers(object)).await;
+        let now = self.context.clock.now();
         let mut decision = autoscale::decide(&autoscale::Known {
             spec: &object.spec,
             replicas,
@@ -157,6 +163,7 @@ impl Autoscalers {
         key: &Key,
         object: &MultiClusterHorizontalPodAutoscaler,
         workload: &Workload,
+        last: &BTreeMap<String, ClusterSnapshot>,
     ) -> Vec<ClusterSnapshot> {
         let held: BTreeMap<&str, u32> = workload.held().collect();
         let named = workload.object.spec.placement.locations.iter().map(String::as_str);
@@ -164,7 +171,6 @@ impl Autoscalers {
         let metrics = effective_metrics(&object.spec.metrics);
         let selector = selector::to_text(&workload.object.spec.selector);
         let wanted = Wanted { namespace: &key.namespace, selector: &selector, metrics: &metrics };
-        let last = self.known().get(key).map(|known| known.clusters.clone()).unwrap_or_default();
         let each = names.into_iter().map(|name| {
             let (wanted, last) = (&wanted, last.get(name));
             let replicas = held.get(name).copied().unwrap_or(0);
@@ -218,22 +224,6 @@ impl Autoscalers {
                 readings: Vec::new(),
             },
         }
-    }
-
-    /// What the autoscaler remembers: what this process knows, or what the status says if the process or the object is new.
-    fn memory(&self, key: &Key, object: &MultiClusterHorizontalPodAutoscaler, replicas: u32) -> Memory {
-        let mut all = self.known();
-        let known = all.entry(key.clone()).or_default();
-        if known.uid.is_none() || known.uid != object.metadata.uid {
-            let memory = match &object.status {
-                Some(status) if status.observed_generation.is_some() => {
-                    Memory::of_status(status).restored(replicas, self.context.clock.now())
-                }
-                _ => Memory::default(),
-            };
-            *known = Known { uid: object.metadata.uid.clone(), memory, clusters: BTreeMap::new() };
-        }
-        known.memory.clone()
     }
 
     /// What an autoscaler is told that is not the only one of its workload.
