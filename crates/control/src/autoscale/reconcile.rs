@@ -13,7 +13,7 @@ use kube::api::{ObjectMeta, PostParams};
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{
     MultiClusterDeployment, MultiClusterHorizontalPodAutoscaler, MultiClusterHorizontalPodAutoscalerStatus,
-    Reason, selector,
+    Reason,
 };
 use portolan_core::autoscale::{
     self, AutoscalerTarget, ClusterSnapshot, Decision, Memory, Reading, conflicts, effective_metrics,
@@ -169,7 +169,7 @@ impl Autoscalers {
         let named = workload.object.spec.placement.locations.iter().map(String::as_str);
         let names: BTreeSet<&str> = held.keys().copied().chain(named).collect();
         let metrics = effective_metrics(&object.spec.metrics);
-        let selector = selector::to_text(&workload.object.spec.selector);
+        let selector = workload.pod_selector();
         let wanted = Wanted { namespace: &key.namespace, selector: &selector, metrics: &metrics };
         let each = names.into_iter().map(|name| {
             let (wanted, last) = (&wanted, last.get(name));
