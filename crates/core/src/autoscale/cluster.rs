@@ -4,7 +4,7 @@ use super::metric::{Goal, Source, unknown};
 use super::pods::{Measured, groups};
 use super::proposal::{by_average, by_pods, by_value};
 use super::ratio::Tolerances;
-use super::snapshot::{ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, Reading, is_valid};
+use super::snapshot::{ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, Reading};
 use jiff::Timestamp;
 use portolan_api::Reason;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn proposal(
 ) -> Result<Option<Proposal>, String> {
     let current = cluster.replicas;
     match reading {
-        Some(Reading::Value { value, at }) if is_valid(*at, now) => {
+        Some(Reading::Value { value, at }) if cluster.is_valid(*at, now) => {
             by_reading(source, current, ready_pods(cluster), *value, tolerances).map(Some)
         }
         _ if current == 0 => Ok(None),

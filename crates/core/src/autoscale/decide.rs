@@ -82,7 +82,8 @@ pub fn decide(known: &Known<'_>) -> Decision {
     let count = Count { replicas: current, mode: known.mode, locations: known.locations };
     let mut assessment =
         Assessment::of(&metrics, count, known.clusters, known.readings, rules.tolerances(), now);
-    let mut memory = Memory { changes: rules.relevant(&known.memory.changes, now), ..known.memory.clone() };
+    let mut memory = known.memory.clone().not_after(now);
+    memory.changes = rules.relevant(&memory.changes, now);
     if known.mode == ReplicasMode::Total {
         total::keep_last_replicas(&mut assessment.wishes, minimum.replicas);
     }

@@ -163,6 +163,16 @@ fn fewer_replicas_must_have_been_enough_for_ten_minutes() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_holds_fewer_replicas_back_for_one_window_only() {
+    let mut world = World::new(spec(2, 100, &[cpu(50)]), PerLocation, &[(8, 4000)]);
+    world.second = 7200;
+    world.step();
+    (world.second, world.loads) = (0, vec![1500]);
+    assert_eq!(world.steps_until(585).desired, 8);
+    assert_eq!(world.steps_until(615).desired, 3);
+}
+
+#[test]
 fn bounds_and_rates_hold_replicas_back() {
     let behavior =
         |rules: ScalingRules| Some(Behavior { scale_up: Some(rules.clone()), scale_down: Some(rules) });

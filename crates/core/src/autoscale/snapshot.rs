@@ -138,6 +138,14 @@ pub(super) fn is_valid(at: Timestamp, now: Timestamp) -> bool {
     now.duration_since(at) <= NUMBERS_VALID_FOR
 }
 
+impl ClusterSnapshot {
+    /// Whether a number that the member says is of that time is still used. Its clock may be ahead of the hub's: no number is
+    /// newer than the answer that it came with.
+    pub(super) fn is_valid(&self, at: Timestamp, now: Timestamp) -> bool {
+        is_valid(self.observed_at.map_or(at, |observed| at.min(observed)), now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
