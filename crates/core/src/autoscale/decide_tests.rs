@@ -372,7 +372,7 @@ fn one_value_for_all_clusters_is_shared_by_the_locations() {
 #[test]
 fn the_status_reads_like_that_of_an_autoscaler() {
     let world = World::new(spec(2, 100, &[cpu(75)]), Total, &[(4, 2520), (2, 2000)]);
-    let decision = world.decide();
+    let mut decision = world.decide();
     let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
     decision.write_to(&mut status, &world.clusters(), Some(7), at(0));
     assert_eq!((status.current_replicas, status.desired_replicas, status.min_replicas), (6, 7, Some(2)));
@@ -382,7 +382,9 @@ fn the_status_reads_like_that_of_an_autoscaler() {
     assert_eq!(told, [(Some(63), Some(4)), (Some(100), Some(3))]);
     let types: Vec<&str> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();
     assert_eq!(types, ["Ready", "AbleToScale", "ScalingActive", "ScalingLimited"]);
-    assert_eq!(status.scale_events[0].change, 1);
+    decision.carried_out(&mut status, Some(7), at(1));
+    assert_eq!((status.scale_events[0].change, status.last_scale_time.unwrap().0), (1, at(1)));
+    assert_eq!(status.conditions[1].reason, Reason::SucceededRescale.to_string());
 }
 
 fn clusters() -> impl Strategy<Value = Vec<(u32, u64)>> {
