@@ -90,6 +90,7 @@ mod tests {
             name: "c1".into(),
             replicas: 3,
             reachable: true,
+            error: None,
             observed_at: None,
             pods: Vec::new(),
             readings: vec![Reading::Value { value: 1, at: Timestamp::UNIX_EPOCH }],

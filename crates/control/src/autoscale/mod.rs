@@ -9,6 +9,7 @@
 
 mod custom;
 mod external;
+mod hung;
 mod known;
 mod pods;
 mod read;
@@ -18,6 +19,7 @@ mod resource;
 
 use crate::driver::{Context, Controller, Delay, watch};
 use crate::placement::{Division, Placement, Shares, Workload};
+use hung::Hung;
 use known::Known;
 use portolan_api::MultiClusterHorizontalPodAutoscaler;
 use portolan_runtime::{Change, Index, Key, Queue, Recorder, supervise, work};
@@ -48,6 +50,7 @@ pub(crate) struct Autoscalers {
     queue: Queue<Key>,
     recorder: Recorder,
     known: Mutex<BTreeMap<Key, Known>>,
+    hung: Hung,
 }
 
 impl Autoscalers {
@@ -66,6 +69,7 @@ impl Autoscalers {
                 "portolan.dev/autoscaling",
             ),
             known: Mutex::default(),
+            hung: Hung::default(),
         }
     }
 

@@ -207,18 +207,20 @@ impl Autoscalers {
         last: Option<&ClusterSnapshot>,
     ) -> ClusterSnapshot {
         let member = self.context.fleet.member(name).filter(|member| member.health.is_reachable());
+        let mut error = None;
         if let Some(member) = member {
-            match read(&member, wanted, replicas, self.context.clock.now()).await {
+            match read(&member, wanted, replicas, &self.hung, self.context.clock.now()).await {
                 Ok(read) => return read,
-                Err(error) => tracing::debug!(cluster = name, error, "the pods of a workload cannot be read"),
+                Err(why) => error = Some(why),
             }
         }
         match last {
-            Some(last) => ClusterSnapshot { replicas, reachable: false, ..last.clone() },
+            Some(last) => ClusterSnapshot { replicas, reachable: false, error, ..last.clone() },
             None => ClusterSnapshot {
                 name: name.to_owned(),
                 replicas,
                 reachable: false,
+                error,
                 observed_at: None,
                 pods: Vec::new(),
                 readings: Vec::new(),

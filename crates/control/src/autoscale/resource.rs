@@ -53,6 +53,11 @@ impl Use {
         Self(list.and_then(|list| readable(list.items.into_iter().map(read))))
     }
 
+    /// It could not be read, and why.
+    pub(super) fn unknown(error: String) -> Self {
+        Self(Err(error))
+    }
+
     /// The use of one resource, by whole pods or by one container of each.
     pub(super) fn of(&self, container: Option<&str>, resource: &str) -> Reading {
         let pods = match &self.0 {

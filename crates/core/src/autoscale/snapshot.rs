@@ -16,6 +16,8 @@ pub struct ClusterSnapshot {
     pub replicas: u32,
     /// Whether the member answers. If not, all numbers are the last ones known.
     pub reachable: bool,
+    /// Why its pods cannot be read, if it answers otherwise.
+    pub error: Option<String>,
     /// When the member last reported its pods.
     pub observed_at: Option<Timestamp>,
     /// The pods of the workload.
