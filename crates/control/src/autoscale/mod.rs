@@ -81,12 +81,7 @@ impl Autoscalers {
         let first = move |change: &Change<MultiClusterHorizontalPodAutoscaler>| {
             let changed = shares.take(change, division);
             changed.into_iter().for_each(|workload| divided.base().queue.add(workload));
-            match change {
-                Change::Set(key, now) if objects.get(key).is_some_and(|before| asks_alike(&before, now)) => {
-                    STATUS_CHANGED
-                }
-                Change::Set(..) | Change::Gone(_) | Change::Listed(_) => Delay::NONE,
-            }
+            due(&objects, change)
         };
         let seed = self.context.seed.child(KIND);
         let hub = &self.context.hub.client;
@@ -97,6 +92,19 @@ impl Autoscalers {
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Key, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When to look at an autoscaler that has changed, given those that were known before.
+fn due(
+    objects: &Index<MultiClusterHorizontalPodAutoscaler>,
+    change: &Change<MultiClusterHorizontalPodAutoscaler>,
+) -> Delay {
+    match change {
+        Change::Set(key, now) if objects.get(key).is_some_and(|before| asks_alike(&before, now)) => {
+            STATUS_CHANGED
+        }
+        Change::Set(..) | Change::Gone(_) | Change::Listed(_) => Delay::NONE,
     }
 }
 
@@ -123,4 +131,29 @@ fn division(object: &MultiClusterHorizontalPodAutoscaler) -> Division {
     let share = |share: i32| u32::try_from(share).unwrap_or(0);
     let shares = clusters.filter_map(|each| Some((each.cluster.clone(), share(each.share?)))).collect();
     Division { workload: target(object), shares }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_of_the_status_alone_is_not_looked_at_at_once() {
+        let object = |generation: i64, replicas: i32| -> MultiClusterHorizontalPodAutoscaler {
+            serde_json::from_value(json!({
+                "apiVersion": "portolan.dev/v1alpha1", "kind": KIND,
+                "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "generation": generation},
+                "spec": {"scaleTargetRef": {"kind": "MultiClusterDeployment", "name": "web"}, "maxReplicas": 9},
+                "status": {"currentReplicas": replicas, "desiredReplicas": replicas},
+            }))
+            .unwrap()
+        };
+        let (listed, objects) = (object(1, 3), Index::default());
+        let delay = |now| due(&objects, &Change::Set(Key::new("shop", "web"), now));
+        assert_eq!(delay(object(1, 3)), Delay::NONE, "it is new");
+        objects.take(Change::Set(Key::new("shop", "web"), listed));
+        assert_eq!(delay(object(1, 4)), STATUS_CHANGED, "an own write of the status");
+        assert_eq!(delay(object(2, 4)), Delay::NONE, "a user has changed it");
+    }
 }
