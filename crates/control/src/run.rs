@@ -1,6 +1,6 @@
 //! All controllers of a hub on one fleet.
 
-use crate::autoscale::Autoscalers;
+use crate::autoscale::{self, Autoscalers};
 use crate::capacity::tell_of_room;
 use crate::dependencies::DependencyGc;
 use crate::driver::{AnyController, Context, Controllers, Driver};
@@ -47,6 +47,7 @@ pub async fn run_with(
     let rescheduling = Rescheduling::new(&context, &placement);
     let provision = Provision::new(&context, Arc::clone(&connect), &placement, &jobs);
     let controllers: Controllers = vec![Driver::of(&placement), Driver::of(&services), Driver::of(&jobs)];
+    let autoscalers_health = placement.shares().health().clone();
     let autoscalers = Autoscalers::new(&context, &placement).run(Arc::clone(&placement));
     let reviews = Reviews::new(
         &context,
@@ -69,7 +70,7 @@ pub async fn run_with(
         },
     );
     let mut tasks = JoinSet::new();
-    tasks.spawn(watch_hub(&context, &controllers));
+    tasks.spawn(watch_hub(&context, &controllers, autoscalers_health));
     tasks.spawn(tell_of_room(context.fleet.ledger.clone(), {
         let (controllers, rescheduling) = (controllers.clone(), Arc::clone(&rescheduling));
         move |owner| {
@@ -117,10 +118,16 @@ pub async fn run_with(
 }
 
 /// Says loudly which kinds the hub does not let us list: nothing is decided without them.
-fn watch_hub(context: &Context, controllers: &Controllers) -> impl Future<Output = ()> + Send + use<> {
+fn watch_hub(
+    context: &Context,
+    controllers: &Controllers,
+    autoscalers: WatchHealth,
+) -> impl Future<Output = ()> + Send + use<> {
     let mut watches: Vec<(&'static str, WatchHealth)> =
         vec![("ForeignCluster", context.fleet.clusters.health().clone())];
-    watches.push((reschedule::KIND, context.reschedulers.health().clone()));
+    let optional =
+        [(reschedule::KIND, context.reschedulers.health().clone()), (autoscale::KIND, autoscalers)];
+    watches.extend(optional.clone());
     watches.extend(controllers.iter().map(|each| (each.kind(), each.health().clone())));
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
     async move {
@@ -130,6 +137,17 @@ fn watch_hub(context: &Context, controllers: &Controllers) -> impl Future<Output
                 let problem = health.failure().map(|failure| failure.error).filter(|_| !health.is_listed());
                 match problem {
                     Some(problem) if said.get(kind) != Some(&problem) => {
+                        let is_optional = optional.iter().any(|(each, _)| each == kind);
+                        if is_optional && health.is_not_served() {
+                            tracing::warn!(
+                                kind,
+                                problem,
+                                "the hub does not serve this kind, and there are none of it: `portolan crds | kubectl \
+                                 apply --server-side -f -` installs the definition"
+                            );
+                            said.insert(kind, problem);
+                            continue;
+                        }
                         tracing::error!(
                             kind,
                             problem,

@@ -43,6 +43,8 @@ pub struct WatchFailure {
     pub since: Instant,
     /// What came of it last, in one line.
     pub error: String,
+    /// Whether the API server does not serve the kind: then there is nothing of it.
+    pub is_not_served: bool,
 }
 
 /// An object that is there and cannot be read.
@@ -84,6 +86,13 @@ impl WatchHealth {
     #[must_use]
     pub fn failure(&self) -> Option<WatchFailure> {
         self.lock().failure.clone()
+    }
+
+    /// Whether nothing was ever listed since the API server does not serve the kind: its definition is not installed.
+    #[must_use]
+    pub fn is_not_served(&self) -> bool {
+        let state = self.lock();
+        state.listed.is_none() && state.failure.as_ref().is_some_and(|failure| failure.is_not_served)
     }
 
     /// Why the object of this key cannot be read, if it is there and cannot.
@@ -137,12 +146,12 @@ impl WatchHealth {
     }
 
     /// It failed once more; answers whether that is news.
-    pub(crate) fn fail(&self, error: &str) -> bool {
+    pub(crate) fn fail(&self, error: &str, is_not_served: bool) -> bool {
         let mut state = self.lock();
         let before = state.failure.as_ref();
         let news = before.is_none_or(|before| before.error != error);
         let since = before.map_or_else(Instant::now, |before| before.since);
-        state.failure = Some(WatchFailure { since, error: error.to_owned() });
+        state.failure = Some(WatchFailure { since, error: error.to_owned(), is_not_served });
         drop(state);
         if news {
             self.changed.notify_one();

@@ -88,6 +88,11 @@ struct WatchError {
 }
 
 impl WatchError {
+    /// Whether the API server knows no such kind.
+    fn is_not_served(&self) -> bool {
+        self.code == Some(404)
+    }
+
     /// Whether the API server understood, and somebody has to do something about it.
     fn is_refusal(&self) -> bool {
         matches!(self.code, Some(400..=409 | 411..=428 | 430..=499))
@@ -216,7 +221,7 @@ impl Source {
                     }
                     let wait = backoff.failed();
                     let told = error.to_string();
-                    let news = health.fail(&told);
+                    let news = health.fail(&told, error.is_not_served());
                     if news && error.is_refusal() {
                         tracing::warn!(error = told, "a watch is refused; it is tried again");
                     } else {

@@ -213,3 +213,41 @@ async fn a_restart_forgets_no_window() {
     pass(420).await;
     assert_eq!(asked_for(&fleet).await, 1, "ten minutes after the start at the latest");
 }
+
+/// The requests of controllers for the list of autoscalers.
+fn lists_of_autoscalers() -> RequestFilter {
+    RequestFilter::any().resource("multiclusterhorizontalpodautoscalers.portolan.dev").verb("list")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_has_not_listed_autoscalers_divides_no_total_anew() {
+    let fleet = fleet_of(&[("c2", 1, "4"), ("c3", 1, "4")], FaultPlan::none()).await;
+    let controller = contend(&fleet, Contender::alone());
+    let mut total = web(4, json!({"locations": ["c2", "c3"]}));
+    total["spec"]["replicasMode"] = json!("Total");
+    set_up(&fleet, &total, &autoscaler("web", 2, 20)).await;
+    send(&fleet, "c3", 40);
+    pass(120).await;
+    let before = (replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await);
+    assert!(before.0 < before.1, "{before:?}");
+    controller.abort();
+    let held = PartialFault::new("no list", lists_of_autoscalers(), FaultAnswer::Status(503));
+    fleet.world.add_fault(held);
+    let _again = contend(&fleet, Contender::alone());
+    pass(30).await;
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), before);
+    fleet.world.end_fault("no list");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_without_the_kinds_of_autoscalers_and_reschedulers_places_all_the_same() {
+    let fleet = super::stage::fleet(FaultPlan::none()).await;
+    let reschedulers = RequestFilter::any().resource("multiclusterreschedulers.portolan.dev");
+    for (name, filter) in [("no autoscalers", lists_of_autoscalers()), ("no reschedulers", reschedulers)] {
+        fleet.world.add_fault(PartialFault::new(name, filter, FaultAnswer::Status(404)));
+    }
+    let _controller = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &web(2, json!({"locations": ["c2"]}))).await;
+    pass(30).await;
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(2), "{:?}", status(&fleet, "web").await);
+}

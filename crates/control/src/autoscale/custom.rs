@@ -1,6 +1,6 @@
 //! Custom metrics of pods and of other objects, from custom.metrics.k8s.io.
 
-use super::request::{Path, amount, get, served, told};
+use super::request::{Path, amount, get, readable, served, told};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::GroupVersionKind;
 use kube::{Client, discovery};
@@ -82,7 +82,7 @@ async fn values(
         let window = each.window_seconds.map_or(WINDOW, SignedDuration::from_secs);
         Ok((each.described_object.name, Sample { value: amount(&each.value)?, at: each.timestamp, window }))
     };
-    list.items.into_iter().map(sample).collect()
+    readable(list.items.into_iter().map(sample))
 }
 
 /// Where the metrics of an object are found.

@@ -9,6 +9,8 @@
 
 mod custom;
 mod external;
+mod hung;
+mod known;
 mod pods;
 mod read;
 mod reconcile;
@@ -17,17 +19,27 @@ mod resource;
 
 use crate::driver::{Context, Controller, Delay, watch};
 use crate::placement::{Division, Placement, Shares, Workload};
+use hung::Hung;
+use known::Known;
 use portolan_api::MultiClusterHorizontalPodAutoscaler;
-use portolan_core::autoscale::{ClusterSnapshot, Memory};
 use portolan_runtime::{Change, Index, Key, Queue, Recorder, supervise, work};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
-const KIND: &str = "MultiClusterHorizontalPodAutoscaler";
+/// The kind of autoscalers.
+pub(crate) const KIND: &str = "MultiClusterHorizontalPodAutoscaler";
+
+/// An autoscaler is looked at again after this long, as by a HorizontalPodAutoscaler.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How many autoscalers are looked at at the same time. Most of a look is waiting for members.
 const WORKERS: usize = 24;
+
+/// What changes nothing but the status is most often written here, and each look changes numbers in it: to look again at
+/// once would never end.
+const STATUS_CHANGED: Delay = Delay { from: LOOK_AGAIN, at_last: LOOK_AGAIN };
 
 /// Decides about MultiClusterHorizontalPodAutoscalers.
 pub(crate) struct Autoscalers {
@@ -38,17 +50,7 @@ pub(crate) struct Autoscalers {
     queue: Queue<Key>,
     recorder: Recorder,
     known: Mutex<BTreeMap<Key, Known>>,
-}
-
-/// What is known of an autoscaler beside its object.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    /// The uid of the object that this is about.
-    uid: Option<String>,
-    /// What it remembers; the status is written less often.
-    memory: Memory,
-    /// What each cluster told last.
-    clusters: BTreeMap<String, ClusterSnapshot>,
+    hung: Hung,
 }
 
 impl Autoscalers {
@@ -58,7 +60,7 @@ impl Autoscalers {
         Self {
             context: context.clone(),
             workloads: placement.base().objects.clone(),
-            objects: Index::default(),
+            objects: Index::fed_by(placement.shares().health().clone()),
             shares: placement.shares().clone(),
             queue: Queue::new(seed.child("queue")),
             recorder: Recorder::new(
@@ -67,6 +69,7 @@ impl Autoscalers {
                 "portolan.dev/autoscaling",
             ),
             known: Mutex::default(),
+            hung: Hung::default(),
         }
     }
 
@@ -74,10 +77,11 @@ impl Autoscalers {
     pub(crate) async fn run(self, placement: Arc<Placement>) {
         let mut tasks = JoinSet::new();
         let (shares, divided) = (self.shares.clone(), placement);
+        let objects = self.objects.clone();
         let first = move |change: &Change<MultiClusterHorizontalPodAutoscaler>| {
             let changed = shares.take(change, division);
             changed.into_iter().for_each(|workload| divided.base().queue.add(workload));
-            Delay::NONE
+            due(&objects, change)
         };
         let seed = self.context.seed.child(KIND);
         let hub = &self.context.hub.client;
@@ -89,6 +93,30 @@ impl Autoscalers {
     fn known(&self) -> MutexGuard<'_, BTreeMap<Key, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// When to look at an autoscaler that has changed, given those that were known before.
+fn due(
+    objects: &Index<MultiClusterHorizontalPodAutoscaler>,
+    change: &Change<MultiClusterHorizontalPodAutoscaler>,
+) -> Delay {
+    match change {
+        Change::Set(key, now) if objects.get(key).is_some_and(|before| asks_alike(&before, now)) => {
+            STATUS_CHANGED
+        }
+        Change::Set(..) | Change::Gone(_) | Change::Listed(_) => Delay::NONE,
+    }
+}
+
+/// Whether users left an autoscaler as it was.
+fn asks_alike(
+    before: &MultiClusterHorizontalPodAutoscaler,
+    now: &MultiClusterHorizontalPodAutoscaler,
+) -> bool {
+    let (before, now) = (&before.metadata, &now.metadata);
+    before.uid == now.uid
+        && before.generation == now.generation
+        && before.deletion_timestamp == now.deletion_timestamp
 }
 
 /// The workload that an autoscaler scales.
@@ -103,4 +131,29 @@ fn division(object: &MultiClusterHorizontalPodAutoscaler) -> Division {
     let share = |share: i32| u32::try_from(share).unwrap_or(0);
     let shares = clusters.filter_map(|each| Some((each.cluster.clone(), share(each.share?)))).collect();
     Division { workload: target(object), shares }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_of_the_status_alone_is_not_looked_at_at_once() {
+        let object = |generation: i64, replicas: i32| -> MultiClusterHorizontalPodAutoscaler {
+            serde_json::from_value(json!({
+                "apiVersion": "portolan.dev/v1alpha1", "kind": KIND,
+                "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "generation": generation},
+                "spec": {"scaleTargetRef": {"kind": "MultiClusterDeployment", "name": "web"}, "maxReplicas": 9},
+                "status": {"currentReplicas": replicas, "desiredReplicas": replicas},
+            }))
+            .unwrap()
+        };
+        let (listed, objects) = (object(1, 3), Index::default());
+        let delay = |now| due(&objects, &Change::Set(Key::new("shop", "web"), now));
+        assert_eq!(delay(object(1, 3)), Delay::NONE, "it is new");
+        objects.take(Change::Set(Key::new("shop", "web"), listed));
+        assert_eq!(delay(object(1, 4)), STATUS_CHANGED, "an own write of the status");
+        assert_eq!(delay(object(2, 4)), Delay::NONE, "a user has changed it");
+    }
 }

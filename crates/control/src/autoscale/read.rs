@@ -1,5 +1,6 @@
 //! What a member tells of the load of one workload.
 
+use super::hung::Hung;
 use super::resource::Use;
 use super::{custom, external, pods};
 use crate::fleet::Member;
@@ -23,14 +24,17 @@ pub(super) async fn read(
     member: &Member,
     wanted: &Wanted<'_>,
     replicas: u32,
+    hung: &Hung,
     now: Timestamp,
 ) -> Result<ClusterSnapshot, String> {
     let pods = pods::list(&member.client, wanted.namespace, wanted.selector);
-    let (pods, readings) = futures::future::join(pods, readings(member, wanted)).await;
+    let pods = hung.ask(&member.name, "pods", pods);
+    let (pods, readings) = futures::future::join(pods, readings(member, wanted, hung)).await;
     Ok(ClusterSnapshot {
         name: member.name.clone(),
         replicas,
         reachable: true,
+        error: None,
         observed_at: Some(now),
         pods: pods?,
         readings,
@@ -38,15 +42,24 @@ pub(super) async fn read(
 }
 
 /// What is read for each metric, in their order. Those of resources are read together.
-async fn readings(member: &Member, wanted: &Wanted<'_>) -> Vec<Reading> {
+async fn readings(member: &Member, wanted: &Wanted<'_>, hung: &Hung) -> Vec<Reading> {
     let of_resources =
         |metric: &Metric| matches!(metric.type_, MetricType::Resource | MetricType::ContainerResource);
     let used = if wanted.metrics.iter().any(of_resources) {
-        Some(Use::read(&member.client, wanted.namespace, wanted.selector).await)
+        let used = async { Ok(Use::read(&member.client, wanted.namespace, wanted.selector).await) };
+        Some(hung.ask(&member.name, "metrics.k8s.io", used).await.unwrap_or_else(Use::unknown))
     } else {
         None
     };
-    let each = wanted.metrics.iter().map(|metric| reading(member, wanted, metric, used.as_ref()));
+    let each = wanted.metrics.iter().map(async |metric| {
+        let about = match metric.type_ {
+            MetricType::Resource | MetricType::ContainerResource => "the use of resources",
+            MetricType::Pods | MetricType::Object => "custom.metrics.k8s.io",
+            MetricType::External => "external.metrics.k8s.io",
+        };
+        let reading = async { Ok(reading(member, wanted, metric, used.as_ref()).await) };
+        hung.ask(&member.name, about, reading).await.unwrap_or_else(Reading::Failed)
+    });
     futures::future::join_all(each).await
 }
 

@@ -1,8 +1,9 @@
 //! One look at one autoscaler.
 
+use super::known::Known;
 use super::read::{Wanted, read};
-use super::{Autoscalers, Known, target};
-use crate::driver::{SYNC_POLL_INTERVAL, replace_status};
+use super::{Autoscalers, LOOK_AGAIN, target};
+use crate::driver::{CHANGED_MEANWHILE, SYNC_POLL_INTERVAL, replace_status};
 use crate::fleet::ask_number;
 use crate::names::FIELD_MANAGER;
 use crate::placement::Workload;
@@ -12,7 +13,7 @@ use kube::api::{ObjectMeta, PostParams};
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{
     MultiClusterDeployment, MultiClusterHorizontalPodAutoscaler, MultiClusterHorizontalPodAutoscalerStatus,
-    Reason, selector,
+    Reason,
 };
 use portolan_core::autoscale::{
     self, AutoscalerTarget, ClusterSnapshot, Decision, Memory, Reading, conflicts, effective_metrics,
@@ -20,9 +21,6 @@ use portolan_core::autoscale::{
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// What cannot be decided now is looked at again after this long.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 impl Autoscalers {
     /// Looks at one autoscaler.
@@ -60,13 +58,18 @@ impl Autoscalers {
         object: &MultiClusterHorizontalPodAutoscaler,
         workload: &Workload,
     ) -> Result<Action, CallError> {
-        let (clusters, readings) =
-            futures::future::join(self.clusters(key, object, workload), self.answers(object)).await;
-        let now = self.context.clock.now();
         let spec = &workload.object.spec;
         let replicas = u32::try_from(spec.replicas).unwrap_or(0);
-        let memory = self.memory(key, object, replicas);
-        let decision = autoscale::decide(&autoscale::Known {
+        let Known { memory, clusters: last, .. } = {
+            let mut all = self.known();
+            let known = all.entry(key.clone()).or_default();
+            known.follow(object, replicas, self.context.clock.now());
+            known.clone()
+        };
+        let (clusters, readings) =
+            futures::future::join(self.clusters(key, object, workload, &last), self.answers(object)).await;
+        let now = self.context.clock.now();
+        let mut decision = autoscale::decide(&autoscale::Known {
             spec: &object.spec,
             replicas,
             mode: spec.replicas_mode,
@@ -85,29 +88,36 @@ impl Autoscalers {
             let hub = &self.context.hub.client;
             match replace_status(&self.context.term, hub, object, &status).await? {
                 Some(written) => written,
-                // Somebody has changed it: the change brings us back, with what was remembered before.
-                None => return Ok(Action::AwaitChange),
+                // Somebody has changed it: it is decided about again, with what was remembered before.
+                None => return Ok(Action::RequeueAfter(CHANGED_MEANWHILE)),
             }
         } else {
             object.clone()
         };
-        if let Some(known) = self.known().get_mut(key) {
-            known.memory = decision.memory.clone();
-        }
-        if decision.desired != decision.current {
-            self.set_replicas(&written, workload, &decision).await?;
+        self.remember(key, &decision);
+        if decision.desired != decision.current && self.set_replicas(&written, workload, &decision).await? {
+            decision.carried_out(&mut status, object.metadata.generation, self.context.clock.now());
+            self.remember(key, &decision);
+            // If somebody has changed it meanwhile, the next look writes it.
+            replace_status(&self.context.term, &self.context.hub.client, &written, &status).await?;
         }
         let wait = decision.look_again_at.duration_since(self.context.clock.now());
         Ok(Action::RequeueAfter(Duration::try_from(wait).unwrap_or_default()))
     }
 
-    /// Writes the replicas of a workload that was not changed since it was decided about.
+    fn remember(&self, key: &Key, decision: &Decision) {
+        if let Some(known) = self.known().get_mut(key) {
+            known.memory = decision.memory.clone();
+        }
+    }
+
+    /// Writes the replicas of a workload that was not changed since it was decided about; answers whether that was done.
     async fn set_replicas(
         &self,
         object: &MultiClusterHorizontalPodAutoscaler,
         workload: &Workload,
         decision: &Decision,
-    ) -> Result<(), CallError> {
+    ) -> Result<bool, CallError> {
         let meta = &workload.object.metadata;
         let (key, desired) = (Key::of(&workload.object), decision.desired);
         let api: Api<MultiClusterDeployment> =
@@ -133,10 +143,10 @@ impl Autoscalers {
                 let occasion = self.context.clock.now().to_string();
                 let recorder = self.recorder.on(&occasion);
                 recorder.record(object, EventType::Normal, Reason::SuccessfulRescale, &note).await;
-                Ok(())
+                Ok(true)
             }
             // The workload has changed: it is decided about again, from what it is now.
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(false),
             Err(error) => {
                 let finding = autoscale::update_failed(&chain(&error));
                 let note = finding.message.clone();
@@ -153,14 +163,14 @@ impl Autoscalers {
         key: &Key,
         object: &MultiClusterHorizontalPodAutoscaler,
         workload: &Workload,
+        last: &BTreeMap<String, ClusterSnapshot>,
     ) -> Vec<ClusterSnapshot> {
         let held: BTreeMap<&str, u32> = workload.held().collect();
         let named = workload.object.spec.placement.locations.iter().map(String::as_str);
         let names: BTreeSet<&str> = held.keys().copied().chain(named).collect();
         let metrics = effective_metrics(&object.spec.metrics);
-        let selector = selector::to_text(&workload.object.spec.selector);
+        let selector = workload.pod_selector();
         let wanted = Wanted { namespace: &key.namespace, selector: &selector, metrics: &metrics };
-        let last = self.known().get(key).map(|known| known.clusters.clone()).unwrap_or_default();
         let each = names.into_iter().map(|name| {
             let (wanted, last) = (&wanted, last.get(name));
             let replicas = held.get(name).copied().unwrap_or(0);
@@ -197,39 +207,25 @@ impl Autoscalers {
         last: Option<&ClusterSnapshot>,
     ) -> ClusterSnapshot {
         let member = self.context.fleet.member(name).filter(|member| member.health.is_reachable());
+        let mut error = None;
         if let Some(member) = member {
-            match read(&member, wanted, replicas, self.context.clock.now()).await {
+            match read(&member, wanted, replicas, &self.hung, self.context.clock.now()).await {
                 Ok(read) => return read,
-                Err(error) => tracing::debug!(cluster = name, error, "the pods of a workload cannot be read"),
+                Err(why) => error = Some(why),
             }
         }
         match last {
-            Some(last) => ClusterSnapshot { replicas, reachable: false, ..last.clone() },
+            Some(last) => ClusterSnapshot { replicas, reachable: false, error, ..last.clone() },
             None => ClusterSnapshot {
                 name: name.to_owned(),
                 replicas,
                 reachable: false,
+                error,
                 observed_at: None,
                 pods: Vec::new(),
                 readings: Vec::new(),
             },
         }
-    }
-
-    /// What the autoscaler remembers: what this process knows, or what the status says if the process or the object is new.
-    fn memory(&self, key: &Key, object: &MultiClusterHorizontalPodAutoscaler, replicas: u32) -> Memory {
-        let mut all = self.known();
-        let known = all.entry(key.clone()).or_default();
-        if known.uid.is_none() || known.uid != object.metadata.uid {
-            let memory = match &object.status {
-                Some(status) if status.observed_generation.is_some() => {
-                    Memory::of_status(status).restored(replicas, self.context.clock.now())
-                }
-                _ => Memory::default(),
-            };
-            *known = Known { uid: object.metadata.uid.clone(), memory, clusters: BTreeMap::new() };
-        }
-        known.memory.clone()
     }
 
     /// What an autoscaler is told that is not the only one of its workload.

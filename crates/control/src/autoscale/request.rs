@@ -65,8 +65,23 @@ pub(super) fn told(error: &CallError) -> String {
     foreign_text(&chain(error))
 }
 
-/// A quantity in thousandths. Nothing is used less than not at all.
+/// A quantity in thousandths. Nothing is used less than not at all: what is negative was measured wrongly.
 pub(super) fn amount(text: &str) -> Result<u64, String> {
     let milli = milli(text).map_err(|error| foreign_text(&error.to_string()))?;
-    Ok(u64::try_from(milli).unwrap_or(0))
+    u64::try_from(milli).map_err(|_| format!("a number is negative: {}", foreign_text(text)))
+}
+
+/// The numbers of the pods whose numbers can be read: the others count as not measured. If no pod is left, why.
+pub(super) fn readable<T>(pods: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+    let (mut found, mut problem) = (Vec::new(), None);
+    for pod in pods {
+        match pod {
+            Ok(pod) => found.push(pod),
+            Err(error) => problem = problem.or(Some(error)),
+        }
+    }
+    match problem {
+        Some(error) if found.is_empty() => Err(error),
+        Some(_) | None => Ok(found),
+    }
 }

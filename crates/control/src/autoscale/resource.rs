@@ -1,6 +1,6 @@
 //! The use of resources by pods, from metrics.k8s.io.
 
-use super::request::{Path, amount, get};
+use super::request::{Path, amount, get, readable};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use portolan_core::autoscale::{Reading, Sample, usage};
@@ -50,7 +50,12 @@ impl Use {
     pub(super) async fn read(client: &Client, namespace: &str, selector: &str) -> Self {
         let path = Path::new(format!("{API}/namespaces/{namespace}/pods")).with("labelSelector", selector);
         let list = get::<PodMetricsList>(client, path, &format!("read the use of pods in {namespace}")).await;
-        Self(list.and_then(|list| list.items.into_iter().map(read).collect()))
+        Self(list.and_then(|list| readable(list.items.into_iter().map(read))))
+    }
+
+    /// It could not be read, and why.
+    pub(super) fn unknown(error: String) -> Self {
+        Self(Err(error))
     }
 
     /// The use of one resource, by whole pods or by one container of each.
@@ -96,5 +101,23 @@ mod tests {
         let reading = Use(Ok(vec![read])).of(None, "cpu");
         let Reading::Pods(samples) = reading else { panic!("{reading:?}") };
         assert_eq!(samples["web-1"].value, 138, "rounded up to a thousandth");
+    }
+    #[test]
+    fn an_absurd_number_is_one_missing_pod() {
+        let said = |name: &str, cpu: &str| -> PodMetrics {
+            let said = json!({
+                "metadata": {"name": name}, "timestamp": "2026-01-01T00:00:30Z", "window": "30s",
+                "containers": [{"name": "main", "usage": {"cpu": cpu}}],
+            });
+            serde_json::from_value(said).unwrap()
+        };
+        for absurd in ["-5m", "many"] {
+            let all = [said("web-1", "100m"), said("web-2", absurd)];
+            let reading = Use(readable(all.into_iter().map(read))).of(None, "cpu");
+            let Reading::Pods(samples) = reading else { panic!("{reading:?}") };
+            assert_eq!(samples.keys().collect::<Vec<_>>(), ["web-1"]);
+            let alone = Use(readable([said("web-2", absurd)].into_iter().map(read))).of(None, "cpu");
+            assert!(matches!(alone, Reading::Failed(_)), "{alone:?}");
+        }
     }
 }

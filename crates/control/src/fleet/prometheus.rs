@@ -52,6 +52,8 @@ enum AskError {
     NotAVector { said: String, field: &'static str },
     #[error("Prometheus answers no number")]
     NoNumber,
+    #[error("Prometheus answers {said:?} for a series of external.query: each must be a number from 0 on")]
+    NotANumber { said: String },
 }
 
 #[derive(Deserialize)]
@@ -99,8 +101,13 @@ async fn ask_once(
 /// A text for people.
 pub(crate) async fn ask_number(client: &Client, query: &PrometheusQuery) -> Result<u64, String> {
     let series = vector(client, query, "external.query").await.map_err(|error| told(&error))?;
-    let numbers = series.iter().filter_map(|series| decimal(&series.value.as_ref()?.1));
-    let sum = numbers.fold(None, |sum: Option<u64>, number| Some(sum.unwrap_or(0).saturating_add(number)));
+    let mut sum: Option<u64> = None;
+    for each in &series {
+        let said = each.value.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
+        // The sum of the others is not the sum: it would be less than the load.
+        let number = decimal(said).ok_or_else(|| told(&AskError::NotANumber { said: said.to_owned() }))?;
+        sum = Some(sum.unwrap_or(0).saturating_add(number));
+    }
     sum.ok_or_else(|| told(&AskError::NoNumber))
 }
 
@@ -202,13 +209,22 @@ mod tests {
     #[tokio::test]
     async fn the_series_of_a_number_are_added_and_none_is_no_zero() {
         let series = |number: &str| json!({"metric": {}, "value": [1.5, number]});
+        const NOT_A_NUMBER: &str =
+            "Prometheus answers \"NaN\" for a series of external.query: each must be a number from 0 on";
         for (result, expected) in [
             (json!([series("1.5"), series("2")]), Ok(3_500)),
             (json!([]), Err("Prometheus answers no number")),
+            (json!([series("NaN"), series("5")]), Err(NOT_A_NUMBER)),
         ] {
             let (client, _) =
                 answering(json!({"status": "success", "data": {"resultType": "vector", "result": result}}));
             assert_eq!(ask_number(&client, &query()).await, expected.map_err(str::to_owned));
+        }
+        for absurd in ["+Inf", "-Inf", "-3", ""] {
+            let result = json!([series(absurd), series("5")]);
+            let (client, _) =
+                answering(json!({"status": "success", "data": {"resultType": "vector", "result": result}}));
+            assert!(ask_number(&client, &query()).await.is_err(), "{absurd:?}");
         }
     }
 

@@ -24,7 +24,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
-use portolan_api::{ForeignCluster, Reason};
+use portolan_api::{ForeignCluster, Reason, selector};
 use portolan_runtime::{Action, CallError, EventType, Key, chain, foreign_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -365,6 +365,13 @@ impl Workload {
         super::desired::is_unlabelled(&self.object)
     }
 
+    /// What selects the pods of the workload in members, and no pods of others that have the same labels.
+    pub(crate) fn pod_selector(&self) -> String {
+        let own = (!self.is_unlabelled()).then(|| format!("{WORKLOAD_LABEL}={}", self.uid()));
+        let selector = selector::to_text(&self.object.spec.selector);
+        Some(selector).filter(|text| !text.is_empty()).into_iter().chain(own).collect::<Vec<_>>().join(",")
+    }
+
     /// How much of what was decided for a cluster holds room beside the pods that the ledger sees: all of it, unless the
     /// ledger takes pods of the workload for those of others.
     pub(super) fn reserves(&self, replicas: u32, ready: i32) -> u32 {
@@ -384,5 +391,22 @@ mod tests {
         for bad in ["", "hub/", "hub/a b", "hub", "Unmanaged", "a1-b2"] {
             assert_eq!(Mode::read(bad), None, "{bad}");
         }
+    }
+    #[test]
+    fn pods_of_others_with_the_same_labels_are_not_selected() {
+        let workload = |annotations: Value| {
+            let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}});
+            let object = json!({
+                "apiVersion": "portolan.dev/v1alpha1", "kind": "MultiClusterDeployment",
+                "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "annotations": annotations},
+                "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+            });
+            Workload::of(serde_json::from_value(object).unwrap())
+        };
+        let ours = workload(json!({}));
+        assert_eq!(ours.pod_selector(), format!("app=web,{WORKLOAD_LABEL}=u1"));
+        let template = digest(&ours.object.spec.template.0);
+        let adopted = workload(json!({ADOPTED_TEMPLATE_ANNOTATION: template}));
+        assert_eq!(adopted.pod_selector(), "app=web", "its pods have no labels of ours");
     }
 }

@@ -170,7 +170,8 @@ impl Placement {
         let due = self.mark_lost(workload, &mut seen);
         self.mark_refusing(key, workload, &mut seen);
         suppose_refusing(&mut seen, refusing);
-        let wanted = match wanted(workload, self.shares.of(key)) {
+        let Some(shares) = self.shares.of(key) else { return Evaluated::CacheNotSynced };
+        let wanted = match wanted(workload, shares) {
             Ok(wanted) => Box::new(wanted),
             Err(problem) => return Evaluated::Impossible(seen, Reason::InvalidTemplate, problem),
         };

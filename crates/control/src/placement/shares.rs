@@ -1,12 +1,21 @@
 //! How a total of replicas is divided by load, as autoscalers have worked it out.
 
-use portolan_runtime::{Change, Key};
+use portolan_runtime::{Change, Key, WatchHealth};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The shares that autoscalers have worked out for the clusters of their workloads; clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shares(Arc<RwLock<BTreeMap<Key, Division>>>);
+pub(crate) struct Shares {
+    state: Arc<RwLock<State>>,
+    health: WatchHealth,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    divisions: BTreeMap<Key, Division>,
+    listed: bool,
+}
 
 /// What one autoscaler has worked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,21 +27,22 @@ pub(crate) struct Division {
 }
 
 impl Shares {
+    /// How the watch of autoscalers stands.
+    pub(crate) fn health(&self) -> &WatchHealth {
+        &self.health
+    }
+
     /// The weights by which the total of a workload is divided; none if no autoscaler has divided it, or several.
-    pub(crate) fn of(&self, workload: &Key) -> BTreeMap<String, u32> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let first = Key::new(&workload.namespace, "");
-        let own = all.range(first..).take_while(|(key, _)| key.namespace == workload.namespace);
-        let mut own = own.filter(|(_, division)| division.workload == *workload);
-        match (own.next(), own.next()) {
-            (Some((_, only)), None) => only.shares.clone(),
-            _ => BTreeMap::new(),
-        }
+    /// Nothing is known before all autoscalers have been listed: without its weights, a total would be divided anew.
+    pub(crate) fn of(&self, workload: &Key) -> Option<BTreeMap<String, u32>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        (state.listed || self.health.is_not_served()).then(|| state.of(workload))
     }
 
     /// Takes what autoscalers say; answers the workloads whose division may have changed.
     pub(crate) fn take<T>(&self, change: &Change<T>, division: impl Fn(&T) -> Division) -> BTreeSet<Key> {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State { divisions: all, listed: is_listed } = &mut *state;
         let mut changed = BTreeSet::new();
         let mut put = |all: &mut BTreeMap<Key, Division>, key: &Key, now: Option<Division>| {
             let before = all.get(key).cloned();
@@ -45,15 +55,28 @@ impl Shares {
             }
         };
         match change {
-            Change::Set(key, object) => put(&mut all, key, Some(division(object))),
-            Change::Gone(key) => put(&mut all, key, None),
+            Change::Set(key, object) => put(all, key, Some(division(object))),
+            Change::Gone(key) => put(all, key, None),
             Change::Listed(listed) => {
+                *is_listed = true;
                 let gone: Vec<Key> = all.keys().filter(|key| !listed.contains_key(*key)).cloned().collect();
-                gone.iter().for_each(|key| put(&mut all, key, None));
-                listed.iter().for_each(|(key, object)| put(&mut all, key, Some(division(object))));
+                gone.iter().for_each(|key| put(all, key, None));
+                listed.iter().for_each(|(key, object)| put(all, key, Some(division(object))));
             }
         }
         changed
+    }
+}
+
+impl State {
+    fn of(&self, workload: &Key) -> BTreeMap<String, u32> {
+        let first = Key::new(&workload.namespace, "");
+        let own = self.divisions.range(first..).take_while(|(key, _)| key.namespace == workload.namespace);
+        let mut own = own.filter(|(_, division)| division.workload == *workload);
+        match (own.next(), own.next()) {
+            (Some((_, only)), None) => only.shares.clone(),
+            _ => BTreeMap::new(),
+        }
     }
 }
 
@@ -71,13 +94,19 @@ mod tests {
         let set = |name: &str, division: Division| {
             shares.take(&Change::Set(Key::new("shop", name), division), Division::clone)
         };
-        assert_eq!(set("a", divided("web", 3)), BTreeSet::from([web.clone()]));
-        assert_eq!(shares.of(&web), BTreeMap::from([("c1".to_owned(), 3)]));
+        let listed = Change::Listed(BTreeMap::from([(Key::new("shop", "a"), divided("web", 3))]));
+        assert_eq!(
+            shares.of(&web),
+            None,
+            "before autoscalers are listed nobody knows whether one divides it"
+        );
+        assert_eq!(shares.take(&listed, Division::clone), BTreeSet::from([web.clone()]));
+        assert_eq!(shares.of(&web), Some(BTreeMap::from([("c1".to_owned(), 3)])));
         assert!(set("a", divided("web", 3)).is_empty(), "nothing is new");
         set("b", divided("web", 4));
-        assert!(shares.of(&web).is_empty(), "two autoscalers of one workload");
+        assert!(shares.of(&web).unwrap().is_empty(), "two autoscalers of one workload");
         assert_eq!(set("b", divided("other", 4)).len(), 2, "the workload that it has left, too");
         shares.take(&Change::Listed(BTreeMap::new()), Division::clone);
-        assert!(shares.of(&web).is_empty());
+        assert!(shares.of(&web).unwrap().is_empty());
     }
 }

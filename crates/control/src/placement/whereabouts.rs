@@ -36,7 +36,7 @@ impl Placement {
     /// The name of the rescheduler that replicas wait for which only stand in where they are.
     pub(super) fn awaited_rescheduler(&self, key: &Key, workload: &Workload) -> Option<String> {
         let rescheduler = self.rescheduler(key, workload)??;
-        let wanted = wanted(workload, self.shares.of(key)).ok()?;
+        let wanted = wanted(workload, self.shares.of(key)?).ok()?;
         self.is_away(workload, &wanted).then(|| rescheduler.name().to_owned())
     }
 
@@ -52,7 +52,8 @@ impl Placement {
         workload: &Workload,
         moves: bool,
     ) -> Result<Option<WorkloadSnapshot>, CacheNotSynced> {
-        let Ok(wanted) = wanted(workload, self.shares.of(key)) else { return Ok(None) };
+        let shares = self.shares.of(key).ok_or(CacheNotSynced)?;
+        let Ok(wanted) = wanted(workload, shares) else { return Ok(None) };
         let leaving = workload.object.metadata.deletion_timestamp.is_some();
         if leaving || !(moves || self.is_away(workload, &wanted)) {
             return Ok(None);

@@ -76,7 +76,8 @@ impl Reschedulers {
         &self.0
     }
 
-    /// The rescheduler that brings a workload home, if one does. Nothing is known before all of them have been listed.
+    /// The rescheduler that brings a workload home, if one does. Nothing is known before all of them have been listed;
+    /// there are none if the hub does not serve the kind.
     ///
     /// A move under way is ended by the one that began it. Otherwise it is the first, by name, that selects the workload.
     pub(crate) fn of(
@@ -84,7 +85,8 @@ impl Reschedulers {
         key: &Key,
         labels: &BTreeMap<String, String>,
     ) -> Option<Option<Arc<Rescheduler>>> {
-        let all = self.0.all_if_synced()?;
+        let none = || self.health().is_not_served().then(Vec::new);
+        let all = self.0.all_if_synced().or_else(none)?;
         let mut all = all.iter().map(|(_, each)| each).filter(|each| !each.is_leaving());
         let moves = all.clone().find(|each| each.move_of(key).is_some());
         Some(moves.or_else(|| all.find(|each| each.settings.selects(labels))).cloned())

@@ -17,6 +17,7 @@ impl Rescheduling {
     pub(super) async fn look(&self, key: Key) -> Result<Action, CallError> {
         let known = self.context.reschedulers.index();
         let Some(rescheduler) = known.get(&key) else {
+            self.stays().remove(&key);
             is_unreadable::<MultiClusterRescheduler, _>(known, &key, &self.recorder).await;
             return Ok(Action::AwaitChange);
         };
@@ -27,7 +28,10 @@ impl Rescheduling {
             return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL));
         };
         let now = self.context.clock.now();
-        let plan = plan(&rescheduler.settings, &rescheduler.record, &workloads, now);
+        let uid = rescheduler.object.metadata.uid.clone();
+        let stays = self.stays().get(&key).filter(|(of, _)| *of == uid).map(|(_, stays)| stays.clone());
+        let record = rescheduler.record.clone().recalling(&stays.unwrap_or_default());
+        let plan = plan(&rescheduler.settings, &record, &workloads, now);
         let new = status(&rescheduler, &plan, now);
         if is_news(rescheduler.object.status.as_ref(), &new, rescheduler.settings.interval) {
             let api = Api::all(self.context.hub.client.clone());
@@ -37,6 +41,7 @@ impl Rescheduling {
             }
             self.tell(&rescheduler, &plan, &new).await;
         }
+        self.stays().insert(key, (uid, plan.record.stays.clone()));
         let wait = plan.next.and_then(|next| Duration::try_from(next.duration_since(now)).ok());
         Ok(Action::RequeueAfter(wait.unwrap_or(rescheduler.settings.interval)))
     }

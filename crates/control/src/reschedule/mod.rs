@@ -20,10 +20,10 @@ use crate::placement::{Placement, Workload};
 use kube::Api;
 use kube::runtime::watcher;
 use portolan_api::MultiClusterRescheduler;
-use portolan_core::reschedule::WorkloadKey;
+use portolan_core::reschedule::{Stay, WorkloadKey};
 use portolan_runtime::{Change, Index, Key, Queue, Recorder, follow_with, supervise, work};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -42,7 +42,11 @@ pub(crate) struct Rescheduling {
     placement: Arc<Placement>,
     queue: Queue<Key>,
     recorder: Recorder,
+    /// The stays of each rescheduler, by its uid as well: the status does not list them all.
+    stays: Mutex<BTreeMap<Key, (Option<String>, Stays)>>,
 }
+
+type Stays = BTreeMap<WorkloadKey, Stay>;
 
 impl Rescheduling {
     /// Rescheduling for a hub, of the workloads that placement places.
@@ -53,7 +57,13 @@ impl Rescheduling {
         let (workloads, known, looks) =
             (placement.base().objects.clone(), context.reschedulers.clone(), queue.clone());
         placement.base().on_change(move |key| workload_changed(&known, &workloads, &looks, key));
-        Arc::new(Self { context: context.clone(), placement: Arc::clone(placement), queue, recorder })
+        Arc::new(Self {
+            context: context.clone(),
+            placement: Arc::clone(placement),
+            queue,
+            recorder,
+            stays: Mutex::default(),
+        })
     }
 
     /// There is room that a workload waits for.
@@ -70,6 +80,10 @@ impl Rescheduling {
         tasks.spawn(self.watch());
         let work = work(&self.queue, WORKERS, &self.context.clock, |key| self.look(key));
         supervise(tasks, work).await;
+    }
+
+    fn stays(&self) -> MutexGuard<'_, BTreeMap<Key, (Option<String>, Stays)>> {
+        self.stays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the reschedulers known, for ever. What changes of them has the placement decide again about the workloads

@@ -4,7 +4,7 @@ use super::metric::{Goal, Source, unknown};
 use super::pods::{Measured, groups};
 use super::proposal::{by_average, by_pods, by_value};
 use super::ratio::Tolerances;
-use super::snapshot::{ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, Reading, is_valid};
+use super::snapshot::{ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, Reading};
 use jiff::Timestamp;
 use portolan_api::Reason;
 use std::collections::BTreeMap;
@@ -97,13 +97,14 @@ pub(super) fn wish(
 
 fn silence(wish: &ClusterWish, cluster: &ClusterSnapshot, now: Timestamp) -> String {
     let minutes = NUMBERS_VALID_FOR.as_mins();
+    let silent = || "it is silent".to_owned();
+    let why =
+        cluster.error.as_ref().map_or_else(silent, |error| format!("its pods cannot be read ({error})"));
     if wish.metric.is_none() {
-        return format!("it is silent and its last numbers are older than {minutes}m: its replicas are kept");
+        return format!("{why} and its last numbers are older than {minutes}m: its replicas are kept");
     }
     let age = cluster.observed_at.map_or(0, |at| now.duration_since(at).as_secs().max(0));
-    format!(
-        "it is silent: its numbers of {age}s ago count until they are {minutes}m old, and its replicas are kept"
-    )
+    format!("{why}: its numbers of {age}s ago count until they are {minutes}m old, and its replicas are kept")
 }
 
 /// What a metric proposes in a cluster; nothing where it needs pods and none are to run.
@@ -116,7 +117,7 @@ fn proposal(
 ) -> Result<Option<Proposal>, String> {
     let current = cluster.replicas;
     match reading {
-        Some(Reading::Value { value, at }) if is_valid(*at, now) => {
+        Some(Reading::Value { value, at }) if cluster.is_valid(*at, now) => {
             by_reading(source, current, ready_pods(cluster), *value, tolerances).map(Some)
         }
         _ if current == 0 => Ok(None),

@@ -112,3 +112,27 @@ proptest! {
         prop_assert!(some.desired >= all.desired);
     }
 }
+
+#[test]
+fn numbers_of_a_clock_that_is_ahead_are_no_newer_than_the_answer() {
+    let metrics = [cpu(50), external(MetricTargetType::AverageValue, "30")];
+    let mut ahead = loaded("paris", 4, 4000, at(3600));
+    ahead.readings.push(value(300, 3600));
+    let ahead = ClusterSnapshot { reachable: false, observed_at: Some(at(0)), ..ahead };
+    assert_eq!(wish_of(&metrics, &ahead, at(300)).desired, 10);
+    let later = wish_of(&metrics, &ahead, at(600));
+    assert_eq!((later.desired, later.metric), (4, None), "{:?}", later.message);
+}
+
+#[test]
+fn why_the_pods_of_a_cluster_cannot_be_read_is_told() {
+    let refused = ClusterSnapshot {
+        reachable: false,
+        error: Some("cannot list pods in shop: forbidden (403)".into()),
+        ..loaded("paris", 4, 1000, at(0))
+    };
+    let message = wish_of(&[cpu(50)], &refused, at(10)).message.unwrap();
+    let told =
+        "its pods cannot be read (cannot list pods in shop: forbidden (403)): its numbers of 10s ago count";
+    assert!(message.starts_with(told), "{message}");
+}

@@ -1,6 +1,7 @@
 //! From the wishes of the clusters to the one number of the workload.
 
 use portolan_api::placement::ReplicasMode;
+use std::cmp::Ordering;
 
 /// How the replicas of a workload are counted.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +29,34 @@ impl Count {
     /// clusters hold of other locations is asked for by all of them together.
     pub(super) fn by_clusters(self, wishes: &[(u32, u32)]) -> Option<u32> {
         let wishes = wishes.iter().filter(|(current, desired)| current.max(desired) > &0);
+        let wishes: Vec<(u32, u32)> = wishes.copied().collect();
+        let one_each = self.is_one_each(&wishes);
         let is_own = |(current, _): &(u32, u32)| match self.mode {
-            ReplicasMode::PerLocation => *current == self.replicas,
+            ReplicasMode::PerLocation => one_each || *current == self.replicas,
             ReplicasMode::Total => false,
         };
-        let (own, shared): (Vec<_>, Vec<_>) = wishes.copied().partition(is_own);
-        let largest = own.iter().map(|(_, desired)| *desired).max();
+        let (own, shared): (Vec<_>, Vec<_>) = wishes.into_iter().partition(is_own);
+        let largest = own.iter().map(|wish| self.of_location(*wish)).max();
         largest.max(self.shared(&shared, u32::try_from(own.len()).unwrap_or(u32::MAX)))
+    }
+
+    /// Whether each location has a cluster of its own, though not with the replicas of the spec: those were just changed, or
+    /// there is no room for all. No cluster holds replicas of two locations then, or it would have more than others.
+    fn is_one_each(self, wishes: &[(u32, u32)]) -> bool {
+        let same = |(one, other): (&(u32, u32), &(u32, u32))| one.0 == other.0;
+        u32::try_from(wishes.len()) == Ok(self.locations)
+            && (wishes.iter().all(|(current, _)| *current <= self.replicas)
+                || wishes.iter().zip(wishes.iter().skip(1)).all(same))
+    }
+
+    /// What a location with a cluster of its own asks for. If that has not the replicas of the spec, these count where its
+    /// load asks for no fewer than it has: replicas without a cluster have no load.
+    fn of_location(self, (current, desired): (u32, u32)) -> u32 {
+        match desired.cmp(&current) {
+            Ordering::Less => desired,
+            Ordering::Equal => self.replicas,
+            Ordering::Greater => desired.max(self.replicas),
+        }
     }
 
     /// The number that a total for all clusters comes to.
@@ -82,7 +104,7 @@ mod tests {
     #[test]
     fn wishes_of_clusters_become_one_number() {
         type Case<'a> = (&'a str, u32, ReplicasMode, u32, &'a [(u32, u32)], Option<u32>);
-        let cases: [Case<'_>; 13] = [
+        let cases: [Case<'_>; 17] = [
             ("the largest wish of the locations", 4, PerLocation, 3, &[(4, 3), (4, 7), (4, 4)], Some(7)),
             ("all locations ask for fewer", 4, PerLocation, 2, &[(4, 2), (4, 3)], Some(3)),
             ("one location on three clusters", 9, PerLocation, 1, &[(4, 6), (3, 5), (2, 2)], Some(13)),
@@ -102,6 +124,17 @@ mod tests {
             ("the sum of a total", 10, Total, 3, &[(4, 6), (3, 3), (3, 1)], Some(10)),
             ("load that moves", 10, Total, 2, &[(5, 10), (5, 0)], Some(10)),
             ("nothing is placed", 10, Total, 2, &[], None),
+            ("fewer were just asked for", 7, PerLocation, 3, &[(8, 7), (8, 1), (8, 1)], Some(7)),
+            ("more were just asked for", 7, PerLocation, 3, &[(4, 7), (4, 1), (4, 1)], Some(7)),
+            ("no location has room for all", 7, PerLocation, 3, &[(5, 6), (4, 1), (3, 1)], Some(7)),
+            (
+                "no location has room for all, less load",
+                7,
+                PerLocation,
+                3,
+                &[(5, 3), (4, 1), (3, 1)],
+                Some(3),
+            ),
             ("from zero", 0, PerLocation, 2, &[(0, 3), (0, 0)], Some(3)),
         ];
         for (about, replicas, mode, locations, wishes, expected) in cases {

@@ -11,8 +11,7 @@ use portolan_api::conditions::{ConditionStatus, ConditionType, Finding};
 const NAMED_AT_MOST: usize = 4;
 
 /// The replicas of the workload were changed.
-#[must_use]
-pub fn updated(replicas: u32) -> Finding {
+pub(super) fn updated(replicas: u32) -> Finding {
     let message = format!("the autoscaler set the replicas of its target to {replicas}");
     Finding::new(ConditionType::AbleToScale, true, Reason::SucceededRescale, message)
 }

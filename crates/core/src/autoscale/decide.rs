@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 use super::cluster::ClusterWish;
 use super::combine::Count;
 use super::conditions;
-use super::memory::{Memory, Recommended, ScaleChange, remember};
+use super::memory::{Memory, Recommended, remember};
 use super::metric;
 use super::report;
 use super::schedule::{Minimum, minimum};
@@ -57,7 +57,7 @@ pub struct Decision {
     pub division: BTreeMap<String, u32>,
     /// Ready, AbleToScale, ScalingActive and ScalingLimited; the last two only where they can be told.
     pub findings: Vec<Finding>,
-    /// What is to be remembered, with the change.
+    /// What is to be remembered; the change only once it was carried out, see [`Decision::carried_out`].
     pub memory: Memory,
     /// The least number of replicas that holds now.
     pub minimum: Minimum,
@@ -82,7 +82,8 @@ pub fn decide(known: &Known<'_>) -> Decision {
     let count = Count { replicas: current, mode: known.mode, locations: known.locations };
     let mut assessment =
         Assessment::of(&metrics, count, known.clusters, known.readings, rules.tolerances(), now);
-    let mut memory = Memory { changes: rules.relevant(&known.memory.changes, now), ..known.memory.clone() };
+    let mut memory = known.memory.clone().not_after(now);
+    memory.changes = rules.relevant(&memory.changes, now);
     if known.mode == ReplicasMode::Total {
         total::keep_last_replicas(&mut assessment.wishes, minimum.replicas);
     }
@@ -94,7 +95,8 @@ pub fn decide(known: &Known<'_>) -> Decision {
     }
     let wanted = assessment.recommend(count);
 
-    let outcome = if current == 0 && minimum.replicas > 0 {
+    // Only the minimum of the spec switches it off: a schedule wakes a workload that may have no replicas.
+    let outcome = if current == 0 && spec.min_replicas > 0 {
         Outcome::outside(0, None, vec![conditions::disabled()])
     } else if current > most {
         let active = conditions::scaling_active(&assessment, wanted > current);
@@ -130,9 +132,6 @@ pub fn decide(known: &Known<'_>) -> Decision {
     let Outcome { desired, cause, mut findings } = outcome;
     if let Some(active) = findings.iter().find(|finding| finding.type_ == ConditionType::ScalingActive) {
         findings.insert(0, conditions::ready(active, &minimum));
-    }
-    if desired != current {
-        memory.changes.push(ScaleChange { change: i64::from(desired) - i64::from(current), at: now });
     }
     let division = match known.mode {
         ReplicasMode::Total => total::division(desired, &assessment.wishes, &memory),

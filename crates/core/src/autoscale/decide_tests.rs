@@ -87,9 +87,12 @@ impl World {
 
     /// Decides, does what was decided, and lets 15 seconds pass. What is remembered goes through the status.
     fn step(&mut self) -> Decision {
-        let decision = self.decide();
+        let mut decision = self.decide();
         let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
         decision.write_to(&mut status, &self.clusters(), Some(1), at(self.second));
+        if decision.desired != decision.current {
+            decision.carried_out(&mut status, Some(1), at(self.second));
+        }
         self.memory = Memory::of_status(&status);
         assert_eq!(self.memory, decision.memory, "the status remembers all");
         self.replicas = decision.desired;
@@ -160,6 +163,16 @@ fn fewer_replicas_must_have_been_enough_for_ten_minutes() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_holds_fewer_replicas_back_for_one_window_only() {
+    let mut world = World::new(spec(2, 100, &[cpu(50)]), PerLocation, &[(8, 4000)]);
+    world.second = 7200;
+    world.step();
+    (world.second, world.loads) = (0, vec![1500]);
+    assert_eq!(world.steps_until(585).desired, 8);
+    assert_eq!(world.steps_until(615).desired, 3);
+}
+
+#[test]
 fn bounds_and_rates_hold_replicas_back() {
     let behavior =
         |rules: ScalingRules| Some(Behavior { scale_up: Some(rules.clone()), scale_down: Some(rules) });
@@ -186,6 +199,25 @@ fn bounds_and_rates_hold_replicas_back() {
         assert_eq!(condition(&decision, AbleToScale), (True, Reason::ReadyForNewScale));
         assert_eq!(condition(&decision, Ready), (True, Reason::Ready));
     }
+}
+
+#[test]
+fn a_change_that_was_not_carried_out_counts_for_no_policy() {
+    let mut world = World::new(spec(2, 60, &[cpu(50)]), PerLocation, &[(3, 30_000)]);
+    let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
+    for second in [0, 5] {
+        world.second = second;
+        let refused = world.decide();
+        assert_eq!(refused.desired, 7, "4 more, and the first change was refused");
+        refused.write_to(&mut status, &world.clusters(), Some(1), at(second));
+        world.memory = Memory::of_status(&status);
+        assert!(status.scale_events.is_empty() && status.last_scale_time.is_none());
+    }
+    world.second = 10;
+    let carried_out = world.step();
+    assert_eq!((carried_out.desired, carried_out.memory.changes.len()), (7, 1));
+    world.second = 12;
+    assert_eq!(world.decide().desired, 7, "4 more in 15 seconds were carried out");
 }
 
 #[test]
@@ -228,6 +260,22 @@ fn a_schedule_raises_the_minimum_at_its_minute() {
     assert_eq!(world.step().desired, 2, "the load has needed no more for long");
     world.spec.schedules[0].time_zone = "Nowhere".into();
     assert_eq!(condition(&world.decide(), Ready), (False, Reason::InvalidSchedule));
+}
+
+#[test]
+fn a_schedule_wakes_a_workload_that_may_have_no_replicas() {
+    let schedule = MinimumSchedule {
+        name: "day".into(),
+        start: "0 8 * * *".into(),
+        end: "0 9 * * *".into(),
+        time_zone: "Etc/UTC".into(),
+        min_replicas: 5,
+    };
+    for (least, desired) in [(0, 5), (1, 0)] {
+        let schedules = vec![schedule.clone()];
+        let spec = MultiClusterHorizontalPodAutoscalerSpec { schedules, ..spec(least, 60, &[cpu(50)]) };
+        assert_eq!(World::new(spec, PerLocation, &[(0, 0)]).decide().desired, desired, "minReplicas {least}");
+    }
 }
 
 #[test]
@@ -324,7 +372,7 @@ fn one_value_for_all_clusters_is_shared_by_the_locations() {
 #[test]
 fn the_status_reads_like_that_of_an_autoscaler() {
     let world = World::new(spec(2, 100, &[cpu(75)]), Total, &[(4, 2520), (2, 2000)]);
-    let decision = world.decide();
+    let mut decision = world.decide();
     let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
     decision.write_to(&mut status, &world.clusters(), Some(7), at(0));
     assert_eq!((status.current_replicas, status.desired_replicas, status.min_replicas), (6, 7, Some(2)));
@@ -334,7 +382,9 @@ fn the_status_reads_like_that_of_an_autoscaler() {
     assert_eq!(told, [(Some(63), Some(4)), (Some(100), Some(3))]);
     let types: Vec<&str> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();
     assert_eq!(types, ["Ready", "AbleToScale", "ScalingActive", "ScalingLimited"]);
-    assert_eq!(status.scale_events[0].change, 1);
+    decision.carried_out(&mut status, Some(7), at(1));
+    assert_eq!((status.scale_events[0].change, status.last_scale_time.unwrap().0), (1, at(1)));
+    assert_eq!(status.conditions[1].reason, Reason::SucceededRescale.to_string());
 }
 
 fn clusters() -> impl Strategy<Value = Vec<(u32, u64)>> {

@@ -40,7 +40,7 @@ mod total;
 mod test_support;
 
 pub use cluster::ClusterWish;
-pub use conditions::{update_failed, updated};
+pub use conditions::update_failed;
 pub use conflicts::{AutoscalerTarget, Conflict, conflicts};
 pub use cron::{Cron, InvalidCron};
 pub use decide::{Decision, Known, decide};

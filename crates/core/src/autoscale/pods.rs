@@ -1,7 +1,7 @@
 //! Which pods tell of the load.
 
 use super::metric::{Goal, Source};
-use super::snapshot::{ClusterSnapshot, PodPhase, PodSnapshot, Sample, is_valid};
+use super::snapshot::{ClusterSnapshot, PodPhase, PodSnapshot, Sample};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(super) fn groups(
             continue;
         }
         let scale = Scale::of(source, pod)?;
-        let sample = samples.get(&pod.name).filter(|sample| is_valid(sample.at, now));
+        let sample = samples.get(&pod.name).filter(|sample| cluster.is_valid(sample.at, now));
         let (group, usage) = match sample {
             _ if pod.phase == PodPhase::Pending => (&mut groups.unready, 0),
             None => (&mut groups.missing, scale.assumed),

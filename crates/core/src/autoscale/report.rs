@@ -2,6 +2,7 @@
 
 use super::assess::Assessment;
 use super::cluster::{ClusterWish, Measurement};
+use super::conditions::updated;
 use super::decide::Decision;
 use super::memory::{Memory, Recommended, ScaleChange};
 use super::metric::{Goal, Source};
@@ -48,9 +49,6 @@ impl Decision {
         status.current_replicas = number(self.current);
         status.desired_replicas = number(self.desired);
         status.min_replicas = Some(number(self.minimum.replicas));
-        if self.desired != self.current {
-            status.last_scale_time = Some(Time(now));
-        }
         status.metrics_summary = Some(self.metrics_summary.clone());
         status.current_metrics = self.metrics.clone();
         let seen: BTreeMap<&str, Option<Timestamp>> =
@@ -61,11 +59,22 @@ impl Decision {
         };
         status.clusters = self.clusters.iter().map(scale).collect();
         status.recommendations = self.memory.recommendations.iter().map(recommendation).collect();
-        let event = |each: &ScaleChange| ScaleEvent {
-            change: i32::try_from(each.change).unwrap_or(0),
-            time: Time(each.at),
-        };
-        status.scale_events = self.memory.changes.iter().map(event).collect();
+        status.scale_events = self.memory.changes.iter().map(scale_event).collect();
+    }
+
+    /// Remembers that the replicas were set as decided, and tells it. A change that was refused counts for no policy, and is
+    /// not the time of the last one.
+    pub fn carried_out(
+        &mut self,
+        status: &mut MultiClusterHorizontalPodAutoscalerStatus,
+        generation: Option<i64>,
+        now: Timestamp,
+    ) {
+        let change = i64::from(self.desired) - i64::from(self.current);
+        self.memory.changes.push(ScaleChange { change, at: now });
+        status.scale_events = self.memory.changes.iter().map(scale_event).collect();
+        status.last_scale_time = Some(Time(now));
+        conditions::set(&mut status.conditions, updated(self.desired), generation, now);
     }
 
     fn cluster_scale(&self, wish: &ClusterWish, observed_at: Option<Timestamp>) -> ClusterScale {
@@ -160,6 +169,10 @@ fn text(milli: u128) -> Quantity {
 
 fn number(replicas: u32) -> i32 {
     i32::try_from(replicas).unwrap_or(i32::MAX)
+}
+
+fn scale_event(each: &ScaleChange) -> ScaleEvent {
+    ScaleEvent { change: i32::try_from(each.change).unwrap_or(0), time: Time(each.at) }
 }
 
 fn recommended(each: &Recommendation) -> Recommended {

@@ -16,6 +16,8 @@ pub struct ClusterSnapshot {
     pub replicas: u32,
     /// Whether the member answers. If not, all numbers are the last ones known.
     pub reachable: bool,
+    /// Why its pods cannot be read, if it answers otherwise.
+    pub error: Option<String>,
     /// When the member last reported its pods.
     pub observed_at: Option<Timestamp>,
     /// The pods of the workload.
@@ -136,6 +138,14 @@ impl PodRequests {
 /// Whether a number of that time is still used.
 pub(super) fn is_valid(at: Timestamp, now: Timestamp) -> bool {
     now.duration_since(at) <= NUMBERS_VALID_FOR
+}
+
+impl ClusterSnapshot {
+    /// Whether a number that the member says is of that time is still used. Its clock may be ahead of the hub's: no number is
+    /// newer than the answer that it came with.
+    pub(super) fn is_valid(&self, at: Timestamp, now: Timestamp) -> bool {
+        is_valid(self.observed_at.map_or(at, |observed| at.min(observed)), now)
+    }
 }
 
 #[cfg(test)]

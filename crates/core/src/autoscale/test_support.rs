@@ -40,6 +40,7 @@ pub(super) fn cluster(name: &str, replicas: u32, used: &[u64], now: Timestamp) -
         name: name.to_owned(),
         replicas,
         reachable: true,
+        error: None,
         observed_at: Some(now),
         pods,
         readings: vec![Reading::Pods(samples)],

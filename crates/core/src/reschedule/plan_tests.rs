@@ -199,3 +199,19 @@ fn the_record_reads_back_from_the_status() {
         assert_eq!(Record::of(&status), plan.record);
     }
 }
+
+#[test]
+fn more_workloads_than_the_status_lists_come_home_too() {
+    let mut all: BTreeMap<WorkloadKey, WorkloadSnapshot> =
+        (0..1000).map(|index| (key(&format!("a{index}")), in_cloud(2, 0))).collect();
+    all.insert(key("last"), in_cloud(2, 100));
+    let (mut status, mut stays) = (MultiClusterReschedulerStatus::default(), BTreeMap::new());
+    let mut looks = (0..=330).step_by(30).map(|now| {
+        let record = Record::of(&status).recalling(&stays);
+        let plan = plan(&settings(), &record, &all, at(now));
+        plan.write(&mut status);
+        stays.clone_from(&plan.record.stays);
+        plan.record.moves.contains_key(&key("last"))
+    });
+    assert!(looks.any(|moves| moves), "the last one has had room for long");
+}

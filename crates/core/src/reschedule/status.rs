@@ -42,6 +42,19 @@ impl Record {
     }
 }
 
+impl Record {
+    /// With the stays that this process remembers and the status does not list, since there are too many.
+    #[must_use]
+    pub fn recalling(mut self, stays: &BTreeMap<WorkloadKey, Stay>) -> Self {
+        for (key, stay) in stays {
+            if !self.moves.contains_key(key) {
+                self.stays.entry(key.clone()).or_insert(*stay);
+            }
+        }
+        self
+    }
+}
+
 impl Plan {
     /// Writes the record and why workloads stay into the status. Conditions are not touched.
     pub fn write(&self, status: &mut MultiClusterReschedulerStatus) {
