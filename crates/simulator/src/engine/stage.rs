@@ -22,6 +22,9 @@ pub(super) const CONTROLLER: &str = "controller";
 /// When simulations begin: a Monday at midnight, UTC.
 const BEGINNING: i64 = 1_799_625_600;
 
+/// What becomes of single requests is not recorded, and to note it takes most of the time if it is done often.
+const RARELY: Duration = Duration::from_secs(600);
+
 /// How long the controllers have to know the fleet before time is counted.
 const WARM_UP: Duration = Duration::from_secs(60);
 
@@ -45,7 +48,7 @@ impl Stage {
         observer: &Observer,
     ) -> Result<Self, SimulationError> {
         let start = Timestamp::from_second(BEGINNING).unwrap_or(Timestamp::UNIX_EPOCH);
-        let world = World::new(WorldConfig { seed, start, ..WorldConfig::default() });
+        let world = World::new(WorldConfig { seed, start, traffic_sample: RARELY, ..WorldConfig::default() });
         observer.follow(&world);
         let hub = world.add_cluster(ClusterConfig::named("hub"));
         let namespaces = namespaces(scenario);

@@ -55,7 +55,7 @@ pub(super) fn of(
         };
         put(format!("dip.{name}"), format!("Ready replicas of {name} lost without being asked for"), dip);
         let took =
-            workload.complete_at.zip(workload.asked_at).map(|(to, from)| format!("{:.2} s", to - from));
+            workload.complete_at.zip(workload.asked_at).map(|(to, from)| format!("{:.3} s", to - from));
         put(
             format!("deploymentTime.{name}"),
             format!("Until all replicas of {name} were ready"),
