@@ -6,6 +6,7 @@ mod get;
 mod members;
 mod order;
 mod peering;
+mod simulate;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use portolan_api::duration::Duration;
@@ -18,6 +19,7 @@ pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
 pub(crate) use order::as_kubectl_does;
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
+pub(crate) use simulate::{BaselineArg, SimulateArgs, SimulateFormat};
 
 /// Run many Kubernetes clusters as one.
 ///
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Crds(CrdsArgs),
     /// Convert manifests of mck8s, Liqo 0.5.4 and the KU Leuven FeatureConfig into those of Portolan.
     Convert(ConvertArgs),
+    /// Play a scenario with the controllers on simulated clusters in virtual time, and show what happens.
+    Simulate(SimulateArgs),
     /// Run whole Kubernetes clusters inside this process, for kubectl and for experiments.
     #[command(subcommand)]
     Sandbox(SandboxCommand),

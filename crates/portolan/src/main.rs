@@ -26,7 +26,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse_from(cli::as_kubectl_does(std::env::args_os().collect()));
     let log = match cli.command {
-        cli::Command::Demo(_) => output::Log::Quiet,
+        cli::Command::Demo(_) | cli::Command::Simulate(_) => output::Log::Quiet,
         cli::Command::Controller(_) => output::Log::Daemon,
         _ => output::Log::Command,
     };

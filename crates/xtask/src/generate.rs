@@ -68,6 +68,7 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
     let reference = root().join("docs/src/reference");
     files.insert(reference.join("command-line.md"), command_line()?);
     files.insert(reference.join("resources.md"), crate::reference::page(&portolan_api::crds()));
+    files.insert(reference.join("scenario.md"), crate::scenario_page::page(&portolan_simulator::schema()));
     files.insert(reference.join("reasons.md"), crate::reasons_page::page());
     files.insert(reference.join("member-role.md"), portolan_control::peering::page());
     files.insert(reference.join("hub-role.md"), hub_role()?);

@@ -10,6 +10,7 @@ mod lab;
 mod reasons;
 mod reasons_page;
 mod reference;
+mod scenario_page;
 mod steps;
 mod structure;
 mod table;

@@ -17,6 +17,7 @@ mod peer;
 mod plan;
 mod review;
 mod sandbox;
+mod simulate;
 mod status;
 mod unpeer;
 mod version;
@@ -42,6 +43,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Adopt(args) => adopt::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Sandbox(SandboxCommand::Up(args)) => sandbox::up(&args),
         Command::Completion(args) => completion::run(&args),
         Command::Version(args) => version::run(&args),

@@ -47,8 +47,6 @@ pub struct Flow {
     pub lost_per_1000: u64,
 }
 
-/// How often it is noted where requests go, while there are any.
-pub(crate) const SAMPLE: Duration = Duration::from_millis(250);
 /// Even the busiest endpoint answers within this many times what it takes alone.
 const LONGEST_WAIT: u64 = 20;
 

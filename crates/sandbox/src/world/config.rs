@@ -21,6 +21,9 @@ pub struct WorldConfig {
     pub latency: (Duration, Duration),
     /// How many past events of each resource a cluster remembers.
     pub ring_size: usize,
+    /// How often it is noted where requests of users go, while there are any. What is told of served traffic is as exact as
+    /// this; the load of pods does not depend on it.
+    pub traffic_sample: Duration,
 }
 
 impl Default for WorldConfig {
@@ -31,6 +34,7 @@ impl Default for WorldConfig {
             faults: FaultPlan::none(),
             latency: (Duration::ZERO, Duration::ZERO),
             ring_size: 10_000,
+            traffic_sample: Duration::from_millis(250),
         }
     }
 }

@@ -54,6 +54,7 @@ pub(crate) struct Inner {
     links: Arc<Links>,
     traffic: Arc<Traffic>,
     ring_size: usize,
+    traffic_sample: Duration,
     clusters: Mutex<BTreeMap<String, (Server, JoinHandle<()>)>>,
 }
 
@@ -82,6 +83,7 @@ impl World {
             links: Arc::new(links),
             traffic: Arc::default(),
             ring_size: config.ring_size,
+            traffic_sample: config.traffic_sample,
             clusters: Mutex::new(BTreeMap::new()),
         }))
     }
@@ -203,10 +205,10 @@ impl World {
         self.0.traffic.set_source(name, Some(source));
         if first {
             self.0.traffic.sample();
-            let traffic = Arc::downgrade(&self.0.traffic);
+            let (traffic, every) = (Arc::downgrade(&self.0.traffic), self.0.traffic_sample);
             tokio::spawn(async move {
                 loop {
-                    tokio::time::sleep(usage::SAMPLE).await;
+                    tokio::time::sleep(every).await;
                     match traffic.upgrade() {
                         Some(traffic) if traffic.flows_now() => traffic.sample(),
                         _ => return,

@@ -1,0 +1,128 @@
+//! The cloud of a scenario: Cluster API in the hub, a ClusterClass, and a CloudProvisioner.
+
+use super::stage::latency;
+use super::{SimulationError, access, manifests};
+use crate::scenario::{Boot, Cloud, CloudMachineType, Scenario};
+use portolan_runtime::chain;
+use portolan_sandbox::{
+    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, Cluster, NodeConfig, World,
+};
+use serde_json::{Value, json};
+
+/// The namespace and the name of what the cloud is made from.
+const CLASS: (&str, &str) = ("clouds", "simulated");
+
+/// Installs the cloud of a scenario, if it has one, and its CloudProvisioner.
+pub(super) async fn install(
+    scenario: &Scenario,
+    world: &World,
+    hub: &Cluster,
+) -> Result<Option<CloudApi>, SimulationError> {
+    let Some(cloud) = &scenario.cloud else { return Ok(None) };
+    let installed = CloudApi::install(world, hub, config(cloud)).await;
+    let api = installed
+        .map_err(|error| SimulationError::SetUp { cluster: cloud.name.clone(), reason: chain(&error) })?;
+    let user = hub.client("user");
+    access::apply(&user, &manifests::open_namespace(CLASS.0)).await?;
+    for object in class(cloud).iter().chain([&provisioner(scenario, cloud)]) {
+        access::apply(&user, object).await?;
+    }
+    Ok(Some(api))
+}
+
+fn config(cloud: &Cloud) -> CloudConfig {
+    let start = CloudConfig {
+        infrastructure: boot(&cloud.infrastructure),
+        control_plane: boot(&cloud.control_plane.boot),
+        control_plane_price: cloud.control_plane.price_per_hour.micros,
+        max_machines: cloud.max_machines.map(|most| most as usize),
+        ..CloudConfig::default()
+    };
+    cloud.machine_types.iter().fold(start, |config, each| config.machine_type(&each.name, machine(each)))
+}
+
+fn machine(of: &CloudMachineType) -> CloudMachine {
+    let node = NodeConfig::new(&of.cpu.text, &of.memory.text);
+    let mut machine = CloudMachine::new(node).boot(boot(&of.boot)).price(of.price_per_hour.micros);
+    if of.fails_per_mille > 0 {
+        let failure = CloudFailure::new("InstanceCreateFailed", "the scenario lets some machines fail");
+        machine.fails = Some((of.fails_per_mille, failure));
+    }
+    machine
+}
+
+fn boot(time: &Boot) -> BootTime {
+    BootTime { least: time.least.0, most: time.most.0 }
+}
+
+fn provisioner(scenario: &Scenario, cloud: &Cloud) -> Value {
+    let members = scenario.clusters.iter();
+    let latencies: Vec<_> =
+        members.filter_map(|member| latency(scenario, &cloud.name, &member.name)).collect();
+    let types: Vec<Value> = cloud
+        .machine_types
+        .iter()
+        .map(|each| {
+            json!({
+                "name": each.name, "cpu": each.cpu.text, "memory": each.memory.text, "pricePerHour": each.price_per_hour,
+            })
+        })
+        .collect();
+    let mut spec = json!({
+        "cloudClusterName": cloud.name, "cloudProvider": "Sandbox", "kubernetesVersion": "v1.36.3",
+        "clusterClass": {"name": CLASS.1, "namespace": CLASS.0},
+        "machineTypes": types, "clusterPricePerHour": cloud.control_plane.price_per_hour, "latencies": latencies,
+    });
+    if let Some(fields) = spec.as_object_mut() {
+        fields.extend(cloud.provisioner.clone());
+    }
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "CloudProvisioner", "metadata": {"name": cloud.name}, "spec": spec,
+    })
+}
+
+/// A ClusterClass with the machine type as a variable, and its templates.
+fn class(cloud: &Cloud) -> Vec<Value> {
+    let first = cloud.machine_types.first().map(|each| each.name.as_str()).unwrap_or_default();
+    let group = |group: &str| format!("{group}.cluster.x-k8s.io/v1beta2");
+    let template = |of: &str, kind: &str, spec: Value| {
+        json!({
+            "apiVersion": group(of), "kind": kind, "metadata": {"name": CLASS.1, "namespace": CLASS.0},
+            "spec": {"template": {"spec": spec}},
+        })
+    };
+    let reference = |of: &str, kind: &str| json!({"templateRef": {"apiVersion": group(of), "kind": kind, "name": CLASS.1}});
+    let class = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+        "metadata": {"name": CLASS.1, "namespace": CLASS.0},
+        "spec": {
+            "infrastructure": reference("infrastructure", "SandboxClusterTemplate"),
+            "controlPlane": reference("controlplane", "SandboxControlPlaneTemplate"),
+            "workers": {"machineDeployments": [{
+                "class": "default",
+                "infrastructure": reference("infrastructure", "SandboxMachineTemplate"),
+                "bootstrap": reference("bootstrap", "SandboxBootstrapConfigTemplate"),
+            }]},
+            "variables": [{
+                "name": "machineType", "required": true, "schema": {"openAPIV3Schema": {"type": "string", "default": first}},
+            }],
+            "patches": [{"name": "machineType", "definitions": [{
+                "selector": {
+                    "apiVersion": group("infrastructure"), "kind": "SandboxMachineTemplate",
+                    "matchResources": {"machineDeploymentClass": {"names": ["default"]}},
+                },
+                "jsonPatches": [{
+                    "op": "replace", "path": "/spec/template/spec/machineType",
+                    "valueFrom": {"variable": "machineType"},
+                }],
+            }]}],
+        },
+    });
+    vec![
+        template("infrastructure", "SandboxClusterTemplate", json!({})),
+        template("controlplane", "SandboxControlPlaneTemplate", json!({})),
+        template("infrastructure", "SandboxMachineTemplate", json!({"machineType": first})),
+        template("bootstrap", "SandboxBootstrapConfigTemplate", json!({})),
+        class,
+    ]
+}

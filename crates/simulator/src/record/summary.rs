@@ -1,0 +1,98 @@
+//! What sums up a simulation.
+
+use super::state::State;
+use super::{Figure, Record, Series};
+
+/// The figures of a record.
+pub(super) fn of(
+    record: &Record,
+    state: &State,
+    workloads: &[(String, String)],
+    cloud: Option<&str>,
+    shown: &dyn Fn(&str) -> String,
+) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut put = |name: String, label: String, value: String| figures.push(Figure { name, label, value });
+    if let Some((index, value)) = record.series("fleet.pendingPercent").and_then(Series::peak) {
+        let at = record.seconds.get(index).copied().unwrap_or_default();
+        let when = if value > 0.0 { format!(" at {}", time(at)) } else { String::new() };
+        put("peakPendingPercent".into(), "Pods pending at the peak".into(), format!("{value:.1}%{when}"));
+    }
+    if let Some((index, value)) = record.series("fleet.cpuAllocatedPercent").and_then(Series::peak) {
+        let at = record.seconds.get(index).copied().unwrap_or_default();
+        put(
+            "peakAllocatedPercent".into(),
+            "CPU allocated at the peak".into(),
+            format!("{value:.1}% at {}", time(at)),
+        );
+    }
+    if let Some(submitted) = record.series("fleet.podsSubmitted").and_then(Series::peak) {
+        put("podsSubmitted".into(), "Pods submitted".into(), format!("{}", submitted.1));
+    }
+    if let Some(cloud) = cloud {
+        in_the_cloud(record, cloud, &mut put);
+    }
+    for key in workloads {
+        let Some(workload) = state.workloads.get(key) else { continue };
+        let name = &key.1;
+        let mut order: Vec<String> = Vec::new();
+        for (cluster, _) in &workload.order {
+            let cluster = shown(cluster);
+            if !order.contains(&cluster) {
+                order.push(cluster);
+            }
+        }
+        put(format!("order.{name}"), format!("Clusters of {name}, in their order"), order.join(", "));
+        let peak = record.series(&format!("workload.{name}.ready")).and_then(Series::peak);
+        put(
+            format!("peakReady.{name}"),
+            format!("Most ready replicas of {name}"),
+            peak.map_or_else(String::new, |(_, value)| format!("{value}")),
+        );
+        let dip = match workload.dip {
+            Some((missing, at)) => format!("{missing} at {}", time(at)),
+            None => "0".to_owned(),
+        };
+        put(format!("dip.{name}"), format!("Ready replicas of {name} lost without being asked for"), dip);
+        let took =
+            workload.complete_at.zip(workload.asked_at).map(|(to, from)| format!("{:.3} s", to - from));
+        put(
+            format!("deploymentTime.{name}"),
+            format!("Until all replicas of {name} were ready"),
+            took.unwrap_or_else(|| "never".to_owned()),
+        );
+    }
+    figures
+}
+
+fn in_the_cloud(record: &Record, cloud: &str, put: &mut dyn FnMut(String, String, String)) {
+    let Some(nodes) = record.series(&format!("cluster.{cloud}.nodes")) else { return };
+    let at = |index: usize| record.seconds.get(index).copied().map_or_else(String::new, time);
+    let first = nodes.values.iter().position(|value| *value > 0.0);
+    put(
+        "firstCloudNode".into(),
+        "First cloud node".into(),
+        first.map_or_else(|| "none".to_owned(), |index| format!("at {}", at(index))),
+    );
+    if let Some((index, most)) = nodes.peak().filter(|(_, most)| *most > 0.0) {
+        put("peakCloudNodes".into(), "Most cloud nodes".into(), format!("{most} at {}", at(index)));
+    }
+    let last = nodes.values.iter().rposition(|value| *value > 0.0);
+    if let Some(last) = last {
+        let gone = if last + 1 == nodes.values.len() {
+            "not within the simulation".to_owned()
+        } else {
+            format!("at {}", at(last + 1))
+        };
+        put("cloudRemoved".into(), "Cloud cluster removed".into(), gone);
+    }
+    let cost =
+        record.series("cloud.cost").and_then(|series| series.values.last()).copied().unwrap_or_default();
+    put("cost".into(), "Cost of the cloud".into(), format!("{cost:.4}"));
+}
+
+/// Seconds as minutes and seconds.
+fn time(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    format!("{}m{:02}s", whole / 60, whole % 60)
+}

@@ -1,0 +1,23 @@
+//! The scenarios that come with the program.
+
+/// A scenario that comes with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shipped {
+    /// Its name.
+    pub name: &'static str,
+    /// Its file.
+    pub text: &'static str,
+}
+
+const ALL: [Shipped; 4] = [
+    Shipped { name: "paper-1", text: include_str!("../../scenarios/paper-1.yaml") },
+    Shipped { name: "paper-2", text: include_str!("../../scenarios/paper-2.yaml") },
+    Shipped { name: "paper-3", text: include_str!("../../scenarios/paper-3.yaml") },
+    Shipped { name: "paper-4", text: include_str!("../../scenarios/paper-4.yaml") },
+];
+
+/// The scenarios that come with the program, by name.
+#[must_use]
+pub fn shipped() -> &'static [Shipped] {
+    &ALL
+}

@@ -1,0 +1,78 @@
+//! Small scenarios from beginning to end.
+
+#![allow(clippy::unwrap_used)]
+
+use portolan_simulator::{Baseline, Options, Record, load, simulate};
+
+/// Two clusters of four CPUs, and twelve tasks of a CPU that all prefer the first.
+const CROWDED: &str = "
+name: crowded
+title: Twelve tasks prefer a cluster that holds four
+duration: 12m
+hub: {site: paris}
+clusters:
+- {name: a, site: paris, nodes: {count: 2, cpu: 2, memory: 8Gi}}
+- {name: b, site: lyon, nodes: {count: 2, cpu: 2, memory: 8Gi}}
+latencies:
+- {between: [paris, lyon], rtt: 8ms}
+cloud:
+  site: paris
+  infrastructure: {least: 5s, most: 5s}
+  controlPlane: {boot: {least: 40s, most: 50s}, pricePerHour: '0.02'}
+  machineTypes:
+  - {name: m, cpu: 4, memory: 8Gi, pricePerHour: '0.1', boot: {least: 20s, most: 30s}}
+tasks:
+  placement: {enableSubstitution: true}
+  generator:
+    during: 2m
+    duration: {always: 2h}
+    cpu: {always: 900m}
+    memory: {quantiles: [{percent: 0, value: 64Mi}, {percent: 100, value: 128Mi}]}
+    locations: [{cluster: a, tasks: 12}]
+variants:
+  stay:
+    title: Nothing goes elsewhere
+    patch: [{op: replace, path: /tasks/placement, value: {}}]
+";
+
+fn play(variant: Option<&str>, seed: Option<u64>, baseline: Option<Baseline>) -> Record {
+    let scenario = load("crowded", CROWDED, variant).unwrap();
+    let options = Options { seed, baseline, label: "crowded".to_owned(), ..Options::default() };
+    let mut told = Vec::new();
+    let record = simulate(&scenario, &options, &mut |done, total| told.push((done, total))).unwrap();
+    assert_eq!(told.last().map(|(done, total)| (done.as_secs(), total.as_secs())), Some((720, 720)));
+    record
+}
+
+fn last(record: &Record, series: &str) -> f64 {
+    *record.series(series).unwrap().values.last().unwrap()
+}
+
+#[test]
+fn tasks_go_to_a_substitute_and_then_to_the_cloud_and_static_placement_leaves_them_waiting() {
+    let portolan = play(None, None, None);
+    let running = ["a", "b", "cloud"].map(|name| last(&portolan, &format!("cluster.{name}.podsRunning")));
+    assert_eq!(running, [4.0, 4.0, 4.0], "{:?}", portolan.summary);
+    assert_eq!(last(&portolan, "fleet.pendingPercent"), 0.0);
+    assert_eq!(last(&portolan, "cluster.cloud.cpuCapacity"), 4.0);
+    assert!(last(&portolan, "cloud.cost") > 0.0);
+    let baseline = play(None, None, Some(Baseline::KubeFed));
+    assert_eq!(last(&baseline, "cluster.a.podsPending"), 8.0);
+    assert_eq!(last(&baseline, "cluster.b.podsRunning"), 0.0);
+    assert_eq!(baseline.figure("peakPendingPercent").unwrap().split('%').next(), Some("66.7"));
+    let stay = play(Some("stay"), None, None);
+    assert_eq!((last(&stay, "fleet.podsPending"), last(&stay, "cluster.cloud.nodes")), (8.0, 0.0));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+    let text = |seed| {
+        let record = play(None, seed, None);
+        record.series_csv() + &record.summary_csv()
+    };
+    let first = text(None);
+    assert_eq!(first, text(None));
+    assert_ne!(first, text(Some(2)));
+    let columns = first.lines().next().unwrap();
+    assert!(columns.starts_with("seconds,cluster.a.cpuRequested,cluster.a.cpuCapacity,"), "{columns}");
+}
