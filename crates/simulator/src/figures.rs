@@ -121,8 +121,10 @@ fn requested(record: &Record) -> Figure {
     let areas = by_cluster(record, Mark::StackedArea, "cpuRequested");
     let cloud = record.series("cloud.cost").and(clusters(record).pop());
     let cloud = cloud.and_then(|name| record.series(&format!("cluster.{name}.cpuCapacity")));
-    let cloud = cloud.map(|series| curve(record, "CPU of cloud nodes", Mark::Dashed, series).colour(Hue::Neutral));
-    let plot = Plot::new("CPU that pods request, by cluster").panel(panel("CPU cores", areas.into_iter().chain(cloud)));
+    let cloud =
+        cloud.map(|series| curve(record, "CPU of cloud nodes", Mark::Dashed, series).colour(Hue::Neutral));
+    let plot = Plot::new("CPU that pods request, by cluster")
+        .panel(panel("CPU cores", areas.into_iter().chain(cloud)));
     Figure { file: "requested".to_owned(), plot }
 }
 
@@ -186,6 +188,12 @@ fn deployment_times(records: &[&Record]) -> Option<Figure> {
         });
         Curve::new(record.label.clone(), Mark::Bars, points.collect())
     });
-    let panel = bars.fold(Panel::new(Axis::categories("workload", names.clone()), Axis::number("seconds")), Panel::series);
-    Some(Figure { file: "deployment-times".to_owned(), plot: Plot::new("Until all replicas were ready").panel(panel) })
+    let panel = bars.fold(
+        Panel::new(Axis::categories("workload", names.clone()), Axis::number("seconds")),
+        Panel::series,
+    );
+    Some(Figure {
+        file: "deployment-times".to_owned(),
+        plot: Plot::new("Until all replicas were ready").panel(panel),
+    })
 }

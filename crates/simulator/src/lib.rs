@@ -8,8 +8,8 @@ mod figures;
 mod record;
 mod scenario;
 
-pub use figures::{NamedPlot, comparison, figures};
 pub use engine::{Options, SimulationError, simulate};
+pub use figures::{NamedPlot, comparison, figures};
 pub use record::{Figure, Record, Series};
 pub use scenario::{
     Arrivals, Baseline, Between, Boot, Cloud, CloudMachineType, ClusterSpec, ControlPlane, Distribution,

@@ -38,7 +38,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "VARIANT")]
     pub(crate) compare: Option<String>,
 
-    /// Write the time series and the summary of each run into this directory, as CSV.
+    /// Write into this directory the time series and the summary of each run as CSV, and figures as SVG and PNG.
     #[arg(long, value_name = "DIR")]
     pub(crate) output_dir: Option<PathBuf>,
 
