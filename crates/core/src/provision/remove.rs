@@ -39,8 +39,10 @@ impl Step<'_> {
             MemberState::Joining | MemberState::Joined { .. } | MemberState::Leaving { .. } => {
                 return self.unpeer(gone);
             }
-            MemberState::Foreign { .. } | MemberState::Missing { .. } if !gone && self.is_kept() => return,
             MemberState::Absent | MemberState::Foreign { .. } | MemberState::Missing { .. } => {}
+        }
+        if !gone && self.is_kept() {
+            return;
         }
         match self.snapshot.clusters.get(&name) {
             Some(cluster) if cluster.deleting => {}
