@@ -109,6 +109,26 @@ impl Story {
         Some((web.spec.replicas, web.metadata.generation, places))
     }
 
+    /// The objects of the hub as they are in the end, for whoever looks for the cause of a problem.
+    pub(super) async fn last_state(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (kind, namespace) in [
+            ("MultiClusterDeployment", Some(NAMESPACE)),
+            ("MultiClusterHorizontalPodAutoscaler", Some(NAMESPACE)),
+            ("MultiClusterRescheduler", None),
+            ("CloudProvisioner", None),
+        ] {
+            let api = self.objects("portolan.dev/v1alpha1", kind, namespace);
+            for mut object in
+                api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default()
+            {
+                object.metadata.managed_fields = None;
+                lines.push(format!("in the end: {}", serde_json::json!(object)));
+            }
+        }
+        lines
+    }
+
     /// Nothing of a burst is left, but for room that is to be kept free.
     pub(super) async fn settled(&self) -> Vec<String> {
         let user = self.stage.hub.client("user");

@@ -56,8 +56,12 @@ pub(super) async fn run(seed: u64) -> Outcome {
     work.abort();
     let log = world.log();
     log.listen(None);
-    let (drawn, lines) = (story.tally, log.lines());
+    let mut lines = log.lines();
     problems.extend(super::patience::impatient(&lines));
+    if !problems.is_empty() {
+        lines.extend(story.last_state().await);
+    }
+    let drawn = story.tally;
     problems.dedup();
     Outcome { hash: log.hash(), events: log.count(), crashes, drawn, problems, log: lines }
 }
