@@ -52,26 +52,62 @@ fn each_mistake_is_named_with_its_field() {
         ("/clusters/1/nodes/cpu", json!("two"), "my.yaml: clusters[1].nodes.cpu: "),
         ("/clusters/1/nodes/memory", json!("-1"), "my.yaml: clusters[1].nodes.memory: -1 is less than 0"),
         ("/clusters/1/nodes/cpus", json!(2), "my.yaml: clusters[1].nodes.cpus: unknown field `cpus`"),
-        ("/latencies/0/between", json!(["paris", "rome"]), "my.yaml: latencies[0].between: no cluster is at \"rome\""),
+        (
+            "/latencies/0/between",
+            json!(["paris", "rome"]),
+            "my.yaml: latencies[0].between: no cluster is at \"rome\"",
+        ),
         ("/cloud/name", json!("a"), "my.yaml: cloud.name: a is another cluster already"),
         ("/cloud/machineTypes", json!([]), "my.yaml: cloud.machineTypes: there are none"),
         ("/cloud/machineTypes/0/boot/most", json!("5s"), "my.yaml: cloud.machineTypes[0].boot: least is 10s"),
-        ("/cloud/machineTypes/0/pricePerHour", json!("cheap"), "my.yaml: cloud.machineTypes[0].pricePerHour: \"cheap\""),
-        ("/cloud/provisioner", json!({"machineTypes": []}), "my.yaml: cloud.provisioner.machineTypes: it follows"),
+        (
+            "/cloud/machineTypes/0/pricePerHour",
+            json!("cheap"),
+            "my.yaml: cloud.machineTypes[0].pricePerHour: \"cheap\"",
+        ),
+        (
+            "/cloud/provisioner",
+            json!({"machineTypes": []}),
+            "my.yaml: cloud.provisioner.machineTypes: it follows",
+        ),
         ("/objects/0/at", json!("11m"), "my.yaml: objects[0].at: 11m is after the end, 10m"),
         ("/objects/0/to", json!(["c"]), "my.yaml: objects[0].to: there is no cluster \"c\""),
         ("/objects/0/manifest/kind", Value::Null, "my.yaml: objects[0].manifest.kind: it is missing"),
         ("/objects/0", json!({"at": "1m"}), "my.yaml: objects[0]: it must have either manifest or delete"),
         ("/tasks", json!({}), "my.yaml: tasks: it must have either generator or trace"),
-        ("/tasks/generator/locations/0/tasks", json!(0), "my.yaml: tasks.generator.locations: they have 0 tasks"),
-        ("/tasks/generator/locations/0/cluster", json!("c"), "my.yaml: tasks.generator.locations[0].cluster: there is no"),
-        ("/tasks/generator/memory/quantiles/1/percent", json!(90), "my.yaml: tasks.generator.memory.quantiles: the first"),
-        ("/tasks/generator/memory/quantiles/1/value", json!("0"), "my.yaml: tasks.generator.memory.quantiles[1]: its value"),
+        (
+            "/tasks/generator/locations/0/tasks",
+            json!(0),
+            "my.yaml: tasks.generator.locations: they have 0 tasks",
+        ),
+        (
+            "/tasks/generator/locations/0/cluster",
+            json!("c"),
+            "my.yaml: tasks.generator.locations[0].cluster: there is no",
+        ),
+        (
+            "/tasks/generator/memory/quantiles/1/percent",
+            json!(90),
+            "my.yaml: tasks.generator.memory.quantiles: the first",
+        ),
+        (
+            "/tasks/generator/memory/quantiles/1/value",
+            json!("0"),
+            "my.yaml: tasks.generator.memory.quantiles[1]: its value",
+        ),
         ("/traffic/0/from", json!("c"), "my.yaml: traffic[0].from: there is no cluster \"c\""),
         ("/traffic/0/load/steps", json!([]), "my.yaml: traffic[0].load.steps: it has no points"),
-        ("/faults/0/event/loseNode/node", json!(3), "my.yaml: faults[0].event.node: a has 2 nodes, and this is number 3"),
+        (
+            "/faults/0/event/loseNode/node",
+            json!(3),
+            "my.yaml: faults[0].event.node: a has 2 nodes, and this is number 3",
+        ),
         ("/faults/0/event", json!({"explode": {}}), "my.yaml: faults[0].event"),
-        ("/variants/more/patch", json!([{"op": "remove", "path": "/nothing"}]), "my.yaml: variants.more.patch: it does not apply"),
+        (
+            "/variants/more/patch",
+            json!([{"op": "remove", "path": "/nothing"}]),
+            "my.yaml: variants.more.patch: it does not apply",
+        ),
         ("/variants/more/patch/0/value", json!("0s"), "my.yaml: duration: with variant more: it is 0"),
     ];
     for (path, value, expected) in cases {
@@ -86,7 +122,10 @@ fn each_mistake_is_named_with_its_field() {
         assert!(error.starts_with(expected), "{path}: {error}");
     }
     let error = load("my.yaml", &good().to_string(), Some("less")).unwrap_err();
-    assert_eq!((error.to_string().as_str(), error.hint.as_deref()), ("my.yaml: variants: there is no variant less", Some("there are: more")));
+    assert_eq!(
+        (error.to_string().as_str(), error.hint.as_deref()),
+        ("my.yaml: variants: there is no variant less", Some("there are: more"))
+    );
     assert!(refused(&json!("clusters: ["), None).starts_with("my.yaml: "));
 }
 
@@ -115,11 +154,18 @@ fn an_object_that_a_cluster_refuses_and_a_trace_that_is_wrong_are_named() {
         "spec": {"margin": -1},
     });
     let error = play(&scenario, folder);
-    assert!(error.starts_with("MultiClusterRescheduler home is refused: ") && error.contains("margin"), "{error}");
+    assert!(
+        error.starts_with("MultiClusterRescheduler home is refused: ") && error.contains("margin"),
+        "{error}"
+    );
     scenario["tasks"] = json!({"trace": {"file": "trace.csv"}});
-    std::fs::write(folder.join("trace.csv"), "time,kind,cpu,memory,duration,location\n1,job,1,1Gi,30,c\n").unwrap();
+    std::fs::write(folder.join("trace.csv"), "time,kind,cpu,memory,duration,location\n1,job,1,1Gi,30,c\n")
+        .unwrap();
     let error = play(&scenario, folder);
-    assert!(error.contains("trace.csv: the task of second 1, location: there is no cluster \"c\""), "{error}");
+    assert!(
+        error.contains("trace.csv: the task of second 1, location: there is no cluster \"c\""),
+        "{error}"
+    );
     scenario["tasks"] = json!({"trace": {"file": "missing.csv"}});
     let error = play(&scenario, folder);
     assert!(error.contains("missing.csv: cannot read the trace"), "{error}");

@@ -46,7 +46,8 @@ struct Run {
 
 /// The runs that are shown side by side.
 fn runs(args: &SimulateArgs, source: &Source) -> Result<Vec<Run>, Failure> {
-    let of = |variant: &str| Run { label: variant.to_owned(), variant: Some(variant.to_owned()), baseline: None };
+    let of =
+        |variant: &str| Run { label: variant.to_owned(), variant: Some(variant.to_owned()), baseline: None };
     let plain = || Run { label: source.stem(), variant: None, baseline: None };
     let mut runs = match args.compare.as_deref().map(|text| text.split_once(':').ok_or(text)) {
         None => vec![plain()],
@@ -54,11 +55,9 @@ fn runs(args: &SimulateArgs, source: &Source) -> Result<Vec<Run>, Failure> {
         Some(Ok((first, second))) => vec![of(first), of(second)],
     };
     match args.baseline {
-        Some(BaselineArg::Kubefed) => runs.push(Run {
-            label: "kubefed".to_owned(),
-            variant: None,
-            baseline: Some(Baseline::KubeFed),
-        }),
+        Some(BaselineArg::Kubefed) => {
+            runs.push(Run { label: "kubefed".to_owned(), variant: None, baseline: Some(Baseline::KubeFed) })
+        }
         None => {}
     }
     // A mistake in the last one is told before the first one is played.
@@ -81,9 +80,8 @@ fn play(args: &SimulateArgs, source: &Source, run: &Run) -> Result<Record, Failu
     bar.end();
     record.map_err(|error| match error {
         SimulationError::Scenario(error) => wrong(&error),
-        SimulationError::NothingToCompare(_) => {
-            Failure::input(error).hint("leave --baseline out, or use --compare with a variant of the scenario")
-        }
+        SimulationError::NothingToCompare(_) => Failure::input(error)
+            .hint("leave --baseline out, or use --compare with a variant of the scenario"),
         SimulationError::Refused { .. } => Failure::input(format!("{}: {error}", source.name)),
         SimulationError::SetUp { .. } | SimulationError::Runtime(_) => Failure::other(error),
     })
