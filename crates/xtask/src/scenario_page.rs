@@ -101,7 +101,9 @@ fn type_of(schema: &Value) -> String {
     }
     let names: Vec<&str> = match &schema["type"] {
         Value::String(name) => vec![name],
-        Value::Array(names) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect(),
+        Value::Array(names) => {
+            names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
     match names.as_slice() {
@@ -131,7 +133,8 @@ mod tests {
         ] {
             assert!(page.contains(row), "{row} is not in\n{page}");
         }
-        let wordless: Vec<&str> = page.lines().filter(|line| line.starts_with("| `") && line.ends_with("|  |")).collect();
+        let wordless: Vec<&str> =
+            page.lines().filter(|line| line.starts_with("| `") && line.ends_with("|  |")).collect();
         assert!(wordless.is_empty(), "{wordless:?}");
     }
 }

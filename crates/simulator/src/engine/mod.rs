@@ -86,8 +86,7 @@ impl<'a> Play<'a> {
         let total = self.scenario.duration.0;
         let start = Instant::now();
         self.recorder.begin(self.stage.world.clock().now());
-        let mut due = std::mem::take(&mut self.timeline).due.into_iter().peekable();
-        while let Some((at, action)) = due.next() {
+        for (at, action) in std::mem::take(&mut self.timeline.due) {
             tokio::time::sleep_until(start + at).await;
             self.act(at, &action).await?;
             if action == Action::Sample {
