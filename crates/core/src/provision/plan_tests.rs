@@ -519,7 +519,8 @@ fn nodes_that_do_not_help_are_not_bought_again_and_again() {
         world.run(MINUTE);
         most = most.max(world.nodes());
     }
-    assert_eq!((most, world.made <= 5), (1, true), "{} clusters in three hours", world.made);
+    assert!(most <= 2, "one at a time is tried again, {most} were there at a time");
+    assert!(world.made <= 5, "{} clusters in three hours", world.made);
     world.smaller = 0;
     world.run(60 * MINUTE);
     assert_eq!((world.pods(), world.record().unhelped.len()), (1, 0), "it is tried again");
