@@ -17,8 +17,8 @@ use crate::store::at;
 pub use histogram::Histogram;
 pub(crate) use metrics::{node_metrics, pod_metrics};
 pub use record::Served as ServedTraffic;
-pub use traffic::{Flow, Source};
 pub(crate) use traffic::Traffic;
+pub use traffic::{Flow, Source};
 
 /// Of what they ask for, idle pods use a tenth of the processor and half of the memory.
 const IDLE_CPU_SHARE: i128 = 10;
