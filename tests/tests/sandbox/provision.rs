@@ -14,7 +14,10 @@ use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{CloudProvisioner, CloudProvisionerStatus, ForeignCluster, MultiClusterDeployment};
 use portolan_control::peering::{Address, Peer, Sides, join};
 use portolan_runtime::Seed;
-use portolan_sandbox::{Cluster, ClusterConfig, FaultPlan, NodeConfig, World, WorldConfig};
+use portolan_sandbox::{
+    Cluster, ClusterConfig, DenyingPolicy, FaultPlan, HostileAnswer, HostileRule, NodeConfig, RequestFilter,
+    World, WorldConfig,
+};
 pub(crate) use portolan_tests::simulation::elastic::CLOUDS;
 use portolan_tests::simulation::elastic::controllers;
 use portolan_tests::simulation::{CONTROLLER, apply};
@@ -524,4 +527,42 @@ async fn a_cluster_of_ours_without_its_provisioner_is_shown_and_left_alone() {
         Api::<CloudProvisioner>::all(user).get_opt("cp1").await.unwrap().is_none(),
         "nothing of its own is left"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provisioner_that_is_refused_does_not_stop_another() {
+    let stage = Stage::new().await;
+    let user = stage.hub.client("user");
+    stage.serve_cluster_api().await;
+    let near = json!({"latencies": [{"to": "home", "rtt": "5ms"}]});
+    apply(&user, &provisioner("cp1", "cloud1", near)).await;
+    apply(&user, &provisioner("cp2", "cloud2", json!({"latencies": [{"to": "home", "rtt": "50ms"}]}))).await;
+    let first = |object: &Value| object["metadata"]["name"] == "cp1";
+    stage.hub.add_policy(DenyingPolicy::new("frozen", &["CloudProvisioner"], "cp1 is frozen").when(first));
+    pass(10).await;
+    apply(&user, &bursting("web", 6)).await;
+    pass(120).await;
+    let names: Vec<String> =
+        stage.clusters().await.into_iter().filter_map(|each| each.metadata.name).collect();
+    assert!(names.len() == 1 && names[0].starts_with("cloud2-"), "{names:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cluster_of_a_provisioner_that_cannot_be_read_is_no_orphan() {
+    let (mut stage, name, _) = joined(7, 1, json!({})).await;
+    apply(&stage.hub.client("user"), &provisioner("cp2", "cloud2", json!({}))).await;
+    pass(30).await;
+    let lists = RequestFilter::any().party(CONTROLLER).resource("cloudprovisioners.portolan.dev");
+    let unreadable = HostileAnswer::edit(|object| {
+        if object["metadata"]["name"] == "cp1" {
+            object["spec"]["maxNodes"] = json!("many");
+        }
+    });
+    stage.world.hostile("hub", vec![HostileRule::new(lists, unreadable)]);
+    stage.control();
+    pass(120).await;
+    assert_eq!(stage.status("cp2").await.orphans, Vec::<String>::new());
+    let names: Vec<String> =
+        stage.clusters().await.into_iter().filter_map(|each| each.metadata.name).collect();
+    assert_eq!(names, [name], "and it stays");
 }

@@ -26,6 +26,9 @@ const UNDER_WAY: Duration = Duration::from_secs(5);
 /// How soon orders that could not be carried out are tried again.
 const TRIED_AGAIN: Duration = Duration::from_secs(10);
 
+/// How soon a CloudProvisioner is looked at again that the hub refuses something.
+const REFUSED_AGAIN: Duration = Duration::from_secs(30);
+
 /// What all CloudProvisioners of a round share.
 struct Round {
     now: Timestamp,
@@ -63,20 +66,23 @@ impl Provision {
         uids.extend(self.provisioners.health().unreadable_uids());
         let orphans = self.labelled(&uids);
         self.log_orphans(&orphans);
-        // What is refused to one CloudProvisioner does not stop the others: it is the error of the round, once all were
-        // served. If the hub does not answer, none is: what one has begun would be begun by another one.
-        let mut failed = None;
+        // What is refused to one CloudProvisioner does not stop the others, nor make them wait: it is tried again with the
+        // next round. If the hub does not answer, none is served: what one has begun would be begun by another one.
+        let mut refused = false;
         let looks = all.into_iter().map(|object| async move { self.look(&object).await });
         let looks = join_all(looks).await;
         let mut observed = Vec::new();
         for look in looks {
             match look {
                 Ok(seen) => observed.extend(seen),
-                Err(error) if error.is_final() => failed = Some(error),
+                Err(error) if error.is_final() => {
+                    tracing::warn!(error = %chain(&error), "the hub refuses what a CloudProvisioner needs");
+                    refused = true;
+                }
                 Err(error) => return Err(error),
             }
         }
-        if failed.is_none() {
+        if !refused {
             self.forget_all_but(&observed);
         }
         find_rivals(&mut observed);
@@ -89,10 +95,15 @@ impl Provision {
             assign(preference(objects.iter().map(|each| each.spec.preference)), &demanded, &offers);
         let round = Round { now, namespaces: namespaces(&waiting), waiting, assignment, orphans };
         let steps = observed.into_iter().map(|each| self.step(each, &round));
-        let mut next = RESYNC_PERIOD;
+        let mut next = if refused { REFUSED_AGAIN } else { RESYNC_PERIOD };
+        let mut failed = None;
         for step in join_all(steps).await {
             match step {
                 Ok(again) => next = next.min(again),
+                Err(error) if error.is_final() => {
+                    tracing::warn!(error = %chain(&error), "the hub refuses what a CloudProvisioner needs");
+                    next = next.min(REFUSED_AGAIN);
+                }
                 Err(error) => failed = Some(error),
             }
         }

@@ -42,9 +42,13 @@ impl Story {
         Self { stage, plan, rng, tally, readiness, judge, faults: Vec::new(), cut: Vec::new() }
     }
 
-    /// Users declare what they want.
+    /// Users declare what they want. In most worlds the first rush has begun.
     pub(super) async fn begin(&mut self) {
         self.wish().await;
+        if self.rng.random_bool(0.7) {
+            self.send("home", 100);
+            self.apply(&tenant(6)).await;
+        }
         if self.rng.random_bool(0.7) {
             self.tally.add(Drawn::Rescheduler);
             self.apply(&self.plan.rescheduler.clone()).await;
@@ -107,14 +111,14 @@ impl Story {
     /// One thing happens.
     pub(super) async fn act(&mut self) {
         match self.rng.random_range(0..100) {
-            0..=29 => self.load(),
-            30..=44 => self.fill().await,
-            45..=56 => self.edit_autoscaler().await,
-            57..=66 => self.spoil_metrics(),
-            67..=78 => self.edit_provisioner().await,
-            79..=85 => self.spoil_cloud(),
-            86..=91 => self.meddle().await,
-            92..=96 => self.edit_rescheduler().await,
+            0..=17 => self.load(),
+            18..=28 => self.fill().await,
+            29..=41 => self.edit_autoscaler().await,
+            42..=51 => self.spoil_metrics(),
+            52..=66 => self.edit_provisioner().await,
+            67..=79 => self.spoil_cloud(),
+            80..=92 => self.meddle().await,
+            93..=96 => self.edit_rescheduler().await,
             _ => self.cut_or_heal(),
         }
     }

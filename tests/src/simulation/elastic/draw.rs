@@ -128,7 +128,8 @@ fn rescheduler(rng: &mut ChaCha8Rng) -> Value {
 fn scaler(rng: &mut ChaCha8Rng) -> Value {
     let mut scaler = autoscaler("web", "web", rng.random_range(1..=2), rng.random_range(6..=14));
     if rng.random_bool(0.7) {
-        let window = rng.random_range(0..=300);
+        // Without a window, a pod that is too young to be measured is given up again, as upstream does.
+        let window = rng.random_range(60..=300);
         scaler["spec"]["behavior"] = json!({"scaleDown": {"stabilizationWindowSeconds": window}});
     }
     scaler

@@ -20,7 +20,7 @@ use rand::RngExt;
 use stage::Stage;
 use std::time::Duration;
 
-const STEPS: usize = 12;
+const STEPS: usize = 16;
 /// How often it is looked what the cloud runs.
 const LOOK: Duration = Duration::from_secs(5);
 /// After this the fleet has settled under a load that stays the same.
