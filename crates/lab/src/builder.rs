@@ -214,14 +214,7 @@ impl LabBuilder {
             "the pod range {pods} of {name} is too small for {} nodes: each needs a /28 of it at least",
             self.nodes
         );
-        let nodes = (1..=self.nodes).map(|node| {
-            Ok(NodeState {
-                name: format!("{name}-n{node}"),
-                port: format!("{name}n{node}"),
-                address: lab.address(number * PER_CLUSTER + node)?,
-                pods: pods.subnet(prefix, node - 1)?,
-            })
-        });
+        let nodes = (1..=self.nodes).map(|node| plan_node(lab, number, pods.subnet(prefix, node - 1)?, node));
         Ok(ClusterState {
             pods,
             services,
@@ -229,10 +222,41 @@ impl LabBuilder {
             only_simulated: self.only_simulated,
             audit: self.audit,
             silence: self.silence,
+            dedicated_control_plane: false,
             nodes: nodes.collect::<Result<_>>()?,
-            name: name.clone(),
+            name,
         })
     }
+}
+
+/// A further cluster of a lab: a control plane alone, to which nodes are added one by one.
+pub(crate) fn plan_control_plane(lab: &LabState, number: u32) -> Result<ClusterState> {
+    ensure!(number <= MAX_CLUSTERS, "the lab {} has no addresses for another cluster", lab.name);
+    let mut cluster =
+        LabBuilder { clusters: number, ..LabBuilder::default() }.plan_cluster(number, lab.subnet)?;
+    cluster.dedicated_control_plane = true;
+    Ok(cluster)
+}
+
+/// A further node of the cluster with this number.
+pub(crate) fn plan_worker(
+    lab: &LabState,
+    cluster: &ClusterState,
+    number: u32,
+    node: u32,
+) -> Result<NodeState> {
+    ensure!(node <= MAX_NODES, "cluster {} has no addresses for another node", cluster.name);
+    plan_node(lab.subnet, number, cluster.pods.subnet(NODE_PREFIX, node - 1)?, node)
+}
+
+fn plan_node(lab: Cidr, cluster: u32, pods: Cidr, node: u32) -> Result<NodeState> {
+    Ok(NodeState {
+        name: format!("c{cluster}-n{node}"),
+        port: format!("c{cluster}n{node}"),
+        address: lab.address(cluster * PER_CLUSTER + node)?,
+        pods,
+        machine: None,
+    })
 }
 
 fn range_for(given: &[Cidr], what: &str, number: u32, clusters: u32, default: &str) -> Result<Cidr> {

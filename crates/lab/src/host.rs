@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::parts;
+use crate::state::MachineSize;
 
 /// Programs of the host that the lab runs, and the Debian package of each.
 const TOOLS: [(&str, &str); 7] = [
@@ -65,6 +66,30 @@ pub(crate) fn check_inotify(control_planes: u32, nodes: u32) -> Result<()> {
     Ok(())
 }
 
+/// What a kubelet finds on this host.
+pub(crate) fn size() -> Result<MachineSize> {
+    let read = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
+    let processors = read("/proc/cpuinfo")?.lines().filter(|line| line.starts_with("processor")).count();
+    let memory = read("/proc/meminfo")?
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+        })
+        .context("/proc/meminfo has no MemTotal")?;
+    Ok(MachineSize { millicpus: processors as u64 * 1000, memory: memory * 1024 })
+}
+
+impl MachineSize {
+    /// What is left of this when a machine of another size is taken from it.
+    pub(crate) fn beyond(&self, machine: &MachineSize) -> Result<MachineSize> {
+        let left = self.millicpus.checked_sub(machine.millicpus).zip(self.memory.checked_sub(machine.memory));
+        let (millicpus, memory) = left.with_context(|| {
+            format!("a machine of {machine:?} does not fit on this host, which has {self:?}")
+        })?;
+        Ok(MachineSize { millicpus, memory })
+    }
+}
+
 fn inotify_instances_of_root() -> u32 {
     let mut count = 0;
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -82,4 +107,19 @@ fn inotify_instances_of_root() -> u32 {
 fn is_in_path(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(tool).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_no_larger_than_its_host() {
+        let host = MachineSize { millicpus: 2000, memory: 8 << 30 };
+        let small = MachineSize { millicpus: 500, memory: 1 << 30 };
+        assert_eq!(host.beyond(&small).unwrap(), MachineSize { millicpus: 1500, memory: 7 << 30 });
+        let error = small.beyond(&host).unwrap_err().to_string();
+        assert!(error.contains("does not fit on this host"), "{error}");
+        assert!(size().unwrap().millicpus >= 1000);
+    }
 }

@@ -117,6 +117,11 @@ impl Lab {
         Ok(())
     }
 
+    /// The ports of the switch that a node is linked to, such as `c1n1`; a node that is gone has none.
+    pub async fn ports(&self) -> Result<Vec<String>> {
+        switch::ports(&self.state.dir()?).await
+    }
+
     /// Drops all packets between two clusters, of nodes and pods, both ways. The host still reaches both.
     pub async fn cut(&self, a: &str, b: &str) -> Result<()> {
         let mut cuts = Cuts::read(&self.state.dir()?)?;

@@ -30,10 +30,7 @@ pub(crate) struct Identity {
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Result<Self> {
-        let mut params = params(name, None)?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+        let params = authority_params(name)?;
         let key = KeyPair::generate().context("cannot make a key")?;
         let certificate =
             params.self_signed(&key).with_context(|| format!("cannot make the authority {name}"))?;
@@ -42,6 +39,12 @@ impl Authority {
             key: key.serialize_pem(),
             issuer: Issuer::new(params, key),
         })
+    }
+
+    /// The authority of that name that was made before.
+    pub(crate) fn load(name: &str, certificate: String, key: &str) -> Result<Self> {
+        let pair = KeyPair::from_pem(key).with_context(|| format!("cannot read the key of {name}"))?;
+        Ok(Authority { certificate, key: key.to_owned(), issuer: Issuer::new(authority_params(name)?, pair) })
     }
 
     /// A client certificate for a user of a group.
@@ -125,6 +128,14 @@ pub(crate) fn merge_kubeconfigs(configs: &[String]) -> Result<String> {
         }
     }
     Ok(serde_json::to_string_pretty(&merged)?)
+}
+
+fn authority_params(name: &str) -> Result<CertificateParams> {
+    let mut params = params(name, None)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+    Ok(params)
 }
 
 fn params(name: &str, group: Option<&str>) -> Result<CertificateParams> {

@@ -65,8 +65,18 @@ pub struct ClusterState {
     /// Seconds of silence after which a node counts as lost, if not Kubernetes' own.
     #[serde(default)]
     pub silence: Option<u32>,
+    /// Whether the first node runs the control plane and no pods.
+    #[serde(default)]
+    pub dedicated_control_plane: bool,
     /// The nodes; the first one runs the control plane.
     pub nodes: Vec<NodeState>,
+}
+
+impl ClusterState {
+    /// How many of the first nodes run no pods.
+    pub(crate) fn nodes_without_pods(&self) -> usize {
+        if self.only_simulated { self.nodes.len() } else { usize::from(self.dedicated_control_plane) }
+    }
 }
 
 /// A node as written down.
@@ -80,6 +90,27 @@ pub struct NodeState {
     pub address: Ipv4Addr,
     /// Addresses of its pods.
     pub pods: Cidr,
+    /// What it is for a cloud, if it is a machine of one.
+    #[serde(default)]
+    pub machine: Option<MachineState>,
+}
+
+/// A machine of a cloud as written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineState {
+    /// The name by which Cluster API knows it.
+    pub provider_id: String,
+    /// What it has for pods.
+    pub size: MachineSize,
+}
+
+/// What a machine has for pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineSize {
+    /// CPU, in thousandths.
+    pub millicpus: u64,
+    /// Memory, in bytes.
+    pub memory: u64,
 }
 
 /// A process, named so that a later one with the same number is not taken for it.

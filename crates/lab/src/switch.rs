@@ -112,6 +112,14 @@ pub(crate) async fn plug(dir: &Path, port: &str, node: u32) -> Result<()> {
     Ok(())
 }
 
+/// The ports of all nodes that are linked to the switch: that of a node goes with its network namespace.
+pub(crate) async fn ports(dir: &Path) -> Result<Vec<String>> {
+    let listed = run(in_switch(keeper_pid(dir)?, &["ip", "-o", "link", "show", "master", "br0"])).await?;
+    let names =
+        listed.lines().filter_map(|line| line.split([':', '@']).nth(1)).map(|name| name.trim().to_owned());
+    Ok(names.filter(|name| name != "host").collect())
+}
+
 /// Drops all packets between each of the pairs of sets of ports, both ways, and nothing else.
 pub(crate) async fn set_cuts(lab: &LabState, cuts: &[(Vec<String>, Vec<String>)]) -> Result<()> {
     let mut rules = String::new();

@@ -56,6 +56,23 @@ fn every_program_is_static_and_of_its_pinned_version() {
 }
 
 #[test]
+fn parts_on_demand_are_static_and_have_the_definitions_that_are_needed() {
+    let report = &mut |step| eprintln!("{step}");
+    let cluster_api = parts::ClusterApiParts::ensure(report).unwrap();
+    for program in [&cluster_api.program, &parts::metrics_server(report).unwrap()] {
+        assert_eq!(linkage(program).unwrap(), Linkage::Static, "{}", program.display());
+    }
+    let definitions = std::fs::read(&cluster_api.definitions).unwrap();
+    let definitions: serde_json::Value = serde_json::from_slice(&definitions).unwrap();
+    let items = definitions["items"].as_array().unwrap();
+    let kinds: Vec<&str> = items.iter().map(|item| item["spec"]["names"]["kind"].as_str().unwrap()).collect();
+    for kind in ["Cluster", "ClusterClass", "MachineDeployment", "MachineSet", "Machine", "ExtensionConfig"] {
+        assert!(kinds.contains(&kind), "{kind} is not among {kinds:?}");
+    }
+    assert!(items.iter().all(|item| item["spec"]["versions"].as_array().unwrap().len() == 1));
+}
+
+#[test]
 fn coredns_has_the_plugins_of_a_cluster() {
     let printed = version(&ensure().bin.join("coredns"), &["-plugins"]);
     for plugin in ["cache", "errors", "forward", "health", "kubernetes", "log", "loop", "ready", "reload"] {

@@ -42,7 +42,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show placement at work on clusters inside this process; needs no Kubernetes.
+    /// Show Portolan at work on clusters inside this process; needs no Kubernetes.
     Demo(DemoArgs),
     /// Run the controllers for a hub cluster, until stopped.
     Controller(ControllerArgs),
@@ -132,7 +132,7 @@ pub(crate) struct SandboxUpArgs {
     #[arg(long)]
     pub(crate) heartbeats: bool,
 
-    /// The file to write the kubeconfig to; without it, one in a temporary directory that is deleted when the sandbox stops.
+    /// The file to write the kubeconfig to, which must not exist yet; without it, one in a temporary directory that is deleted when the sandbox stops.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 

@@ -86,6 +86,11 @@ impl Failure {
         &self.message
     }
 
+    /// What would help.
+    pub(crate) fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
     /// The same failure, with the place that it is about.
     pub(crate) fn about(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);

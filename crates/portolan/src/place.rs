@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use portolan_sandbox::{Served, kubeconfig};
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -33,25 +33,29 @@ impl Place {
         &self.file
     }
 
-    /// Writes the kubeconfig so that only its owner can read the tokens in it.
+    /// Writes the kubeconfig so that only its owner can read the tokens in it. A file that is there already may hold the
+    /// credentials of other clusters, and stays as it is.
     pub(crate) fn write(&self, served: &[Served]) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&kubeconfig(served)).map_err(Failure::other)?;
-        private(&self.file, &text)
-            .map_err(|error| Failure::other(format!("cannot write {}: {error}", self.file.display())))
+        private(&self.file, &text).map_err(|error| {
+            let failure = Failure::other(format!("cannot write {}: {error}", self.file.display()));
+            match error.kind() {
+                ErrorKind::AlreadyExists => failure.hint(
+                    "--kubeconfig names the file that is written here: give one that does not exist, or leave it out",
+                ),
+                _ => failure,
+            }
+        })
     }
 }
 
-/// Writes a file that only its owner can read, also if it was there before.
+/// Writes a new file that only its owner can read.
 fn private(file: &Path, text: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut open = options.open(file)?;
-    #[cfg(unix)]
-    open.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    open.set_len(0)?;
-    open.write_all(text.as_bytes())
+    options.open(file)?.write_all(text.as_bytes())
 }
 
 #[cfg(all(test, unix))]
@@ -60,13 +64,14 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_that_others_could_read_is_theirs_no_more() {
+    fn a_kubeconfig_is_for_its_owner_and_takes_the_place_of_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kubeconfig");
-        std::fs::write(&file, "a longer text than the next one").unwrap();
-        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
         private(&file, "tokens").unwrap();
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(private(&file, "others").is_err());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "tokens");
+        let place = Place::new("sandbox", Some(&file)).unwrap();
+        assert!(place.write(&[]).unwrap_err().message().contains("exists"));
     }
 }

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::admission::Installed;
-use crate::auth::User;
+use crate::auth::{KnownRules, User};
 use crate::crd::Validator;
 use crate::error::ApiError;
 use crate::pki::{Authority, CertificateError};
@@ -43,6 +43,8 @@ pub(crate) struct Api {
     pub(crate) warnings: Vec<String>,
     /// What was called, and how often.
     pub(crate) calls: Calls,
+    /// What users may do.
+    pub(crate) known_rules: Mutex<KnownRules>,
     /// Signs the tokens of service accounts.
     pub(crate) token_key: [u8; 32],
     authority: Result<Arc<Authority>, CertificateError>,
@@ -125,6 +127,7 @@ impl Api {
             admission: Installed::default(),
             warnings: Vec::new(),
             calls: Calls::default(),
+            known_rules: Mutex::default(),
             token_key,
             authority: Authority::new(&seed.child("authority")).map(Arc::new),
             random: seed.child("identifiers").rng(),

@@ -1,6 +1,6 @@
 //! Figures of a record: what the paper draws, for any scenario.
 
-use crate::record::{Record, Series};
+use crate::record::{Record, Series, WORKLOADS_SHOWN};
 use portolan_plots::{Axis, Hue, Mark, Panel, Plot, Series as Curve};
 
 /// A figure, and the name of its file.
@@ -63,9 +63,12 @@ fn clusters(record: &Record) -> Vec<String> {
     names.filter_map(|name| name.strip_suffix(".cpuRequested")).map(str::to_owned).collect()
 }
 
+/// The workloads, unless they are so many that nobody would look at a figure of each.
 fn workloads(record: &Record) -> Vec<String> {
     let names = record.series.iter().filter_map(|series| series.name.strip_prefix("workload."));
-    names.filter_map(|name| name.strip_suffix(".desired")).map(str::to_owned).collect()
+    let names: Vec<String> =
+        names.filter_map(|name| name.strip_suffix(".desired")).map(str::to_owned).collect();
+    if names.len() > WORKLOADS_SHOWN { Vec::new() } else { names }
 }
 
 fn minutes() -> Axis {

@@ -5,15 +5,19 @@
 
 mod engine;
 mod figures;
+mod fleet;
 mod record;
 mod scenario;
 
 pub use engine::{Options, SimulationError, simulate};
 pub use figures::{NamedPlot, comparison, figures};
+pub use fleet::{
+    Assumption, Converted, FleetState, HubState, MemberState, Unread, convert, join, read_hub, read_member,
+};
 pub use record::{Figure, Record, Series};
 pub use scenario::{
     Arrivals, Baseline, Between, Boot, Cloud, CloudMachineType, ClusterSpec, ControlPlane, Distribution,
-    Drawn, Event, Fault, Generator, Hub, Latency, Load, Location, Nodes, ObjectRef, Point, Quantile,
-    Quantity, Refusal, Scenario, ScenarioError, Shipped, Step, Task, TaskKind, Tasks, Trace, Traffic,
-    Variant, Wave, load, schema, shipped,
+    Drawn, Event, Fault, Generator, Hub, Latency, Load, Location, NodeRef, NodeSpec, NodeTaint, Nodes,
+    ObjectRef, Point, Quantile, Quantity, Refusal, Scenario, ScenarioError, Shipped, Step, TaintEffect, Task,
+    TaskKind, Tasks, Trace, Traffic, Variant, Wave, load, schema, shipped,
 };

@@ -129,7 +129,7 @@ mod tests {
             "| `clusters` | list of [ClusterSpec](#clusterspec) |",
             "| `cloudRecovers` |",
             "| `loseNode` | object | A node falls silent with its pods. |",
-            "| `loseNode.node` | integer |",
+            "| `loseNode.node` | [NodeRef](#noderef) |",
         ] {
             assert!(page.contains(row), "{row} is not in\n{page}");
         }

@@ -4,7 +4,7 @@ use crate::steps::{Steps, root};
 use crate::{deny, docs, faults, generate};
 use anyhow::{Result, bail};
 use clap::Args;
-use portolan_lab::parts::{DEFAULT_KUBERNETES, Parts};
+use portolan_lab::parts::{ClusterApiParts, DEFAULT_KUBERNETES, Parts, metrics_server};
 use serde_json::Value;
 use std::process::Command;
 
@@ -32,7 +32,10 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     if with_lab {
         // Before the other tests: some of them use the lab's kubectl on the sandbox.
         steps.step("parts of the lab", || {
-            Parts::ensure(DEFAULT_KUBERNETES, &mut |step| println!("{step}"))?;
+            let mut report = |step| println!("{step}");
+            Parts::ensure(DEFAULT_KUBERNETES, &mut report)?;
+            ClusterApiParts::ensure(&mut report)?;
+            metrics_server(&mut report)?;
             Ok(())
         })?;
     }

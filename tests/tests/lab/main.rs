@@ -1,6 +1,8 @@
 //! Portolan on real Kubernetes. One binary, so that it links once.
 
 mod admission;
+mod autoscale;
+mod burst;
 mod conformance;
 mod crds;
 mod edits;

@@ -204,7 +204,7 @@ async fn versions(member: &Cluster) -> Result<Vec<String>> {
 }
 
 /// What the one node of a member offers, in thousandths of a CPU.
-async fn cpu_offered(member: &Cluster) -> Result<i64> {
+pub(super) async fn cpu_offered(member: &Cluster) -> Result<i64> {
     let offered =
         member.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].status.allocatable.cpu}"]).await?;
     Ok(portolan_core::capacity::milli(&offered)?)
@@ -214,7 +214,7 @@ fn percent(percent: i64, of: i64) -> String {
     format!("{}m", of * percent / 100)
 }
 
-async fn scale(fleet: &Fleet, name: &str, replicas: &str) -> Result<()> {
+pub(super) async fn scale(fleet: &Fleet, name: &str, replicas: &str) -> Result<()> {
     let (object, replicas) = (format!("mcd/{name}"), format!("--replicas={replicas}"));
     fleet.hub()?.kubectl(&["-n", NAMESPACE, "scale", &object, &replicas]).await.map(|_| ())
 }
@@ -225,7 +225,7 @@ fn reason(status: &Value, cluster: &str) -> String {
     found.and_then(|each| each["message"].as_str()).unwrap_or_default().to_owned()
 }
 
-fn app(name: &str, replicas: i32, cpu: &str, more: Value) -> Value {
+pub(super) fn app(name: &str, replicas: i32, cpu: &str, more: Value) -> Value {
     let mut object = workload(name, replicas, more);
     object["spec"]["template"] = asking(name, cpu);
     object

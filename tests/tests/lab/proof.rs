@@ -1,10 +1,10 @@
 //! A proof on the lab: if it fails, what the clusters look like is shown first, and the failure last.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
 use portolan_lab::{Cluster, Lab, Seen, until};
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than anything takes that works, on a machine that is slow and busy.
 pub(super) const LONG: Duration = Duration::from_secs(300);
@@ -34,6 +34,14 @@ pub(super) async fn shown(lab: &Lab, proof: impl Future<Output = Result<()>>) ->
         show(cluster).await;
     }
     Err(failure)
+}
+
+/// Runs a part of a proof and says how long it took.
+pub(super) async fn step<T>(what: &str, part: impl Future<Output = Result<T>>) -> Result<T> {
+    let started = Instant::now();
+    let done = part.await.with_context(|| what.to_owned())?;
+    eprintln!("{what}: {:.1} s", started.elapsed().as_secs_f64());
+    Ok(done)
 }
 
 /// Looks until it holds; what kubectl complains of meanwhile is what was seen last.

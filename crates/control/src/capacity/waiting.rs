@@ -3,6 +3,7 @@
 use super::Owner;
 use portolan_core::capacity::Shape;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// Who waits, and what has changed.
 #[derive(Debug, Default)]
@@ -14,8 +15,19 @@ pub(super) struct Waiting {
     /// The cluster that was asked in part in the last round, and the shape up to which.
     pub(super) asked: Option<(String, Shape)>,
     /// Those that are to be woken, after the one that was woken last.
-    pub(super) backlog: BTreeSet<Owner>,
+    pub(super) backlog: BTreeMap<Owner, Cause>,
     pub(super) last: Option<Owner>,
+    /// How many were woken in the last round, if others were left for this one.
+    pub(super) round: usize,
+}
+
+/// Why somebody is to be woken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// There is room in these clusters, if nobody else has taken it.
+    Room(BTreeSet<String>),
+    /// Replicas have no node, and may find none where they are.
+    NoNode,
 }
 
 impl Waiting {
@@ -36,6 +48,30 @@ impl Waiting {
             self.shapes.insert(owner.clone(), shape.clone());
             self.by_shape.entry(shape.clone()).or_default().insert(owner.clone());
         }
+    }
+
+    /// The shape for which a workload waits for room.
+    pub(super) fn shape(&self, owner: &Owner) -> Option<&Shape> {
+        self.shapes.get(owner)
+    }
+
+    /// There is room in a cluster for a shape.
+    pub(super) fn hope(&mut self, shape: &Shape, cluster: &str) {
+        for owner in self.by_shape.get(shape).into_iter().flatten() {
+            let cause = self.backlog.entry(owner.clone()).or_insert_with(|| Cause::Room(BTreeSet::new()));
+            if let Cause::Room(clusters) = cause {
+                clusters.insert(cluster.to_owned());
+            }
+        }
+    }
+
+    /// Takes the next one of the backlog, in turn after this one.
+    pub(super) fn next(&mut self, after: Option<&Owner>) -> Option<(Owner, Cause)> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.backlog.range((after, Bound::Unbounded)).next();
+        let (owner, _) = later.or_else(|| self.backlog.first_key_value())?;
+        let owner = owner.clone();
+        self.backlog.remove_entry(&owner)
     }
 
     /// There may be more room in a cluster.

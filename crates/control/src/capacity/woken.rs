@@ -1,5 +1,6 @@
 //! Who is told when room appears.
 
+use super::waiting::Cause;
 use super::{Book, Ledger, Owner};
 use portolan_core::capacity::{ClusterIndex, Shape};
 use std::collections::BTreeMap;
@@ -9,7 +10,10 @@ use std::time::Duration;
 /// Changes of room come in bursts; one look after this long serves them all.
 const ROOM_SETTLES: Duration = Duration::from_millis(100);
 
-/// So many are woken at once; the others wait for the next round, in which those before them may have taken the room.
+/// So many are woken in a first round. Most often they take the room, and the others sleep on.
+const AT_FIRST: usize = 16;
+
+/// Twice as many are woken in each further round, up to so many at once.
 const AT_ONCE: usize = 256;
 
 /// So many questions about room are asked before others may use the ledger again.
@@ -18,13 +22,14 @@ const QUESTIONS_AT_ONCE: usize = 2048;
 /// Those who are to look again.
 pub(super) struct Woken {
     owners: Vec<Owner>,
-    /// Whether not all clusters that have changed were asked yet.
+    /// Whether not all was asked yet that has to be.
     is_partial: bool,
 }
 
 impl Book {
-    /// Those who are to look again, at most so many at once: who has replicas without a node in a cluster that has
-    /// changed and may be too full for them, and who waits for room where some has appeared that their replicas fit in.
+    /// Those who are to look again, a few at first and then more at once: who has replicas without a node in a cluster that
+    /// has changed and may be too full for them, and who waits for room where some has appeared that their replicas fit in,
+    /// and that those before them have left.
     fn woken(&mut self) -> Woken {
         let mut questions = QUESTIONS_AT_ONCE;
         while questions > 0
@@ -34,16 +39,18 @@ impl Book {
             let Some(cluster) = self.clusters.ask(&name) else { continue };
             if freed {
                 let from = after.as_ref().map_or(Bound::Unbounded, |(_, shape)| Bound::Excluded(shape));
-                for (shape, owners) in self.waiting.by_shape.range((from, Bound::Unbounded)) {
+                let mut fit = Vec::new();
+                for shape in self.waiting.by_shape.range((from, Bound::Unbounded)).map(|(shape, _)| shape) {
                     if questions == 0 {
                         break;
                     }
                     questions -= 1;
                     self.waiting.asked = Some((name.clone(), shape.clone()));
                     if has_room(cluster, shape) {
-                        self.waiting.backlog.extend(owners.iter().cloned());
+                        fit.push(shape.clone());
                     }
                 }
+                fit.iter().for_each(|shape| self.waiting.hope(shape, &name));
                 let last = self.waiting.by_shape.last_key_value().map(|(shape, _)| shape);
                 if questions == 0 && self.waiting.asked.as_ref().map(|(_, shape)| shape) < last {
                     self.waiting.changed.insert(name, freed);
@@ -62,19 +69,33 @@ impl Book {
             }
             let unbound = unbound.iter().filter(|(_, shape)| full.get(shape) == Some(&true));
             let owners: Vec<Owner> = unbound.filter_map(|(uid, _)| self.owner(uid)).cloned().collect();
-            self.waiting.backlog.extend(owners);
+            self.waiting.backlog.extend(owners.into_iter().map(|owner| (owner, Cause::NoNode)));
         }
-        let waiting = &mut self.waiting;
-        let after = waiting.last.take();
-        let later = waiting.backlog.iter().filter(|owner| after.as_ref().is_none_or(|last| *owner > last));
-        let earlier =
-            waiting.backlog.iter().filter(|owner| after.as_ref().is_some_and(|last| *owner <= last));
-        let owners: Vec<Owner> = later.chain(earlier).take(AT_ONCE).cloned().collect();
-        for owner in &owners {
-            waiting.backlog.remove(owner);
+        let (waiting, clusters) = (&mut self.waiting, &mut self.clusters);
+        let most = (waiting.round * 2).clamp(AT_FIRST, AT_ONCE);
+        let (mut owners, mut turn) = (Vec::new(), waiting.last.clone());
+        while questions > 0
+            && owners.len() < most
+            && let Some((owner, cause)) = waiting.next(turn.as_ref())
+        {
+            turn = Some(owner.clone());
+            let has_cause = match cause {
+                Cause::NoNode => true,
+                Cause::Room(names) => waiting.shape(&owner).is_some_and(|shape| {
+                    questions = questions.saturating_sub(names.len());
+                    names
+                        .iter()
+                        .any(|name| clusters.ask(name).is_some_and(|cluster| has_room(cluster, shape)))
+                }),
+            };
+            if has_cause {
+                waiting.last = Some(owner.clone());
+                owners.push(owner);
+            }
         }
-        waiting.last = owners.last().cloned();
-        Woken { owners, is_partial: !waiting.changed.is_empty() }
+        let is_partial = !waiting.changed.is_empty() || (questions == 0 && !waiting.backlog.is_empty());
+        waiting.round = if waiting.backlog.is_empty() { 0 } else { owners.len() };
+        Woken { owners, is_partial }
     }
 }
 
@@ -171,14 +192,32 @@ mod tests {
         }
         grow(&feed, 1);
         let first = woken(&ledger);
-        assert_eq!(first.len(), AT_ONCE);
+        assert_eq!(first.len(), AT_FIRST);
         grow(&feed, 2);
-        let rest = [woken(&ledger), woken(&ledger)].concat();
+        let rounds: Vec<Vec<String>> =
+            std::iter::repeat_with(|| woken(&ledger)).take_while(|round| !round.is_empty()).collect();
+        let sizes: Vec<usize> = rounds.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2 * AT_FIRST, 4 * AT_FIRST, 8 * AT_FIRST, AT_ONCE, 600 - 14 * AT_FIRST - AT_ONCE]);
         assert_eq!(
-            [&first[..], &rest[..600 - AT_ONCE]].concat(),
+            [&first[..], &rounds.concat()[..600 - AT_FIRST]].concat(),
             names,
             "new room does not put the first before the last"
         );
+    }
+
+    #[test]
+    fn those_who_would_find_no_room_any_more_sleep_on() {
+        let ledger = Ledger::default();
+        let feed = ledger.open("c");
+        for number in 0..600 {
+            workload(&ledger, &format!("w{number:03}"), 1, &[], true);
+        }
+        grow(&feed, 1);
+        assert_eq!(woken(&ledger).len(), AT_FIRST);
+        workload(&ledger, "w000", 1, &[("c", 1)], false);
+        assert_eq!(woken(&ledger), [] as [&str; 0], "the first has taken it");
+        workload(&ledger, "w000", 1, &[], false);
+        assert_eq!(woken(&ledger)[0], "w016", "who was not asked is the next in turn");
     }
 
     #[test]

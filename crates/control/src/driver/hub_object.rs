@@ -57,20 +57,25 @@ where
     }
 }
 
-/// Writes the finalizers of an object in the hub, by compare-and-swap.
+/// Puts a finalizer on an object in the hub, or takes it off, by compare-and-swap.
 ///
 /// # Errors
 /// The hub cannot be asked, or the object has changed meanwhile: look again.
-async fn set_finalizers<K: Kind>(
+pub(crate) async fn set_finalizer_by<K>(
     term: &Term,
-    hub: &Client,
+    api: &Api<K>,
     object: &K,
-    finalizers: &[String],
-) -> Result<(), CallError> {
-    let key = Key::of(object);
-    let api: Api<K> = Api::namespaced(hub.clone(), &key.namespace);
-    let version = &object.meta().resource_version;
-    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+    finalizer: &str,
+    is_on: bool,
+) -> Result<(), CallError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let (key, metadata) = (Key::of(object), object.meta());
+    let others = metadata.finalizers.iter().flatten().map(String::as_str).filter(|each| *each != finalizer);
+    let finalizers: Vec<&str> = others.chain(is_on.then_some(finalizer)).collect();
+    let patch =
+        json!({ "metadata": { "resourceVersion": metadata.resource_version, "finalizers": finalizers } });
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let what = format!("set finalizers of {} {key}", K::kind(&()));
     match term.call(what, api.patch(&key.name, &params, &Patch::Merge(patch))).await {
@@ -86,9 +91,8 @@ pub(crate) fn has_finalizer<K: Kind>(object: &K) -> bool {
 
 /// Adds our finalizer to the object.
 pub(crate) async fn add_finalizer<K: Kind>(term: &Term, hub: &Client, object: &K) -> Result<(), CallError> {
-    let mut finalizers = object.meta().finalizers.clone().unwrap_or_default();
-    finalizers.push(FINALIZER.to_owned());
-    set_finalizers(term, hub, object, &finalizers).await
+    let api: Api<K> = Api::namespaced(hub.clone(), &Key::of(object).namespace);
+    set_finalizer_by(term, &api, object, FINALIZER, true).await
 }
 
 /// Removes our finalizer from the object.
@@ -97,7 +101,6 @@ pub(crate) async fn remove_finalizer<K: Kind>(
     hub: &Client,
     object: &K,
 ) -> Result<(), CallError> {
-    let finalizers = object.meta().finalizers.clone().unwrap_or_default();
-    let kept: Vec<String> = finalizers.into_iter().filter(|each| each != FINALIZER).collect();
-    set_finalizers(term, hub, object, &kept).await
+    let api: Api<K> = Api::namespaced(hub.clone(), &Key::of(object).namespace);
+    set_finalizer_by(term, &api, object, FINALIZER, false).await
 }

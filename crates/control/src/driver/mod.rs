@@ -45,7 +45,7 @@ mod watch;
 pub(crate) use base::{Base, Write};
 pub(crate) use context::Context;
 pub(crate) use fence::EpochFence;
-pub(crate) use hub_object::{replace_status, replace_status_by};
+pub(crate) use hub_object::{replace_status, replace_status_by, set_finalizer_by};
 pub(crate) use identify::taken_over;
 pub(crate) use periods::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, earlier};
 pub(crate) use preview::{PreparedCopy, Problem, Reserved, open_to_trial, reserved};

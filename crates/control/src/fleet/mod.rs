@@ -6,6 +6,7 @@
 mod actuator;
 mod bearer;
 mod bounded;
+mod budgets;
 mod connect;
 mod connect_error;
 mod copy_meta;
@@ -36,6 +37,7 @@ mod watched;
 
 pub(crate) use actuator::{About, Subject};
 pub use bearer::{Authorised, Bearer, TokenError, check_token};
+pub(crate) use budgets::{BudgetsUnknown, tightest_budget};
 pub use connect::{Connect, Credentials, Dial, Refreshed};
 pub use connect_error::ConnectError;
 pub use copy_meta::CopyMeta;

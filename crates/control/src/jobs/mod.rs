@@ -13,6 +13,7 @@ mod preview;
 mod reconcile;
 mod record;
 mod status;
+mod supposed;
 mod waiting;
 
 pub(crate) use preview::{JobOutlook, Previews};

@@ -3,6 +3,7 @@
 use super::desired::Numbers;
 use super::reconcile::Evaluated;
 use super::record::{record, write};
+use super::supposed::Supposed;
 use super::{DeclaredJob, Jobs, KIND};
 use crate::capacity::{Book, Owner};
 use crate::driver::{Declared, PreparedCopy, Problem, Reserved, open_to_trial, reserved, taken_over};
@@ -54,7 +55,7 @@ impl Previews {
     /// What would be planned now for a job of the hub; nothing if it is not there.
     pub(crate) fn explain(&self, book: &mut Book, key: &Key) -> Option<JobOutlook> {
         let job = self.0.base.objects.get(key)?;
-        Some(self.outlook(book, key, &job, &BTreeMap::new()))
+        Some(self.outlook(book, key, &job, &Supposed::default()))
     }
 
     /// What would be planned if this object were applied, and these clusters refused it. From then on it is supposed to be
@@ -80,14 +81,16 @@ impl Previews {
             }
         }
         book.suppose(Owner::new(KIND, &key), job.reserved());
-        let mut outlook = self.outlook(book, &key, &job, refusing);
+        let mut supposed = Supposed::refusing(refusing);
+        let mut outlook = self.outlook(book, &key, &job, &supposed);
         // A controller looks again at what it has written: what one look leaves open, the next one may place.
         for _ in 0..STEPS {
             let Ok(plan) = &outlook.plan else { break };
             take(&plan.record, &mut job);
             book.suppose(Owner::new(KIND, &key), job.reserved());
-            let next = self.outlook(book, &key, &job, refusing);
-            if next.plan.as_ref().is_ok_and(|next| next.record == plan.record) {
+            let stops = supposed.stop(plan);
+            let next = self.outlook(book, &key, &job, &supposed);
+            if !stops && next.plan.as_ref().is_ok_and(|next| next.record == plan.record) {
                 break;
             }
             let before = outlook.before;
@@ -137,15 +140,9 @@ impl Previews {
         PreparedCopy::ToApply { member, object, owned: false }
     }
 
-    fn outlook(
-        &self,
-        book: &mut Book,
-        key: &Key,
-        job: &DeclaredJob,
-        refusing: &BTreeMap<String, Refusal>,
-    ) -> JobOutlook {
+    fn outlook(&self, book: &mut Book, key: &Key, job: &DeclaredJob, supposed: &Supposed) -> JobOutlook {
         let mut outlook = undecided(book, key, job, Problem::NotKnown);
-        match self.0.consider(book, key, job, refusing) {
+        match self.0.consider(book, key, job, supposed) {
             Evaluated::CacheNotSynced => {}
             Evaluated::Impossible(reason, why) => outlook.plan = Err(Problem::Undecided(reason, why)),
             Evaluated::Made { seen, work, plan } => {

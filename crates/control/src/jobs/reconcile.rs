@@ -4,6 +4,7 @@ use super::desired::template_digest;
 use super::observe::ClusterSnapshot;
 use super::record::{record, work};
 use super::status::{Situation, status, undecided};
+use super::supposed::Supposed;
 use super::{DeclaredJob, Jobs};
 use crate::capacity::Book;
 use crate::copies::{FailureKind, Round};
@@ -108,7 +109,7 @@ impl Jobs {
     /// Observes, plans and holds the room that was planned, in one step: no other decision counts the same room.
     fn plan(&self, key: &Key, job: &DeclaredJob) -> Planned {
         self.base.context.fleet.ledger.transact(|book| {
-            let (seen, work, planned) = match self.consider(book, key, job, &BTreeMap::new()) {
+            let (seen, work, planned) = match self.consider(book, key, job, &Supposed::default()) {
                 Evaluated::CacheNotSynced => return Planned::CacheNotSynced,
                 Evaluated::Impossible(reason, message) => return Planned::Impossible(reason, message),
                 Evaluated::Made { seen, work, plan } => (seen, work, plan),
@@ -122,21 +123,17 @@ impl Jobs {
         })
     }
 
-    /// Observes and plans; nothing is held. Clusters may be supposed to refuse the Job beside those that do.
+    /// Observes and plans; nothing is held. More may be supposed of clusters than is seen.
     pub(super) fn consider(
         &self,
         book: &mut Book,
         key: &Key,
         job: &DeclaredJob,
-        refusing: &BTreeMap<String, Refusal>,
+        supposed: &Supposed,
     ) -> Evaluated {
         let Some(mut seen) = self.observe(book, key, job) else { return Evaluated::CacheNotSynced };
         self.close_where_refused(key, &mut seen);
-        for (cluster, refusal) in refusing {
-            if let Some(seen) = seen.get_mut(cluster) {
-                seen.candidate.closed.get_or_insert_with(|| refusal.clone());
-            }
-        }
+        supposed.put_on(&mut seen);
         let shape = match &job.shape {
             Ok(shape) => shape,
             Err(problem) => return Evaluated::Impossible(Reason::InvalidTemplate, problem.clone()),

@@ -18,7 +18,7 @@ use portolan_core::placement::{Account, Decision, Refusal, explain};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use updates::{spared, updates};
+use updates::{Update, spared, updates};
 
 /// After so many decisions in a row, each on what the one before would have brought, the last one counts.
 const ROUNDS: usize = 12;
@@ -93,7 +93,7 @@ impl Previews {
             }
         }
         let first = self.outlook(book, &key, &workload, refusing);
-        let full = self.full_ahead(book, &key, &workload);
+        let ahead = self.updates_ahead(book, &key, &workload);
         book.suppose(owner.clone(), workload.reserved());
         let mut outlook = self.outlook(book, &key, &workload, refusing);
         for _ in 0..ROUNDS {
@@ -117,13 +117,12 @@ impl Previews {
         outlook.being_removed = first.being_removed;
         outlook.reserved = first.reserved;
         let strategy = workload.object.spec.strategy.as_ref().map(|strategy| &strategy.0);
-        // A rolling update takes old pods away only down to what must be available, which more replicas raise.
-        let waits = |(cluster, old): (String, i32)| {
-            let after = workload.held().find(|(name, _)| *name == cluster).map_or(0, |(_, after)| after);
-            let after = i32::try_from(after).unwrap_or(i32::MAX);
-            (old <= after - spared(strategy, after)).then_some(cluster)
+        let waits = |update: &Update| {
+            let after =
+                workload.held().find(|(name, _)| *name == update.cluster).map_or(0, |(_, after)| after);
+            update.waits(strategy, i32::try_from(after).unwrap_or(i32::MAX))
         };
-        outlook.waiting_updates = full.into_iter().filter_map(waits).collect();
+        outlook.waiting_updates = ahead.into_iter().filter(waits).map(|update| update.cluster).collect();
         (workload, outlook)
     }
 

@@ -3,8 +3,9 @@
 use super::observe::{ClusterSnapshot, wanted};
 use super::{Placement, Workload};
 use crate::driver::Declared;
+use crate::fleet::{BudgetsUnknown, tightest_budget};
 use crate::names::WORKLOAD_LABEL;
-use crate::reschedule::{BudgetsUnknown, Rescheduler, tightest_budget};
+use crate::reschedule::Rescheduler;
 use kube::ResourceExt;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Candidate, PlacementRequest};

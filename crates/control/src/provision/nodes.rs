@@ -1,17 +1,14 @@
 //! The nodes of a cloud cluster, and which pods would have to leave them.
 //!
 //! The ledger counts room for all members alike and keeps a hundred bytes a pod. Whether a node of the cloud can be emptied
-//! takes more: who owns each pod, what it keeps on its node, and which disruption budgets hold it. So these few clusters,
-//! and no others, are watched once more.
+//! takes more: who owns each pod, and what it keeps on its node. So the nodes and pods of these few clusters, and of no others,
+//! are watched once more. Their disruption budgets are watched for all members.
 
-use crate::fleet::Member;
+use crate::fleet::{BudgetsUnknown, Member, tightest_budget};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::runtime::watcher;
-use portolan_api::selector::matches;
 use portolan_core::capacity::{Amounts, NodeFacts, PodFacts, PodShape, Shape};
 use portolan_core::provision::{Bin, Demand, NodeSnapshot, PodSnapshot, fill};
 use portolan_runtime::{Index, Key, Seed, feed};
@@ -31,7 +28,6 @@ pub(super) struct CloudNodes {
     member: Weak<Member>,
     nodes: Index<NodeFacts>,
     pods: Index<CloudPod>,
-    budgets: Index<Budget>,
     /// When each node was seen first.
     first_seen: BTreeMap<String, Timestamp>,
     _tasks: JoinSet<()>,
@@ -56,13 +52,6 @@ struct CloudPod {
     stays: Option<&'static str>,
 }
 
-/// What is kept of a PodDisruptionBudget.
-#[derive(Clone, Debug)]
-struct Budget {
-    selector: LabelSelector,
-    allowed: i32,
-}
-
 impl CloudNodes {
     /// Begins to watch the nodes of a member; `changed` is called when anything has changed.
     pub(super) fn watch<C: Fn() + Clone + Send + Sync + 'static>(
@@ -70,7 +59,7 @@ impl CloudNodes {
         seed: Seed,
         changed: C,
     ) -> Self {
-        let (nodes, pods, budgets) = (Index::default(), Index::default(), Index::default());
+        let (nodes, pods) = (Index::default(), Index::default());
         let (client, config) = (&member.client, watcher::Config::default);
         let mut tasks = JoinSet::new();
         let tell = |changed: &C| {
@@ -95,23 +84,7 @@ impl CloudNodes {
             tell(&changed),
             seed.child("pods"),
         ));
-        let api = Api::<PodDisruptionBudget>::all(client.clone());
-        tasks.spawn(feed(
-            api,
-            config(),
-            |budget| Budget::of(&budget),
-            budgets.clone(),
-            tell(&changed),
-            seed.child("budgets"),
-        ));
-        Self {
-            member: Arc::downgrade(member),
-            nodes,
-            pods,
-            budgets,
-            first_seen: BTreeMap::new(),
-            _tasks: tasks,
-        }
+        Self { member: Arc::downgrade(member), nodes, pods, first_seen: BTreeMap::new(), _tasks: tasks }
     }
 
     /// Whether these are the nodes of this connection to the member.
@@ -160,16 +133,16 @@ impl CloudNodes {
 
     /// The budget that keeps a pod where it is, in words.
     fn budget(&self, key: &Key, labels: &BTreeMap<String, String>) -> Option<String> {
-        if !self.budgets.synced() {
-            return Some("the PodDisruptionBudgets of the cluster cannot be listed".to_owned());
-        }
-        let mut found = None;
-        self.budgets.for_each_in(&key.namespace, |budget, facts| {
-            if facts.allowed < 1 && matches(&facts.selector, labels) {
-                found.get_or_insert_with(|| format!("PodDisruptionBudget {budget} allows no disruption"));
+        let member = self.member.upgrade().ok_or(BudgetsUnknown);
+        match member.and_then(|member| tightest_budget(&member, &key.namespace, labels)) {
+            Err(BudgetsUnknown) => {
+                Some("the PodDisruptionBudgets of the cluster cannot be listed".to_owned())
             }
-        });
-        found
+            Ok(Some((name, 0))) => {
+                Some(format!("PodDisruptionBudget {}/{name} allows no disruption", key.namespace))
+            }
+            Ok(_) => None,
+        }
     }
 }
 
@@ -212,23 +185,6 @@ fn keeps_data(spec: &PodSpec) -> bool {
     })
 }
 
-impl Budget {
-    fn of(budget: &PodDisruptionBudget) -> Self {
-        // Of a budget that nothing was found out about yet, or whose numbers are of a former spec, nothing is allowed.
-        let status = budget.status.as_ref();
-        let current = |observed: Option<i64>| observed >= budget.metadata.generation;
-        let status = status.filter(|status| current(status.observed_generation));
-        let allowed = status.and_then(|status| status.disruptions_allowed).unwrap_or(0);
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
-        // Without a selector a budget is of no pod.
-        let nothing = || LabelSelector {
-            match_labels: Some(BTreeMap::from([("portolan.dev/none".to_owned(), "none".to_owned())])),
-            match_expressions: None,
-        };
-        Self { selector: selector.unwrap_or_else(nothing), allowed }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,19 +207,6 @@ mod tests {
             "spec": spec,
         });
         CloudPod::of(&serde_json::from_value(object).unwrap())
-    }
-
-    #[test]
-    fn a_budget_whose_numbers_are_of_a_former_spec_allows_nothing() {
-        let allowed = |observed: i64| {
-            let budget = json!({
-                "metadata": {"name": "web", "generation": 2}, "spec": {"selector": {}},
-                "status": {"observedGeneration": observed, "disruptionsAllowed": 3, "currentHealthy": 4,
-                    "desiredHealthy": 1, "expectedPods": 4},
-            });
-            Budget::of(&serde_json::from_value(budget).unwrap()).allowed
-        };
-        assert_eq!((allowed(2), allowed(1)), (3, 0));
     }
 
     #[test]

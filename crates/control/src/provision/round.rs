@@ -123,7 +123,7 @@ impl Provision {
         match (object.metadata.deletion_timestamp.is_some(), has_finalizer(object)) {
             (true, false) => return Ok(None),
             (false, false) => {
-                self.add_finalizer(object).await?;
+                self.set_finalizer(object, true).await?;
                 return Ok(None);
             }
             (_, true) => {}
@@ -162,7 +162,7 @@ impl Provision {
         }
         self.record(&object, &plan.events).await;
         if plan.done {
-            self.remove_finalizer(&object).await?;
+            self.set_finalizer(&object, false).await?;
             return Ok(RESYNC_PERIOD);
         }
         let carried_out = self.carry_out_all(&observed, &plan, round).await;
@@ -219,7 +219,7 @@ impl Provision {
             let begun = object.status.as_ref().is_some_and(|status| status.cluster.is_some());
             if object.metadata.deletion_timestamp.is_some() && !begun {
                 if has_finalizer(object) {
-                    self.remove_finalizer(object).await?;
+                    self.set_finalizer(object, false).await?;
                 }
                 continue;
             }

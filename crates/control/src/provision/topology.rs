@@ -46,7 +46,7 @@ pub(super) fn cluster(
         .collect::<Result<_, _>>()?;
     let kind = clusters();
     let uid = provisioner.metadata.uid.as_deref().unwrap_or_default();
-    Ok(json!({
+    let mut cluster = json!({
         "apiVersion": kind.api_version, "kind": kind.kind,
         "metadata": {
             "name": name, "namespace": reference.namespace,
@@ -55,10 +55,15 @@ pub(super) fn cluster(
         "spec": { "topology": {
             "classRef": { "name": reference.name, "namespace": reference.namespace },
             "version": version,
-            "variables": variables(provisioner, class)?,
             "workers": { "machineDeployments": pools },
         }},
-    }))
+    });
+    // Cluster API refuses an empty list.
+    let variables = variables(provisioner, class)?;
+    if !variables.is_empty() {
+        cluster["spec"]["topology"]["variables"] = json!(variables);
+    }
+    Ok(cluster)
 }
 
 /// A pool of machines of one type, as an entry of `spec.topology.workers.machineDeployments`.
@@ -218,9 +223,8 @@ mod tests {
             &class(&["machineType"], &["worker"]),
         );
         assert!(error.unwrap_err().message.contains("namespace other"));
-        assert!(
-            made(json!({}), &class(&[], &["small"])).is_ok(),
-            "a worker class of the machine type's name"
-        );
+        let plain = made(json!({}), &class(&[], &["small"])).unwrap();
+        assert_eq!(plain["spec"]["topology"]["workers"]["machineDeployments"][0]["class"], "small");
+        assert_eq!(plain["spec"]["topology"].get("variables"), None, "an empty list would be refused");
     }
 }

@@ -6,12 +6,10 @@
 //! confines its decisions to them, so that replicas that stand in stay where they are unless a move says otherwise.
 //! Everything is in the status: killed anywhere, the next leader goes on with the moves on record.
 
-mod budgets;
 mod known;
 mod look;
 mod status;
 
-pub(crate) use budgets::{BudgetsUnknown, tightest_budget};
 pub(crate) use known::{Rescheduler, Reschedulers};
 
 use crate::capacity::Owner;

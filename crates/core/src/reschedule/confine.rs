@@ -35,7 +35,13 @@ pub fn confine(
         };
         !leaves && (at_home || stand_in(candidate))
     };
-    let kept: u32 = candidates.iter().filter(|each| anchored(each)).map(|each| each.reserved).sum();
+    // Replicas whose node is gone need another place as well, if there is no room for them where they are. Of a silent cluster
+    // nothing is known.
+    let holds = |candidate: &Candidate| match candidate.silent {
+        true => candidate.reserved,
+        false => candidate.reserved.min(candidate.bound.saturating_add(candidate.room.max_replicas)),
+    };
+    let kept: u32 = candidates.iter().filter(|each| anchored(each)).map(holds).sum();
     let asked = match request.mode {
         ReplicasMode::PerLocation => {
             let locations = u32::try_from(request.placement.effective_locations()).unwrap_or(u32::MAX);

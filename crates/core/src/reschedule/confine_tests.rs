@@ -282,6 +282,37 @@ fn scaling_and_a_change_of_locations_go_on_while_replicas_stay() {
 }
 
 #[test]
+fn replicas_whose_node_is_gone_join_those_that_stand_in() {
+    let request = request(12, Some("paris"));
+    let placed =
+        |cluster: &str, replicas: i32, cause: PlacementCause, substitute_for: Option<&str>| PlacementStatus {
+            cluster: cluster.into(),
+            replicas,
+            cause: Some(cause),
+            substitute_for: substitute_for.map(str::to_owned),
+            ..PlacementStatus::default()
+        };
+    let placements = [
+        placed("paris", 10, PlacementCause::Preferred, None),
+        placed("rome", 2, PlacementCause::Substitution, Some("paris")),
+    ];
+    let candidate = |name: &str, reserved: u32, bound: u32, free: u32| {
+        let room = Room { max_replicas: free, ..Room::default() };
+        let stands_in_for = if name == "rome" { vec!["paris".to_owned()] } else { Vec::new() };
+        Candidate { room, bound, reserved, running: bound, stands_in_for, ..Candidate::default() }
+            .at(|site| site.name = name.to_owned())
+    };
+    // Two of the ten in paris have lost their node, and there is no room for them on others.
+    let mut candidates = [candidate("paris", 10, 8, 0), candidate("rome", 2, 2, 14)];
+    confine(&request, &mut candidates, &placements, None);
+    let decision = decide(&request, &candidates, |_, _| Shortage::default()).unwrap();
+    let placed: Vec<(&str, u32)> =
+        decision.placed.iter().map(|(name, placed)| (name.as_str(), placed.replicas)).collect();
+    assert_eq!(placed, [("paris", 8), ("rome", 4)]);
+    assert_eq!(decision.pending, 0);
+}
+
+#[test]
 fn nothing_is_limited_if_nothing_stands_in() {
     let world = World::new(&[("home", 9), ("cloud1", 9)], &[("web", request(3, Some("home")))]);
     let key = world.workloads.keys().next().unwrap();

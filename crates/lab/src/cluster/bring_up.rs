@@ -32,7 +32,7 @@ pub(super) async fn start(cluster: &Cluster, timings: &Timings) -> Result<()> {
         up(cluster, Component::ApiServer, node, timings).await?;
         cluster.client().await
     };
-    let real = if cluster.state.only_simulated { &[][..] } else { &cluster.nodes };
+    let real = cluster.workers();
     let runtimes = try_join_all(real.iter().map(|node| start_runtime(cluster, node, timings)));
     let (client, _) = futures::try_join!(control_plane, runtimes)?;
 
@@ -58,7 +58,7 @@ async fn boot_node(cluster: &Cluster, node: &Node, timings: &Timings) -> Result<
 }
 
 fn write_files(cluster: &Cluster) -> Result<()> {
-    let ca = Authority::new(&format!("{}-ca", cluster.name()))?;
+    let ca = Authority::new(&cluster.authority_name())?;
     let kubeconfig = write_control_plane_files(&cluster.state, cluster.control_plane(), &ca)?;
     let path = cluster.kubeconfig_path();
     fs::write(&path, kubeconfig).with_context(|| format!("cannot write {}", path.display()))?;
@@ -66,6 +66,17 @@ fn write_files(cluster: &Cluster) -> Result<()> {
         write_node_files(&cluster.state, state, node, &cluster.api_server(), &ca)?;
     }
     Ok(())
+}
+
+/// Starts one more node of a cluster that runs, and waits until it is Ready.
+pub(super) async fn start_node(cluster: &Cluster, node: &Node) -> Result<()> {
+    let timings = Timings::default();
+    boot_node(cluster, node, &timings).await?;
+    let ca = cluster.authority()?;
+    write_node_files(&cluster.state, node.state(), node, &cluster.api_server(), &ca)?;
+    start_runtime(cluster, node, &timings).await?;
+    up(cluster, Component::Proxy, node, &timings).await?;
+    join(cluster, &cluster.client().await?, node, &timings).await
 }
 
 async fn up(cluster: &Cluster, component: Component, node: &Node, timings: &Timings) -> Result<()> {
@@ -113,8 +124,7 @@ async fn join(cluster: &Cluster, client: &Client, node: &Node, timings: &Timings
     .await?;
     timings.add(node.name(), Component::Kubelet.name(), started.elapsed());
 
-    let state = cluster.state.nodes.iter().find(|state| state.name == node.name());
-    let pods = state.map(|state| state.pods.to_string()).context("node without pods' addresses")?;
+    let pods = node.state().pods.to_string();
     let mut labels = json!({});
     if node.name() == cluster.control_plane().name() {
         labels["node-role.kubernetes.io/control-plane"] = json!("");
@@ -133,6 +143,9 @@ async fn serve_names(cluster: &Cluster, client: &Client, timings: &Timings) -> R
     }
     let applied = Instant::now();
     addons::apply_dns(client, &cluster.state).await?;
+    if cluster.workers().is_empty() {
+        return Ok(());
+    }
     addons::wait_for_dns(client, &cluster.state, READY_LIMIT).await.with_context(|| {
         let node = cluster.control_plane();
         format!("the end of the kubelet's log:\n{}", node.log_tail(Component::Kubelet, 10))

@@ -76,7 +76,7 @@ impl Cluster {
         let runs = |component: &Component| match component {
             Component::Kwok => is_first && self.state.kwok > 0,
             other if other.is_control_plane() => is_first,
-            _ => !self.state.only_simulated,
+            _ => self.workers().iter().any(|worker| worker.name() == node.name()),
         };
         Component::ALL.into_iter().filter(runs).collect()
     }
@@ -92,6 +92,6 @@ impl Cluster {
             "cluster {} has no {component}: all its nodes are simulated",
             self.name()
         );
-        Ok(if component.is_control_plane() { &self.nodes[..1] } else { &self.nodes })
+        Ok(if component.is_control_plane() { &self.nodes[..1] } else { self.workers() })
     }
 }

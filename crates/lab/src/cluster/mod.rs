@@ -2,6 +2,7 @@
 
 mod bring_up;
 mod control;
+mod growth;
 mod waiting;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use crate::command::run;
 use crate::component::{AUDIT_LOG, Component};
 use crate::node::Node;
+use crate::pki::Authority;
 use crate::report::Timings;
 use crate::state::{ClusterState, LabState};
 use crate::wait::{Seen, until};
@@ -57,6 +59,11 @@ impl Cluster {
         &self.nodes
     }
 
+    /// The nodes that run pods.
+    pub fn workers(&self) -> &[Node] {
+        &self.nodes[self.state.nodes_without_pods()..]
+    }
+
     /// A node by its name.
     pub fn node(&self, name: &str) -> Result<&Node> {
         self.nodes.iter().find(|node| node.name() == name).with_context(|| {
@@ -85,6 +92,20 @@ impl Cluster {
     pub fn kubeconfig(&self) -> Result<Kubeconfig> {
         let path = self.kubeconfig_path();
         Kubeconfig::read_from(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// The authority that signs the cluster's certificates.
+    pub(crate) fn authority(&self) -> Result<Authority> {
+        let etc = self.control_plane().dir().join("etc");
+        let read = |name: &str| {
+            let path = etc.join(name);
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        Authority::load(&self.authority_name(), read("ca.crt")?, &read("ca.key")?)
+    }
+
+    fn authority_name(&self) -> String {
+        format!("{}-ca", self.name())
     }
 
     /// A client with the administrator's rights.
@@ -116,7 +137,7 @@ impl Cluster {
 
     /// Imports an image archive into containerd of every node.
     pub async fn load_image(&self, archive: &Path) -> Result<()> {
-        futures::future::try_join_all(self.nodes.iter().map(|node| node.load_image(archive))).await?;
+        futures::future::try_join_all(self.workers().iter().map(|node| node.load_image(archive))).await?;
         Ok(())
     }
 

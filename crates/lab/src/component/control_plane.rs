@@ -191,7 +191,7 @@ pub(super) fn kwok(node: &Node) -> Result<Vec<String>> {
     Ok(words("kwok", &flags))
 }
 
-pub(super) fn write_identity(etc: &Path, name: &str, identity: &Identity) -> Result<()> {
+pub(crate) fn write_identity(etc: &Path, name: &str, identity: &Identity) -> Result<()> {
     write(&etc.join(format!("{name}.crt")), &identity.certificate)?;
     write(&etc.join(format!("{name}.key")), &identity.key)
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 
-pub(crate) use control_plane::{AUDIT_LOG, write_control_plane_files};
+pub(crate) use control_plane::{AUDIT_LOG, write_control_plane_files, write_identity};
 pub(crate) use worker::{CONTAINERD_SOCKET, dns_address, write_node_files};
 
 use crate::node::Node;

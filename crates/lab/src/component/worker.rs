@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::control_plane::{write, write_identity};
 use super::words;
+use crate::host;
 use crate::node::Node;
 use crate::parts::PAUSE_IMAGE;
 use crate::pki::Authority;
@@ -36,7 +37,7 @@ pub(crate) fn write_node_files(
     write(&etc.join("kubelet.kubeconfig"), &ca.kubeconfig(&cluster.name, api_server, &kubelet)?)?;
     let proxy = ca.client("system:kube-proxy", None)?;
     write(&etc.join("kube-proxy.kubeconfig"), &ca.kubeconfig(&cluster.name, api_server, &proxy)?)?;
-    write(&etc.join("kubelet.json"), &kubelet_config(cluster)?.to_string())?;
+    write(&etc.join("kubelet.json"), &kubelet_config(cluster, state)?.to_string())?;
     write(&etc.join("kube-proxy.json"), &proxy_config(cluster, state).to_string())?;
     write(&etc.join("containerd.toml"), &containerd_config())?;
     write(&etc.join("cni/10-lab.conflist"), &cni_config(state).to_string())
@@ -62,8 +63,8 @@ pub(super) fn proxy() -> Vec<String> {
     words("kube-proxy", &["--config=/lab/etc/kube-proxy.json".to_owned()])
 }
 
-fn kubelet_config(cluster: &ClusterState) -> Result<serde_json::Value> {
-    Ok(json!({
+fn kubelet_config(cluster: &ClusterState, node: &NodeState) -> Result<serde_json::Value> {
+    let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "address": "0.0.0.0",
@@ -96,7 +97,15 @@ fn kubelet_config(cluster: &ClusterState) -> Result<serde_json::Value> {
         "eventRecordQPS": 100,
         // A lease is renewed four times in its duration: well within the silence that is allowed.
         "nodeLeaseDurationSeconds": cluster.silence.unwrap_or(40),
-    }))
+    });
+    if let Some(machine) = &node.machine {
+        config["providerID"] = json!(machine.provider_id);
+        // A kubelet takes the whole host for its machine: what goes beyond the machine's size is reserved.
+        let beyond = host::size()?.beyond(&machine.size)?;
+        config["systemReserved"] =
+            json!({ "cpu": format!("{}m", beyond.millicpus), "memory": beyond.memory.to_string() });
+    }
+    Ok(config)
 }
 
 fn proxy_config(cluster: &ClusterState, state: &NodeState) -> serde_json::Value {

@@ -3,6 +3,7 @@
 mod boot;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,6 +63,11 @@ impl Node {
         self.state.address
     }
 
+    /// What is written down about it.
+    pub(crate) fn state(&self) -> &NodeState {
+        &self.state
+    }
+
     /// Directory of the node on the host; in the node it is `/lab`.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -104,18 +110,52 @@ impl Node {
         if let Some(pid) = self.pid_of(component) {
             bail!("{component} already runs on node {} (process {pid})", self.name());
         }
+        self.spawn_program(component.name(), argv).await
+    }
+
+    /// Starts a program that is no part of a cluster; its output is appended to the log of that name. It ends with the node.
+    pub(crate) async fn spawn_program(&self, name: &str, argv: &[String]) -> Result<()> {
         let script = r#"exec >>"/lab/log/$0.log" 2>&1 </dev/null
             setsid "$@" &
             echo $! >"/lab/run/$0.pid""#;
-        let mut command = vec!["sh", "-c", script, component.name()];
+        let mut command = vec!["sh", "-c", script, name];
         command.extend(argv.iter().map(String::as_str));
-        self.exec(&command).await.with_context(|| format!("cannot start {component}"))?;
+        self.exec(&command).await.with_context(|| format!("cannot start {name}"))?;
+        Ok(())
+    }
+
+    /// The last lines of the log of a program that was started by its name.
+    pub(crate) fn program_log_tail(&self, name: &str, lines: usize) -> String {
+        tail(&self.dir.join("log").join(format!("{name}.log")), lines)
+    }
+
+    /// Fails with the end of its log if a program that was started by its name runs no longer.
+    pub(crate) fn ensure_program_runs(&self, name: &str) -> Result<()> {
+        ensure!(
+            self.pid_of_program(name).is_some(),
+            "{name} on node {} has ended; the end of its log:\n{}",
+            self.name(),
+            self.program_log_tail(name, 15)
+        );
+        Ok(())
+    }
+
+    /// Puts a program of the host into the node, as `/lab/NAME`.
+    pub(crate) fn provide(&self, program: &Path, name: &str) -> Result<()> {
+        let to = self.dir.join(name);
+        if !to.exists() && fs::hard_link(program, &to).is_err() {
+            fs::copy(program, &to).with_context(|| format!("cannot copy {}", program.display()))?;
+        }
         Ok(())
     }
 
     /// The host's process id of a component, if it runs.
     pub fn pid_of(&self, component: Component) -> Option<u32> {
-        let text = fs::read_to_string(self.dir.join("run").join(format!("{component}.pid"))).ok()?;
+        self.pid_of_program(component.name())
+    }
+
+    fn pid_of_program(&self, name: &str) -> Option<u32> {
+        let text = fs::read_to_string(self.dir.join("run").join(format!("{name}.pid"))).ok()?;
         process::host_pid(self.init_pid().ok()?, text.trim().parse().ok()?)
     }
 
@@ -198,6 +238,24 @@ impl Node {
         .await
     }
 
+    /// Ends everything on the node, and removes its groups and its files.
+    pub(crate) async fn remove(&self) -> Result<()> {
+        if self.is_running() {
+            self.power_off().await?;
+        }
+        let (group, dir) = (self.group.clone(), self.dir.clone());
+        tokio::task::spawn_blocking(move || {
+            Hierarchies::of_host()?.remove(&group, END_LIMIT)?;
+            match fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(error).with_context(|| format!("cannot remove {}", dir.display()))
+                }
+                _ => Ok(()),
+            }
+        })
+        .await?
+    }
+
     /// Process id and start time of a running component.
     fn running(&self, component: Component) -> Result<(u32, u64)> {
         let running = self.pid_of(component).and_then(|pid| Some((pid, process::start_time(pid)?)));
@@ -263,7 +321,7 @@ impl Node {
     }
 }
 
-pub(crate) fn tail(file: &Path, lines: usize) -> String {
+fn tail(file: &Path, lines: usize) -> String {
     match fs::read(file) {
         Err(error) => format!("({}: {error})", file.display()),
         Ok(bytes) => {

@@ -63,6 +63,11 @@ impl GoModule {
         &self.go
     }
 
+    /// The directory of its `go.mod`.
+    pub(super) fn source(&self) -> &Path {
+        &self.directory
+    }
+
     /// Everything of the command line but what to build and where to.
     fn flags(&self) -> Vec<String> {
         let mut linker = "-s -w".to_owned();

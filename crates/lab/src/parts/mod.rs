@@ -6,6 +6,7 @@
 
 mod cache;
 mod debootstrap;
+mod definitions;
 mod error;
 mod go_mod;
 mod go_module;
@@ -14,6 +15,7 @@ mod images;
 mod kubernetes;
 mod modules;
 mod node_root;
+mod on_demand;
 mod pin;
 mod preconditions;
 mod process;
@@ -24,6 +26,7 @@ mod version;
 pub use error::{Missing, PartsError};
 pub use kubernetes::pinned;
 pub use node_root::packages;
+pub use on_demand::{ClusterApiParts, metrics_server};
 pub use pin::pin;
 pub use preconditions::preconditions;
 pub use step::Step;

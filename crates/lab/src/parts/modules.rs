@@ -73,6 +73,30 @@ fn kwok() -> Result<GoModule, PartsError> {
     })
 }
 
+/// The core controllers of Cluster API.
+pub(super) fn cluster_api() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "cluster-api",
+        requires: CLUSTER_API,
+        directory: directory().join("cluster-api"),
+        tags: &[],
+        programs: &[("cluster-api", "sigs.k8s.io/cluster-api/core")],
+    })
+}
+
+/// The module of Cluster API, which also has its definitions.
+pub(super) const CLUSTER_API: &str = "sigs.k8s.io/cluster-api";
+
+pub(super) fn metrics_server() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "metrics-server",
+        requires: "sigs.k8s.io/metrics-server",
+        directory: directory().join("metrics-server"),
+        tags: &[],
+        programs: &[("metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server")],
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -87,6 +111,12 @@ mod tests {
         let modules = Modules::read(crate::parts::DEFAULT_KUBERNETES.parse().unwrap()).unwrap();
         let versions = modules.all().map(|module| module.version().to_owned());
         assert_eq!(versions, [crate::parts::DEFAULT_KUBERNETES, "2.3.7", "1.15.0", "0.8.0"]);
+    }
+
+    #[test]
+    fn parts_on_demand_are_pinned() {
+        assert_eq!(cluster_api().unwrap().version(), "1.14.2");
+        assert_eq!(metrics_server().unwrap().version(), "0.9.0");
     }
 
     #[test]

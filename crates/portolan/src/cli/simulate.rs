@@ -1,5 +1,6 @@
 //! The arguments of `portolan simulate`.
 
+use super::ClusterArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -11,12 +12,34 @@ Examples:
   portolan simulate paper-1 --baseline kubefed --output-dir results
   portolan simulate paper-2 --compare worst-fit:best-fit
   portolan simulate ./black-friday.yaml --seed 7 -o json
+  portolan simulate --from-fleet --context hub lose-paris.yaml
+  portolan simulate --from-fleet --context hub --write today.yaml
 
-The same scenario and seed give the same output, byte for byte.")]
+The same scenario and seed give the same output, byte for byte.
+
+--from-fleet only reads: the hub with --kubeconfig and --context, and the members with your own
+credentials, as `portolan logs` does. What cannot be read is named, with what is assumed instead.")]
 pub(crate) struct SimulateArgs {
-    /// The name of a shipped scenario, or a scenario file; `-` is standard input.
-    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "schema"])]
+    /// The name of a shipped scenario, or a scenario file; `-` is standard input. With --from-fleet, what happens to the
+    /// fleet; without it, nothing does for 30 minutes.
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "schema", "from_fleet"])]
     pub(crate) scenario: Option<String>,
+
+    /// Begin with the members, nodes and workloads that the fleet of a hub has now.
+    #[arg(long, conflicts_with_all = ["list", "schema"])]
+    pub(crate) from_fleet: bool,
+
+    /// Write the scenario into this file, and do not play it; `-` is standard output.
+    #[arg(long, value_name = "FILE", requires = "from_fleet", conflicts_with_all = ["compare", "baseline", "output_dir"])]
+    pub(crate) write: Option<PathBuf>,
+
+    /// With --from-fleet: the context of your kubeconfig for a member, as CLUSTER=CONTEXT; without it, the context with the
+    /// member's name. Can be given several times.
+    #[arg(long = "member-context", value_name = "CLUSTER=CONTEXT", requires = "from_fleet")]
+    pub(crate) contexts: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
 
     /// List the shipped scenarios and their variants.
     #[arg(long)]

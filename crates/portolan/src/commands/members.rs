@@ -4,7 +4,7 @@
 //! member has a context for it.
 
 use super::get::parts;
-use crate::cli::WorkloadArgs;
+use crate::cli::{ClusterArgs, WorkloadArgs};
 use crate::connection;
 use crate::failure::Failure;
 use crate::kind::Kind;
@@ -37,15 +37,7 @@ pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
         return Err(Failure::input(format!("clusters/{name} is a member, not a workload"))
             .hint("give mcd/NAME, mcj/NAME or mcs/NAME; `portolan status clusters/NAME` shows a member"));
     }
-    let context = |text: &String| {
-        let pair =
-            text.split_once('=').filter(|(cluster, context)| !cluster.is_empty() && !context.is_empty());
-        let pair = pair.map(|(cluster, context)| (cluster.to_owned(), context.to_owned()));
-        pair.ok_or_else(|| {
-            Failure::input(format!("--member-context: {text:?} is not of the form CLUSTER=CONTEXT"))
-        })
-    };
-    let contexts: BTreeMap<String, String> = args.contexts.iter().map(context).collect::<Result<_, _>>()?;
+    let contexts = contexts(&args.contexts)?;
     let (hub, _) = connection::answering(&args.cluster).await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
     let object = kind.get(&hub, Some(&namespace), &name).await?;
@@ -88,21 +80,45 @@ impl Workload {
     async fn member(&self, args: &WorkloadArgs, name: &str) -> Result<Client, Failure> {
         let object: Value = Kind::Cluster.get(&self.hub, None, name).await?;
         let cluster: ForeignCluster = serde_json::from_value(object).map_err(Failure::other)?;
-        if cluster.spec.type_ == ClusterType::Local {
-            return Ok(self.hub.clone());
-        }
-        let context = self.contexts.get(name).map_or(name, String::as_str);
-        let remote = connection::remote(args.cluster.kubeconfig.as_deref(), context).await;
-        let client = remote
-            .map_err(|failure| {
-                failure.hint(format!(
-                    "members are read with your own credentials: give --member-context {name}=CONTEXT"
-                ))
-            })?
-            .client;
-        check(&client, &cluster, name, context).await?;
-        Ok(client)
+        client(&args.cluster, &self.contexts, &self.hub, &cluster).await
     }
+}
+
+/// The contexts of members, each given as CLUSTER=CONTEXT.
+pub(super) fn contexts(given: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let context = |text: &String| {
+        let pair =
+            text.split_once('=').filter(|(cluster, context)| !cluster.is_empty() && !context.is_empty());
+        let pair = pair.map(|(cluster, context)| (cluster.to_owned(), context.to_owned()));
+        pair.ok_or_else(|| {
+            Failure::input(format!("--member-context: {text:?} is not of the form CLUSTER=CONTEXT"))
+        })
+    };
+    given.iter().map(context).collect()
+}
+
+/// A client for a member, with the user's own credentials.
+pub(super) async fn client(
+    args: &ClusterArgs,
+    contexts: &BTreeMap<String, String>,
+    hub: &Client,
+    cluster: &ForeignCluster,
+) -> Result<Client, Failure> {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    if cluster.spec.type_ == ClusterType::Local {
+        return Ok(hub.clone());
+    }
+    let context = contexts.get(name).map_or(name, String::as_str);
+    let remote = connection::remote(args.kubeconfig.as_deref(), context).await;
+    let client = remote
+        .map_err(|failure| {
+            failure.hint(format!(
+                "members are read with your own credentials: give --member-context {name}=CONTEXT"
+            ))
+        })?
+        .client;
+    check(&client, cluster, name, context).await?;
+    Ok(client)
 }
 
 /// Refuses a context that leads to another cluster than the member. Who may not ask cannot be told.

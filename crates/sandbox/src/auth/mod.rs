@@ -10,6 +10,7 @@ mod token;
 pub(crate) use attributes::Attributes;
 pub(crate) use bootstrap::bootstrap_roles;
 pub(crate) use impersonation::impersonated;
+pub(crate) use rbac::KnownRules;
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,8 @@
 //! Roles and bindings.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
 use serde_json::Value;
 
 use super::{Attributes, User};
@@ -11,6 +14,17 @@ const CLUSTER_BINDINGS: &str = "rbac.authorization.k8s.io/clusterrolebindings";
 const BINDINGS: &str = "rbac.authorization.k8s.io/rolebindings";
 const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 const ROLES: &str = "rbac.authorization.k8s.io/roles";
+
+/// So many answers are kept; nobody has as many users in as many namespaces.
+const KEPT: usize = 4096;
+
+/// The rules that hold for users, until a role or a binding changes.
+#[derive(Debug, Default)]
+pub(crate) struct KnownRules {
+    /// The revision of the last change of a role or a binding that they are of.
+    revision: u64,
+    by_user: BTreeMap<(String, Vec<String>, String), Arc<[Value]>>,
+}
 
 impl Api {
     /// Whether a role lets the user do it.
@@ -24,7 +38,18 @@ impl Api {
     }
 
     /// All rules that hold for a user in a namespace (or cluster-wide, if it is empty).
-    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> Vec<Value> {
+    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> Arc<[Value]> {
+        let tables = [CLUSTER_BINDINGS, BINDINGS, CLUSTER_ROLES, ROLES];
+        let revision = tables.into_iter().map(|table| self.store.changed(table)).max().unwrap_or_default();
+        let mut known = self.known_rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.revision != revision || known.by_user.len() >= KEPT {
+            *known = KnownRules { revision, ..KnownRules::default() };
+        }
+        let of = (user.name.clone(), user.groups.clone(), namespace.to_owned());
+        Arc::clone(known.by_user.entry(of).or_insert_with(|| self.collect_rules(user, namespace).into()))
+    }
+
+    fn collect_rules(&self, user: &User, namespace: &str) -> Vec<Value> {
         let mut rules = Vec::new();
         for binding in self.store.scan(CLUSTER_BINDINGS, None, None) {
             let binding = binding.value();

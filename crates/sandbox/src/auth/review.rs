@@ -103,7 +103,7 @@ impl Api {
             rules.push(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
             rules.push(json!({"nonResourceURLs": ["*"], "verbs": ["*"]}));
         }
-        rules.extend(self.rules_of(user, namespace));
+        rules.extend(self.rules_of(user, namespace).iter().cloned());
         // A rule of a role may be about both.
         let about = |fields: [&str; 4]| -> Vec<Value> {
             let named = rules.iter().filter(|rule| given(rule, fields[0]));

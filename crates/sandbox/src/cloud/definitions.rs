@@ -131,6 +131,7 @@ fn spec(kind: Kind) -> Value {
 fn topology() -> Value {
     let variables = json!({
         "type": "array",
+        "minItems": 1,
         "items": {
             "type": "object",
             "required": ["name", "value"],
@@ -157,6 +158,7 @@ fn topology() -> Value {
         "variables": variables,
         "workers": open(json!({"machineDeployments": {
             "type": "array",
+            "minItems": 1,
             "items": pool,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],

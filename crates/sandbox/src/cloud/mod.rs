@@ -25,6 +25,7 @@ mod kinds;
 mod ledger;
 mod machine;
 mod machine_status;
+mod manifests;
 mod patches;
 mod provider;
 mod run;
@@ -49,6 +50,7 @@ use run::{Controllers, PARTY};
 
 pub use config::{BootTime, CloudConfig, CloudFailure, CloudMachine};
 pub use ledger::MachineRecord;
+pub use manifests::cluster_class;
 
 /// How often the definitions are tried, once a second.
 const ATTEMPTS: u32 = 60;

@@ -50,7 +50,19 @@ pub(crate) fn node_object(name: &str, index: usize, node: &NodeConfig, time: &Va
         ("kubernetes.io/arch".to_owned(), json!("amd64")),
     ]);
     labels.extend(node.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
-    let size = json!({"cpu": node.cpu, "memory": node.memory, "pods": node.pods.to_string(), "ephemeral-storage": "100Gi"});
+    let mut size = json!({"cpu": node.cpu, "memory": node.memory, "pods": node.pods.to_string(), "ephemeral-storage": "100Gi"});
+    for (resource, amount) in &node.resources {
+        size[resource] = json!(amount);
+    }
+    let mut spec = json!({
+        "podCIDR": format!("10.244.{}.0/24", index % 256), "podCIDRs": [format!("10.244.{}.0/24", index % 256)],
+    });
+    if !node.taints.is_empty() {
+        spec["taints"] = json!(node.taints);
+    }
+    if node.unschedulable {
+        spec["unschedulable"] = json!(true);
+    }
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({
             "type": kind, "status": status, "reason": reason, "message": message,
@@ -59,7 +71,7 @@ pub(crate) fn node_object(name: &str, index: usize, node: &NodeConfig, time: &Va
     };
     json!({
         "metadata": {"name": name, "labels": labels, "annotations": {"sandbox.portolan.dev/simulated": "true"}},
-        "spec": {"podCIDR": format!("10.244.{}.0/24", index % 256), "podCIDRs": [format!("10.244.{}.0/24", index % 256)]},
+        "spec": spec,
         "status": {
             "capacity": size,
             "allocatable": size,

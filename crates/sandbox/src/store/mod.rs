@@ -126,6 +126,8 @@ pub(crate) type Selectable = [(String, String)];
 struct Table {
     objects: BTreeMap<ObjectKey, Arc<Stored>>,
     past: Arc<Past>,
+    /// The revision of the last change.
+    changed: u64,
 }
 
 /// All objects of a cluster.
@@ -185,6 +187,11 @@ impl Store {
     /// How many objects a resource has.
     pub(crate) fn count(&self, table: &str) -> usize {
         self.tables.get(table).map_or(0, |table| table.objects.len())
+    }
+
+    /// The revision of the last change of a table; zero if it has never changed.
+    pub(crate) fn changed(&self, table: &str) -> u64 {
+        self.tables.get(table).map_or(0, |table| table.changed)
     }
 
     /// The names of all tables that hold anything.
@@ -306,6 +313,7 @@ impl Store {
             EventKind::Deleted => table.objects.remove(&object.key),
             EventKind::Added | EventKind::Modified => table.objects.insert(object.key.clone(), object),
         };
+        table.changed = event.revision;
         table.past.add(event.clone(), ring_size);
         self.journal.push_back((name.clone(), event.clone()));
         self.journal_changed.notify_one();

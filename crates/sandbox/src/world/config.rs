@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use super::FaultPlan;
 use crate::profile::Profile;
@@ -82,6 +83,13 @@ impl ClusterConfig {
         self
     }
 
+    /// Adds a simulated node of that name.
+    #[must_use]
+    pub fn node(mut self, name: impl Into<String>, node: NodeConfig) -> Self {
+        self.nodes.push((name.into(), node));
+        self
+    }
+
     /// How long a pod takes from its binding to being ready (one second, if not said).
     #[must_use]
     pub fn start_up(mut self, time: Duration) -> Self {
@@ -146,13 +154,24 @@ pub struct NodeConfig {
     pub(crate) memory: String,
     pub(crate) pods: u32,
     pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) resources: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Value>,
+    pub(crate) unschedulable: bool,
 }
 
 impl NodeConfig {
     /// A node of that size, as quantities are written (`"4"`, `"16Gi"`), for 110 pods.
     #[must_use]
     pub fn new(cpu: impl Into<String>, memory: impl Into<String>) -> Self {
-        Self { cpu: cpu.into(), memory: memory.into(), pods: 110, labels: BTreeMap::new() }
+        Self {
+            cpu: cpu.into(),
+            memory: memory.into(),
+            pods: 110,
+            labels: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            taints: Vec::new(),
+            unschedulable: false,
+        }
     }
 
     /// How many pods fit at most.
@@ -166,6 +185,31 @@ impl NodeConfig {
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// Adds a further resource, such as `nvidia.com/gpu`.
+    #[must_use]
+    pub fn resource(mut self, name: impl Into<String>, amount: impl Into<String>) -> Self {
+        self.resources.insert(name.into(), amount.into());
+        self
+    }
+
+    /// Adds a taint.
+    #[must_use]
+    pub fn taint(mut self, key: &str, value: Option<&str>, effect: &str) -> Self {
+        let mut taint = json!({"key": key, "effect": effect});
+        if let Some(value) = value {
+            taint["value"] = json!(value);
+        }
+        self.taints.push(taint);
+        self
+    }
+
+    /// Whether the node is cordoned.
+    #[must_use]
+    pub fn unschedulable(mut self, yes: bool) -> Self {
+        self.unschedulable = yes;
         self
     }
 }

@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use portolan_runtime::chain;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Applies an object, as `kubectl apply --server-side` does.
 pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), SimulationError> {
@@ -16,6 +16,20 @@ pub(super) async fn apply(client: &Client, object: &Value) -> Result<(), Simulat
     let params = PatchParams::apply("user").force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
     applied.map(|_| ()).map_err(|error| refused(kind, namespace, name, &error))
+}
+
+/// Writes the status of an object, as a controller does.
+pub(super) async fn set_status(
+    client: &Client,
+    object: &Value,
+    status: &Value,
+) -> Result<(), SimulationError> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (kind, name, namespace) = (text("/kind"), text("/metadata/name"), text("/metadata/namespace"));
+    let api = api(client, text("/apiVersion"), kind, namespace);
+    let patch = Patch::Merge(json!({"status": status}));
+    let written = api.patch_status(name, &PatchParams::default(), &patch).await;
+    written.map(|_| ()).map_err(|error| refused(kind, namespace, name, &error))
 }
 
 /// Deletes an object. One that does not exist is a mistake of the scenario.
@@ -29,6 +43,12 @@ pub(super) async fn delete(
     let api = api(client, &object.api_version, &object.kind, namespace);
     let deleted = api.delete(&object.name, &DeleteParams::default()).await;
     deleted.map(|_| ()).map_err(|error| refused(&object.kind, namespace, &object.name, &error))
+}
+
+/// Whether a cluster has a namespace.
+pub(super) async fn has_namespace(client: &Client, name: &str) -> Result<bool, SimulationError> {
+    let found = api(client, "v1", "Namespace", "").get_opt(name).await;
+    found.map(|found| found.is_some()).map_err(|error| refused("Namespace", "", name, &error))
 }
 
 /// The kinds that are in no namespace.

@@ -74,10 +74,10 @@ impl<'a> Agent<'a> {
                     "spec": {"selector": traffic.selector, "ports": [{"port": 80}]},
                 });
                 let Ok(client) = stage.client(cluster, "agent") else { continue };
-                let done = access::apply(&client, &service).await;
                 // A cloud cluster has the namespace only once something is placed there.
-                if self.scenario.clusters.iter().any(|member| member.name == *cluster) {
-                    done?;
+                let is_member = self.scenario.clusters.iter().any(|member| member.name == *cluster);
+                if is_member || access::has_namespace(&client, &namespace).await? {
+                    access::apply(&client, &service).await?;
                 }
             }
         }

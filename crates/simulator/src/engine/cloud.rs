@@ -5,7 +5,7 @@ use super::{SimulationError, access, manifests};
 use crate::scenario::{Boot, Cloud, CloudMachineType, Scenario};
 use portolan_runtime::chain;
 use portolan_sandbox::{
-    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, Cluster, NodeConfig, World,
+    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, Cluster, NodeConfig, World, cluster_class,
 };
 use serde_json::{Value, json};
 
@@ -81,48 +81,8 @@ fn provisioner(scenario: &Scenario, cloud: &Cloud) -> Value {
     })
 }
 
-/// A ClusterClass with the machine type as a variable, and its templates.
+/// The ClusterClass of the cloud, and its templates.
 fn class(cloud: &Cloud) -> Vec<Value> {
     let first = cloud.machine_types.first().map(|each| each.name.as_str()).unwrap_or_default();
-    let group = |group: &str| format!("{group}.cluster.x-k8s.io/v1beta2");
-    let template = |of: &str, kind: &str, spec: Value| {
-        json!({
-            "apiVersion": group(of), "kind": kind, "metadata": {"name": CLASS.1, "namespace": CLASS.0},
-            "spec": {"template": {"spec": spec}},
-        })
-    };
-    let reference = |of: &str, kind: &str| json!({"templateRef": {"apiVersion": group(of), "kind": kind, "name": CLASS.1}});
-    let class = json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
-        "metadata": {"name": CLASS.1, "namespace": CLASS.0},
-        "spec": {
-            "infrastructure": reference("infrastructure", "SandboxClusterTemplate"),
-            "controlPlane": reference("controlplane", "SandboxControlPlaneTemplate"),
-            "workers": {"machineDeployments": [{
-                "class": "default",
-                "infrastructure": reference("infrastructure", "SandboxMachineTemplate"),
-                "bootstrap": reference("bootstrap", "SandboxBootstrapConfigTemplate"),
-            }]},
-            "variables": [{
-                "name": "machineType", "required": true, "schema": {"openAPIV3Schema": {"type": "string", "default": first}},
-            }],
-            "patches": [{"name": "machineType", "definitions": [{
-                "selector": {
-                    "apiVersion": group("infrastructure"), "kind": "SandboxMachineTemplate",
-                    "matchResources": {"machineDeploymentClass": {"names": ["default"]}},
-                },
-                "jsonPatches": [{
-                    "op": "replace", "path": "/spec/template/spec/machineType",
-                    "valueFrom": {"variable": "machineType"},
-                }],
-            }]}],
-        },
-    });
-    vec![
-        template("infrastructure", "SandboxClusterTemplate", json!({})),
-        template("controlplane", "SandboxControlPlaneTemplate", json!({})),
-        template("infrastructure", "SandboxMachineTemplate", json!({"machineType": first})),
-        template("bootstrap", "SandboxBootstrapConfigTemplate", json!({})),
-        class,
-    ]
+    cluster_class(CLASS.0, CLASS.1, first, &[])
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod beginning;
 mod cloud;
 mod error;
 mod manifests;
@@ -12,7 +13,7 @@ use crate::record::{Observer, Record, Recorder};
 use crate::scenario::{Baseline, Event, Scenario, Task};
 pub(crate) use agent::Agent;
 use portolan_runtime::Seed;
-use portolan_sandbox::CloudFailure;
+use portolan_sandbox::{CloudFailure, Cluster};
 use serde_json::Value;
 pub(crate) use stage::Stage;
 use std::path::PathBuf;
@@ -113,6 +114,9 @@ impl<'a> Play<'a> {
         let Some(step) = self.scenario.objects.get(index).filter(|_| self.baseline.is_none()) else {
             return Ok(());
         };
+        if !step.placed.is_empty() {
+            return Ok(());
+        }
         let clients = self.stage.users(&step.to)?;
         for client in &clients {
             if let Some(manifest) = &step.manifest {
@@ -146,18 +150,30 @@ impl<'a> Play<'a> {
     fn fault(&mut self, index: usize) {
         let Some(fault) = self.scenario.faults.get(index) else { return };
         let stage = &self.stage;
-        let node = |cluster: &str, node: u16| format!("{cluster}-{node}");
+        let member = |cluster: &str| stage.world.cluster(cluster);
+        let each_node = |cluster: &str, act: fn(&Cluster, &str)| {
+            let nodes = self.scenario.nodes_of(cluster);
+            member(cluster).iter().for_each(|member| nodes.iter().for_each(|node| act(member, node)));
+        };
         match &fault.event {
             Event::CutOff { cluster } => stage.world.partition(stage::CONTROLLER, cluster),
             Event::Heal { cluster } => stage.world.heal(stage::CONTROLLER, cluster),
-            Event::LoseNode { cluster, node: number } => {
-                if let Some(member) = stage.world.cluster(cluster) {
-                    member.fail_node(&node(cluster, *number));
+            Event::LoseCluster { cluster } => {
+                stage.world.partition(stage::CONTROLLER, cluster);
+                each_node(cluster, Cluster::fail_node);
+            }
+            Event::RestoreCluster { cluster } => {
+                stage.world.heal(stage::CONTROLLER, cluster);
+                each_node(cluster, Cluster::restore_node);
+            }
+            Event::LoseNode { cluster, node } => {
+                if let Some((member, node)) = member(cluster).zip(self.scenario.node_name(cluster, node)) {
+                    member.fail_node(&node);
                 }
             }
-            Event::RestoreNode { cluster, node: number } => {
-                if let Some(member) = stage.world.cluster(cluster) {
-                    member.restore_node(&node(cluster, *number));
+            Event::RestoreNode { cluster, node } => {
+                if let Some((member, node)) = member(cluster).zip(self.scenario.node_name(cluster, node)) {
+                    member.restore_node(&node);
                 }
             }
             Event::RefuseClusters(refusal) => {

@@ -1,6 +1,6 @@
 //! The world of a scenario: a hub with the controllers of production, its members, and a cloud.
 
-use super::{SimulationError, access, cloud, manifests};
+use super::{SimulationError, access, beginning, cloud, manifests};
 use crate::record::Observer;
 use crate::scenario::{Baseline, Scenario};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use portolan_control::fleet::{Bearer, Credentials};
 use portolan_control::peering::{self, Address, Peer, Sides, join};
 use portolan_control::{Settings, run_with};
 use portolan_runtime::{Seed, Term, chain};
-use portolan_sandbox::{CloudApi, Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
+use portolan_sandbox::{CloudApi, Cluster, ClusterConfig, User, World, WorldConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +62,7 @@ impl Stage {
         }
         let mut stage = Self { world, cloud: None, hub, _controllers: JoinSet::new() };
         if baseline.is_none() {
+            beginning::place(scenario, &stage.hub.client("user")).await?;
             stage.cloud = cloud::install(scenario, &stage.world, &stage.hub).await?;
             stage._controllers.spawn(control(stage.world.clone(), stage.hub.clone(), Seed::new(seed)));
         }
@@ -117,9 +118,7 @@ async fn add_member(
     namespaces: &BTreeSet<String>,
 ) -> Result<(), SimulationError> {
     let Some(spec) = scenario.clusters.get(index) else { return Ok(()) };
-    let nodes = NodeConfig::new(&spec.nodes.cpu.text, &spec.nodes.memory.text);
-    let config = ClusterConfig::named(&spec.name).nodes(usize::from(spec.nodes.count), nodes);
-    let member = world.add_cluster(config);
+    let member = world.add_cluster(beginning::cluster(spec));
     let others = scenario.clusters.iter().take(index).map(|each| each.name.as_str());
     let latencies = others.filter_map(|other| latency(scenario, &spec.name, other)).collect();
     let mut labels: BTreeMap<String, String> = spec.labels.clone();
@@ -130,13 +129,14 @@ async fn add_member(
         name: spec.name.clone(),
         labels,
         latencies,
-        namespaces: namespaces.iter().cloned().collect(),
+        namespaces: beginning::open_namespaces(spec, namespaces),
         token_lifetime: TOKEN_LIFETIME,
         ..Peer::default()
     };
     let joined = join(&sides, &peer, world.clock().now(), &|_| ()).await;
     let refused = |error| SimulationError::SetUp { cluster: spec.name.clone(), reason: chain(&error) };
-    joined.map(|_| ()).map_err(refused)
+    joined.map_err(refused)?;
+    beginning::member(spec, namespaces, &hub.client("admin"), &member).await
 }
 
 /// The way between two clusters, as a ForeignCluster or a CloudProvisioner has it.

@@ -12,6 +12,7 @@ use serde::Serialize;
 pub(crate) use observer::Observer;
 pub(crate) use recorder::Recorder;
 pub(crate) use state::TASK_LABEL;
+pub(crate) use summary::WORKLOADS_SHOWN;
 
 /// What became of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]

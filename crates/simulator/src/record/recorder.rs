@@ -1,6 +1,6 @@
 //! Samples the state of a simulation.
 
-use super::state::{ClusterState, State};
+use super::state::{ClusterState, Key, State};
 use super::{Observer, Record, Series, summary};
 use crate::engine::{Agent, Stage};
 use crate::scenario::Scenario;
@@ -15,7 +15,7 @@ pub(crate) struct Recorder {
     /// The members in the order of the scenario, and the cloud last.
     clusters: Vec<String>,
     cloud: Option<String>,
-    workloads: Vec<(String, String)>,
+    workloads: Vec<Recorded>,
     sources: Vec<String>,
     submitted: BTreeSet<String>,
     /// The next number goes to this series.
@@ -41,7 +41,7 @@ impl Recorder {
             record,
             clusters: members.chain(cloud.clone()).collect(),
             cloud,
-            workloads: scenario.workloads(),
+            workloads: recorded(scenario.workloads()),
             sources: scenario.traffic.iter().map(|traffic| traffic.name.clone()).collect(),
             submitted: BTreeSet::new(),
             next: 0,
@@ -89,8 +89,8 @@ impl Recorder {
         self.put("fleet.podsSubmitted", "pods", all as f64);
         self.put("fleet.podsPending", "pods", pending as f64);
         self.put("fleet.pendingPercent", "%", percent(pending, all));
-        for (namespace, name) in self.workloads.clone() {
-            let workload = state.workloads.get(&(namespace, name.clone())).cloned().unwrap_or_default();
+        for Recorded { key, name } in self.workloads.clone() {
+            let workload = state.workloads.get(&key).cloned().unwrap_or_default();
             self.put(&format!("workload.{name}.desired"), "replicas", workload.desired as f64);
             self.put(&format!("workload.{name}.ready"), "replicas", workload.ready() as f64);
             for cluster in self.clusters.clone() {
@@ -145,15 +145,18 @@ impl Recorder {
             pods().filter(|pod| pod.bound).filter_map(|pod| pod.task.as_deref()).collect();
         let waits = |task: &&String| !bound.contains(task.as_str()) && !state.finished.contains(*task);
         let tasks = self.submitted.iter().filter(waits).count();
-        let workloads = self.workloads.iter().filter_map(|key| state.workloads.get(key));
-        let (mut pending, mut desired) = (0, 0);
+        let workloads = self.workloads.iter().filter_map(|each| state.workloads.get(&each.key));
+        let (mut pending, mut desired, mut missing) = (0, 0, 0);
         for workload in workloads {
             pending += workload.pending;
             desired += workload.desired;
+            missing += (workload.desired - workload.ready()).max(0);
         }
         let unbound = pods().filter(|pod| !pod.bound && pod.task.is_none()).count();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        (count(tasks) + pending + count(unbound), count(self.submitted.len()) + desired)
+        // A cluster that lost its nodes makes pods again of which others run elsewhere by then: nobody waits for these.
+        let waiting = (pending + count(unbound)).min(missing);
+        (count(tasks) + waiting, count(self.submitted.len()) + desired)
     }
 
     /// Adds a number to the next series. They are always told in the same order.
@@ -166,6 +169,23 @@ impl Recorder {
         }
         self.next += 1;
     }
+}
+
+/// A workload, and the name by which it is recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    pub(super) key: Key,
+    pub(super) name: String,
+}
+
+/// Namesakes in several namespaces are recorded with their namespace.
+fn recorded(workloads: Vec<Key>) -> Vec<Recorded> {
+    let is_alone = |name: &str| workloads.iter().filter(|(_, other)| other == name).count() == 1;
+    let name = |(namespace, name): &Key| match is_alone(name) {
+        true => name.clone(),
+        false => format!("{namespace}.{name}"),
+    };
+    workloads.iter().map(|key| Recorded { key: key.clone(), name: name(key) }).collect()
 }
 
 /// What is in some clusters together.
@@ -200,4 +220,17 @@ fn cores(milli: i64) -> f64 {
 
 fn percent(part: i64, whole: i64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namesakes_are_told_apart() {
+        let key = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+        let names = recorded(vec![key("shop", "web"), key("blog", "web"), key("shop", "api")]);
+        let names: Vec<&str> = names.iter().map(|each| each.name.as_str()).collect();
+        assert_eq!(names, ["shop.web", "blog.web", "api"]);
+    }
 }

@@ -1,13 +1,17 @@
 //! What sums up a simulation.
 
+use super::recorder::Recorded;
 use super::state::State;
 use super::{Figure, Record, Series};
+
+/// More workloads than this are summed up together; their series are in the record, each by itself.
+pub(crate) const WORKLOADS_SHOWN: usize = 6;
 
 /// The figures of a record.
 pub(super) fn of(
     record: &Record,
     state: &State,
-    workloads: &[(String, String)],
+    workloads: &[Recorded],
     cloud: Option<&str>,
     shown: &dyn Fn(&str) -> String,
 ) -> Vec<Figure> {
@@ -32,9 +36,12 @@ pub(super) fn of(
     if let Some(cloud) = cloud {
         in_the_cloud(record, cloud, &mut put);
     }
-    for key in workloads {
+    if workloads.len() > WORKLOADS_SHOWN {
+        together(state, workloads, &mut put);
+        return figures;
+    }
+    for Recorded { key, name } in workloads {
         let Some(workload) = state.workloads.get(key) else { continue };
-        let name = &key.1;
         let mut order: Vec<String> = Vec::new();
         for (cluster, _) in &workload.order {
             let cluster = shown(cluster);
@@ -63,6 +70,42 @@ pub(super) fn of(
         );
     }
     figures
+}
+
+/// Many workloads in a few figures.
+fn together(state: &State, workloads: &[Recorded], put: &mut dyn FnMut(String, String, String)) {
+    let known =
+        || workloads.iter().filter_map(|each| Some((each.name.as_str(), state.workloads.get(&each.key)?)));
+    put("workloads".into(), "Workloads".into(), workloads.len().to_string());
+    let most = known().map(|(_, workload)| workload.desired).sum::<i64>();
+    put("replicasAtTheEnd".into(), "Replicas that are asked for at the end".into(), most.to_string());
+    let dips = known().filter_map(|(name, workload)| Some((workload.dip?, name)));
+    let worst = dips.max_by(|(one, _), (other, _)| one.0.cmp(&other.0));
+    put(
+        "dip".into(),
+        "Most ready replicas of a workload lost without being asked for".into(),
+        worst.map_or_else(
+            || "0".to_owned(),
+            |((missing, at), name)| format!("{missing} of {name} at {}", time(at)),
+        ),
+    );
+    let times = known().map(|(name, workload)| {
+        (workload.complete_at.zip(workload.asked_at).map(|(to, from)| to - from), name)
+    });
+    let (mut slowest, mut never) = (None::<(f64, &str)>, 0);
+    for (took, name) in times {
+        match took {
+            None => never += 1,
+            Some(took) if slowest.is_none_or(|(most, _)| took > most) => slowest = Some((took, name)),
+            Some(_) => {}
+        }
+    }
+    put(
+        "slowestDeployment".into(),
+        "Longest until all replicas of a workload were ready".into(),
+        slowest.map_or_else(String::new, |(took, name)| format!("{took:.3} s ({name})")),
+    );
+    put("neverComplete".into(), "Workloads that were never complete".into(), never.to_string());
 }
 
 fn in_the_cloud(record: &Record, cloud: &str, put: &mut dyn FnMut(String, String, String)) {

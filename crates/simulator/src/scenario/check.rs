@@ -3,7 +3,7 @@
 use super::error::Broken;
 use super::tasks::{Distribution, Drawn, Task};
 use super::traffic::{Load, Point};
-use super::{Event, Scenario, Step};
+use super::{Event, Scenario, Step, nodes};
 use portolan_api::duration::Duration;
 use std::collections::BTreeSet;
 
@@ -80,11 +80,18 @@ fn clusters(scenario: &Scenario) -> Checked {
                 format!("{} is another cluster already", cluster.name),
             ));
         }
-        if cluster.nodes.count > 5000 {
-            return Err(Broken::new(
-                format!("{field}.nodes.count"),
-                format!("{} is more than 5000", cluster.nodes.count),
-            ));
+        nodes::check(&field, cluster.nodes.as_ref(), &cluster.node_list)?;
+        for (index, namespace) in cluster.namespaces.iter().flatten().enumerate() {
+            name(&format!("{field}.namespaces[{index}]"), namespace)?;
+        }
+        for given in ["type", "clusterIdentity", "credentials", "latencies"] {
+            if cluster.spec.contains_key(given) {
+                return Err(Broken::new(
+                    format!("{field}.spec.{given}"),
+                    "it follows from the scenario itself",
+                )
+                .hint("leave it out; round-trip times are in latencies"));
+            }
         }
     }
     Ok(())
@@ -173,7 +180,18 @@ fn object(scenario: &Scenario, field: &str, step: &Step) -> Checked {
             return Err(Broken::new(format!("{field}.manifest{path}"), "it is missing or not a text"));
         }
     }
-    Ok(())
+    if step.placed.is_empty() {
+        return Ok(());
+    }
+    let field = format!("{field}.placed");
+    if manifest["kind"] != "MultiClusterDeployment" || !step.to.is_empty() {
+        return Err(Broken::new(field, "only a MultiClusterDeployment of the hub is placed"));
+    }
+    if !step.at.0.is_zero() {
+        return Err(Broken::new(field, format!("the object comes at {}, after the beginning", step.at))
+            .hint("leave placed out, and the controllers place it"));
+    }
+    step.placed.keys().try_for_each(|cluster| member(scenario, &field, cluster))
 }
 
 fn tasks(scenario: &Scenario) -> Checked {
@@ -285,18 +303,21 @@ fn faults(scenario: &Scenario) -> Checked {
         let field = format!("faults[{index}]");
         during(scenario, &format!("{field}.at"), fault.at)?;
         match &fault.event {
-            Event::CutOff { cluster } | Event::Heal { cluster } => {
+            Event::CutOff { cluster }
+            | Event::Heal { cluster }
+            | Event::LoseCluster { cluster }
+            | Event::RestoreCluster { cluster } => {
                 member(scenario, &format!("{field}.event.cluster"), cluster)?
             }
             Event::LoseNode { cluster, node } | Event::RestoreNode { cluster, node } => {
                 member(scenario, &format!("{field}.event.cluster"), cluster)?;
-                let of = scenario.clusters.iter().find(|each| each.name == *cluster);
-                let count = of.map_or(0, |each| each.nodes.count);
-                if !(1..=count).contains(node) {
+                let count = scenario.nodes_of(cluster).len();
+                if scenario.node_name(cluster, node).is_none() {
                     return Err(Broken::new(
                         format!("{field}.event.node"),
-                        format!("{cluster} has {count} nodes, and this is number {node}"),
-                    ));
+                        format!("{cluster} has {count} nodes, and this is {node}"),
+                    )
+                    .hint("the first node has number 1; names are those of nodeList"));
                 }
             }
             Event::RefuseClusters(_) | Event::RefuseMachines { .. } | Event::CloudRecovers => {

@@ -15,7 +15,7 @@ pub struct Cloud {
     #[serde(default = "cloud_name")]
     pub name: String,
     /// Where it is, for the latencies.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// How long the network and the address of a cluster take.
     #[serde(default)]
@@ -26,7 +26,7 @@ pub struct Cloud {
     /// The machines that nodes are made of.
     pub machine_types: Vec<CloudMachineType>,
     /// The largest number of worker machines at a time: the quota of the cloud.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_machines: Option<u32>,
     /// Further fields of the spec of the CloudProvisioner, such as headroom or scaleInAfter.
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! What goes wrong in a scenario.
 
+use super::NodeRef;
 use portolan_api::duration::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,19 +29,29 @@ pub enum Event {
         /// The member.
         cluster: String,
     },
+    /// A member is lost: all its nodes fall silent with their pods, and the controllers are cut off from it.
+    LoseCluster {
+        /// The member.
+        cluster: String,
+    },
+    /// A member that was lost is back, with its nodes.
+    RestoreCluster {
+        /// The member.
+        cluster: String,
+    },
     /// A node falls silent with its pods.
     LoseNode {
         /// The member.
         cluster: String,
-        /// The number of the node, the first being 1.
-        node: u16,
+        /// The number of the node, the first being 1, or its name.
+        node: NodeRef,
     },
     /// A node that fell silent answers again.
     RestoreNode {
         /// The member.
         cluster: String,
-        /// The number of the node, the first being 1.
-        node: u16,
+        /// The number of the node, the first being 1, or its name.
+        node: NodeRef,
     },
     /// The cloud makes no more clusters.
     RefuseClusters(Refusal),

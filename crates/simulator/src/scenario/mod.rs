@@ -4,6 +4,7 @@ mod check;
 mod cloud;
 mod error;
 mod fault;
+mod nodes;
 mod quantity;
 mod read;
 mod shipped;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 pub use cloud::{Boot, Cloud, CloudMachineType, ControlPlane};
 pub use error::ScenarioError;
 pub use fault::{Event, Fault, Refusal};
+pub use nodes::{NodeRef, NodeSpec, NodeTaint, Nodes, TaintEffect};
 pub use quantity::Quantity;
 pub use read::{Baseline, load, schema};
 pub use shipped::{Shipped, shipped};
@@ -54,13 +56,13 @@ pub struct Scenario {
     #[serde(default)]
     pub latencies: Vec<Latency>,
     /// The cloud that clusters can be made in, and the CloudProvisioner for it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<Cloud>,
     /// Objects that are applied or deleted.
     #[serde(default)]
     pub objects: Vec<Step>,
     /// Many small workloads, drawn by a generator or read from a trace.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
     /// Users who send requests.
     #[serde(default)]
@@ -78,7 +80,7 @@ pub struct Scenario {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hub {
     /// Where it is: requests of the controllers to the members take the round-trip time from there.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
 }
 
@@ -89,25 +91,23 @@ pub struct ClusterSpec {
     /// The name of its ForeignCluster, as a DNS label.
     pub name: String,
     /// Where it is, for the latencies. If it is not given, it is a site of its own with the name of the cluster.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// Its nodes, which are all alike.
-    pub nodes: Nodes,
+    /// Its nodes, if they are all alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+    /// Its nodes one by one, in place of nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_list: Vec<NodeSpec>,
     /// Labels of its ForeignCluster, which cluster selectors match.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-}
-
-/// Nodes that are all alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Nodes {
-    /// How many.
-    pub count: u16,
-    /// The CPUs that each has for pods.
-    pub cpu: Quantity,
-    /// The memory that each has for pods.
-    pub memory: Quantity,
+    /// The namespaces that are open to placement in it. If they are not given, all namespaces of the scenario are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<String>>,
+    /// Further fields of the spec of its ForeignCluster, such as unschedulable, taints, cloud or capacity.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub spec: Map<String, Value>,
 }
 
 /// The way between two sites.
@@ -131,15 +131,19 @@ pub struct Step {
     #[serde(default)]
     pub at: Duration,
     /// The clusters that it is done in, by name. If none is given, it is the hub.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<String>,
     /// The object that is applied, as for `kubectl apply --server-side`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub manifest: Option<Value>,
     /// The object that is deleted.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<ObjectRef>,
+    /// How many replicas of a MultiClusterDeployment each cluster has from the beginning. The object exists before time is
+    /// counted, and its replicas are not placed anew.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub placed: BTreeMap<String, u32>,
 }
 
 /// An object by its name.
@@ -187,6 +191,25 @@ impl Scenario {
             (x, y) == (a, b) || (y, x) == (a, b)
         };
         self.latencies.iter().find(is_it).map(|each| each.rtt)
+    }
+
+    /// The names of the nodes of a member, in their order.
+    #[must_use]
+    pub fn nodes_of(&self, cluster: &str) -> Vec<String> {
+        let Some(cluster) = self.clusters.iter().find(|each| each.name == cluster) else { return Vec::new() };
+        let alike = cluster.nodes.as_ref().map_or(0, |nodes| nodes.count);
+        let numbered = (1..=alike).map(|number| format!("{}-{number}", cluster.name));
+        numbered.chain(cluster.node_list.iter().map(|node| node.name.clone())).collect()
+    }
+
+    /// The name of a node of a member, if there is such a node.
+    #[must_use]
+    pub fn node_name(&self, cluster: &str, node: &NodeRef) -> Option<String> {
+        let names = self.nodes_of(cluster);
+        match node {
+            NodeRef::Number(number) => names.get(usize::from(*number).checked_sub(1)?).cloned(),
+            NodeRef::Name(name) => names.into_iter().find(|each| each == name),
+        }
     }
 
     /// The MultiClusterDeployments that are applied to the hub, by namespace and name, each once.

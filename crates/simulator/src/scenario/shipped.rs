@@ -9,11 +9,12 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const ALL: [Shipped; 4] = [
+const ALL: [Shipped; 5] = [
     Shipped { name: "paper-1", text: include_str!("../../scenarios/paper-1.yaml") },
     Shipped { name: "paper-2", text: include_str!("../../scenarios/paper-2.yaml") },
     Shipped { name: "paper-3", text: include_str!("../../scenarios/paper-3.yaml") },
     Shipped { name: "paper-4", text: include_str!("../../scenarios/paper-4.yaml") },
+    Shipped { name: "rush-hour", text: include_str!("../../scenarios/rush-hour.yaml") },
 ];
 
 /// The scenarios that come with the program, by name.

@@ -26,6 +26,10 @@ const EDITS: usize = 9;
 /// After this many seconds an edit has settled.
 const SETTLES: u64 = 90;
 
+/// Fleets of which a plan was wrong once: a job whose part found no room was not followed to where it went, and a rolling update
+/// came to a stop in the middle.
+const FAILED_ONCE: [u64; 2] = [250, 390];
+
 /// What the plan leaves open: these are not held against it.
 fn is_left_open(planned: &ObjectReview) -> bool {
     // A rolling update that waits for room holds up what is to go elsewhere.
@@ -189,11 +193,11 @@ async fn run(number: u64, seen: &mut Counts) {
 #[test]
 fn what_plan_says_is_there_after_apply_has_settled() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seeds = match number("PLAN_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("PROPTEST_CASES").unwrap_or(20),
+    let seeds: Vec<u64> = match number("PLAN_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("PROPTEST_CASES").unwrap_or(20)).chain(FAILED_ONCE).collect(),
     };
-    let many = seeds.end - seeds.start >= 10;
+    let many = seeds.len() >= 10;
     let mut seen = Counts::new();
     for seed in seeds {
         let mut runtime = tokio::runtime::Builder::new_current_thread();

@@ -9,21 +9,39 @@ use portolan_core::placement::Decision;
 use portolan_runtime::Key;
 use serde_json::Value;
 
+/// A rolling update in a cluster.
+pub(super) struct Update {
+    pub(super) cluster: String,
+    /// How many old pods have a node.
+    pub(super) old: i32,
+    /// How many new pods find room beside them.
+    pub(super) beside: i32,
+}
+
+impl Update {
+    /// Whether it comes to a stop on its way to so many replicas: Kubernetes takes old pods away only down to what must be
+    /// available, and there is no room for the new ones that would make up for more.
+    pub(super) fn waits(&self, strategy: Option<&Value>, after: i32) -> bool {
+        let least = after.saturating_sub(spared(strategy, after));
+        self.beside < after && self.beside.saturating_add(self.old) <= least
+    }
+}
+
 impl Previews {
-    /// The clusters where a rolling update to this template would wait for room that the old pods hold, and how many of these
-    /// have a node.
-    pub(super) fn full_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<(String, i32)> {
+    /// The clusters where a rolling update to this template replaces pods that have a node.
+    pub(super) fn updates_ahead(&self, book: &mut Book, key: &Key, workload: &Workload) -> Vec<Update> {
         let Ok(shape) = &workload.shape else { return Vec::new() };
         let Some(live) = self.get(key) else { return Vec::new() };
         if live.object.spec.template == workload.object.spec.template {
             return Vec::new();
         }
-        let held = workload.held().filter(|(_, held)| *held > 0);
-        let held = held.filter(|(cluster, _)| book.view(cluster, "", shape).room.max_replicas == 0);
-        let held: Vec<&str> = held.map(|(cluster, _)| cluster).collect();
-        let old =
-            held.into_iter().map(|cluster| (cluster.to_owned(), self.bound(book, key, workload, cluster)));
-        old.filter(|(_, old)| *old > 0).collect()
+        let held = workload.held().filter(|(_, held)| *held > 0).map(|(cluster, _)| cluster.to_owned());
+        let update = |cluster: String| {
+            let beside = book.view(&cluster, "", shape).room.max_replicas;
+            let old = self.bound(book, key, workload, &cluster);
+            Update { cluster, old, beside: i32::try_from(beside).unwrap_or(i32::MAX) }
+        };
+        held.map(update).filter(|update| update.old > 0).collect()
     }
 
     /// How many pods of a workload have a node in a cluster.
@@ -66,6 +84,20 @@ pub(super) fn spared(strategy: Option<&Value>, replicas: i32) -> i32 {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_update_waits_if_old_pods_hold_the_room_of_those_that_would_let_them_go() {
+        let waits = |old: i32, beside: i32, after: i32, strategy: &Value| {
+            Update { cluster: "a".to_owned(), old, beside }.waits(Some(strategy), after)
+        };
+        let none = json!({"rollingUpdate": {"maxUnavailable": 0}});
+        assert!(waits(2, 0, 2, &none), "there is no room for a third");
+        assert!(!waits(2, 1, 2, &none), "one by one");
+        assert!(waits(1, 2, 3, &none), "two new ones and the old one are the three that must be available");
+        assert!(!waits(1, 3, 3, &none));
+        assert!(!waits(1, 2, 3, &json!({"rollingUpdate": {"maxUnavailable": 1}})));
+        assert!(!waits(4, 0, 2, &none), "there are more than are asked for");
+    }
 
     #[test]
     fn what_an_update_does_without_is_counted_as_kubernetes_does() {

@@ -1,8 +1,9 @@
-//! `portolan demo`: placement at work on clusters inside this process.
+//! `portolan demo`: Portolan at work on clusters inside this process.
 
 mod fleet;
 mod live;
 mod play;
+mod rush;
 mod show;
 mod story;
 mod users;
@@ -39,6 +40,7 @@ async fn show(args: &DemoArgs) -> Result<(), Failure> {
     // Tokens and keys come from the seed, so it must not be guessed.
     let seed = getrandom::u64()
         .map_err(|error| Failure::other(format!("the system gives no randomness: {error}")))?;
+    let rush_hour = rush::begin();
     let told = async {
         let fleet = Fleet::start(seed).await?;
         let place = Place::new("demo", None)?;
@@ -47,7 +49,7 @@ async fn show(args: &DemoArgs) -> Result<(), Failure> {
             "While it runs, look at it from another terminal:\n   export KUBECONFIG={}; kubectl --context hub get mcd -A",
             place.file().display()
         ));
-        story::tell(&fleet).await?;
+        story::tell(&fleet, rush_hour).await?;
         if stays {
             play::leave(&fleet, &place).await?;
         }

@@ -30,6 +30,16 @@ pub(super) fn came_true(text: &str, after: std::time::Duration) {
     println!("   {GREEN}✓{RESET} {text} {DIM}({:.1} s){RESET}", after.as_secs_f64());
 }
 
+/// Says that something came true in virtual time.
+pub(super) fn held(text: &str) {
+    println!("   {GREEN}✓{RESET} {text}");
+}
+
+/// A number over time.
+pub(super) fn curve(name: &str, blocks: &str, most: &str) {
+    println!("   {name:<10} {blocks} {DIM}{most}{RESET}");
+}
+
 /// The clusters, as `kubectl get` would show them.
 pub(super) fn clusters(clusters: &[ForeignCluster], sizes: &[(&str, &str, String)]) {
     let mut table = table(&["CLUSTER", "SITE", "SIZE", "READY"]);

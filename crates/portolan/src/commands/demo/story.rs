@@ -1,6 +1,7 @@
 //! What happens in the demo, and what must come true.
 
 use super::fleet::{Fleet, NAMESPACE, apply, sites};
+use super::rush::RushHour;
 use super::{show, users};
 use crate::failure::Failure;
 use kube::Api;
@@ -37,7 +38,7 @@ spec:
 const APPS: [&str; 5] = ["mcd-app-2", "roomy", "greedy", "neighbourly", "shop"];
 
 /// Tells the story; an error is what did not come true.
-pub(super) async fn tell(fleet: &Fleet) -> Result<(), Failure> {
+pub(super) async fn tell(fleet: &Fleet, rush_hour: RushHour) -> Result<(), Failure> {
     let story = Story { fleet };
     show::chapter(1, "A hub and the five sites of the mck8s paper, all inside this process");
     story.members().await?;
@@ -59,7 +60,9 @@ pub(super) async fn tell(fleet: &Fleet) -> Result<(), Failure> {
     story.silence().await?;
     show::chapter(8, "A job is divided over clusters, and a service follows its workload");
     story.job_and_service().await?;
-    show::chapter(9, "Deleted in the hub, deleted everywhere");
+    show::chapter(9, "A rush hour, 50 minutes of virtual time: autoscaled, into the cloud, and home again");
+    rush_hour.tell().await?;
+    show::chapter(10, "Deleted in the hub, deleted everywhere");
     story.deletion().await?;
     show::say("\n   All of it came true. Next: docs/src/start/first-placement.md, on clusters of your own");
     Ok(())

@@ -1,6 +1,7 @@
 //! `portolan simulate`: a scenario on simulated clusters in virtual time.
 
 mod bar;
+mod fleet;
 mod show;
 mod source;
 mod write;
@@ -20,7 +21,17 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     if args.list {
         return output::data(&show::list()?);
     }
-    let source = Source::find(args.scenario.as_deref().unwrap_or_default())?;
+    let given = args.scenario.as_deref().map(Source::find).transpose()?;
+    let source = if args.from_fleet {
+        let fleet = fleet::read(args, given)?;
+        if let Some(file) = &args.write {
+            return fleet.write(file);
+        }
+        fleet.source
+    } else {
+        refuse_flags_of_a_hub(args)?;
+        given.unwrap_or_default()
+    };
     let mut records = Vec::new();
     for run in runs(args, &source)? {
         records.push(play(args, &source, &run)?);
@@ -37,6 +48,17 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     }
 }
 
+/// A simulation asks no cluster unless it is told to.
+fn refuse_flags_of_a_hub(args: &SimulateArgs) -> Result<(), Failure> {
+    let flags =
+        [("--context", args.cluster.context.is_some()), ("--kubeconfig", args.cluster.kubeconfig.is_some())];
+    match flags.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::input(format!("{flag} names a hub, and a scenario file needs none"))
+            .hint("give --from-fleet to begin with the fleet of that hub, or leave the flag out")),
+        None => Ok(()),
+    }
+}
+
 /// One way to play a scenario.
 struct Run {
     label: String,
@@ -48,7 +70,7 @@ struct Run {
 fn runs(args: &SimulateArgs, source: &Source) -> Result<Vec<Run>, Failure> {
     let of =
         |variant: &str| Run { label: variant.to_owned(), variant: Some(variant.to_owned()), baseline: None };
-    let plain = || Run { label: source.stem(), variant: None, baseline: None };
+    let plain = || Run { label: source.label.clone(), variant: None, baseline: None };
     let mut runs = match args.compare.as_deref().map(|text| text.split_once(':').ok_or(text)) {
         None => vec![plain()],
         Some(Err(variant)) => vec![plain(), of(variant)],

@@ -6,9 +6,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A scenario as text.
+#[derive(Default)]
 pub(super) struct Source {
     /// Its name in messages.
     pub(super) name: String,
+    /// The name of its record: without folder and ending.
+    pub(super) label: String,
     /// Its text.
     pub(super) text: String,
     /// Where the files are that it names.
@@ -20,7 +23,8 @@ impl Source {
     pub(super) fn find(scenario: &str) -> Result<Self, Failure> {
         let here = PathBuf::from(".");
         if let Some(found) = shipped().iter().find(|each| each.name == scenario) {
-            return Ok(Self { name: found.name.to_owned(), text: found.text.to_owned(), folder: here });
+            let (name, text) = (found.name.to_owned(), found.text.to_owned());
+            return Ok(Self { label: name.clone(), name, text, folder: here });
         }
         let path = Path::new(scenario);
         let (name, text, folder) = if scenario == "-" {
@@ -36,12 +40,8 @@ impl Source {
             Failure::input(format!("cannot read the scenario {name}: {error}"))
                 .hint(format!("give a file, or one of the shipped scenarios: {}", names.join(", ")))
         })?;
-        Ok(Self { name, text, folder })
-    }
-
-    /// The name without folder and ending.
-    pub(super) fn stem(&self) -> String {
-        let stem = Path::new(&self.name).file_stem().and_then(|stem| stem.to_str());
-        stem.unwrap_or(&self.name).to_owned()
+        let stem = Path::new(&name).file_stem().and_then(|stem| stem.to_str());
+        let label = stem.unwrap_or(&name).to_owned();
+        Ok(Self { name, label, text, folder })
     }
 }

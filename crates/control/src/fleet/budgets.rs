@@ -1,6 +1,6 @@
 //! PodDisruptionBudgets of members: how many pods may go.
 
-use crate::fleet::{Member, Needs, Watched, resource};
+use super::{Member, Needs, Watched, resource};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use portolan_api::selector;

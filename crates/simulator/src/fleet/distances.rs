@@ -1,0 +1,43 @@
+//! Round-trip times of a fleet.
+
+use crate::scenario::{Hub, Latency};
+use portolan_api::ForeignCluster;
+use portolan_api::duration::Duration;
+use portolan_api::foreigncluster::{ClusterType, StaticLatency};
+use portolan_control::fleet::HUB;
+use std::collections::BTreeMap;
+
+/// Where the hub is, and the round-trip times between the sites that are known. What a spec says goes before what was
+/// measured, as in the controllers.
+pub(super) fn distances(
+    clusters: &[&ForeignCluster],
+    cloud: Option<(&str, &[StaticLatency])>,
+) -> (Hub, Vec<Latency>) {
+    let name = |cluster: &ForeignCluster| cluster.metadata.name.clone().unwrap_or_default();
+    let local = clusters.iter().find(|cluster| cluster.spec.type_ == ClusterType::Local);
+    let hub = local.map_or_else(|| HUB.to_owned(), |cluster| name(cluster));
+    let cloud_name = cloud.map(|(name, _)| name);
+    let is_known = |site: &str| {
+        site == hub || cloud_name == Some(site) || clusters.iter().any(|cluster| name(cluster) == site)
+    };
+    let mut found: BTreeMap<(String, String), Duration> = BTreeMap::new();
+    let mut note = |from: &str, to: &str, rtt: Duration| {
+        if from != to && is_known(from) && is_known(to) {
+            let pair = if from < to { (from, to) } else { (to, from) };
+            found.insert((pair.0.to_owned(), pair.1.to_owned()), rtt);
+        }
+    };
+    for cluster in clusters {
+        for measured in cluster.status.iter().flat_map(|status| &status.latencies) {
+            note(&name(cluster), &measured.to, measured.rtt);
+        }
+    }
+    for cluster in clusters {
+        cluster.spec.latencies.iter().for_each(|given| note(&name(cluster), &given.to, given.rtt));
+    }
+    if let Some((from, latencies)) = cloud {
+        latencies.iter().for_each(|given| note(from, &given.to, given.rtt));
+    }
+    let latencies = found.into_iter().map(|(between, rtt)| Latency { between, rtt }).collect();
+    (Hub { site: Some(hub) }, latencies)
+}
