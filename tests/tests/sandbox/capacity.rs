@@ -104,3 +104,19 @@ async fn a_virtual_node_is_no_room() {
     let message = status.pending[0].message.clone().unwrap();
     assert!(message.contains("1 of 2 nodes: virtual"), "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn replicas_of_a_node_that_falls_silent_go_where_there_is_room() {
+    let fleet = fleet_of(&[("c2", 2, "2"), ("c3", 1, "4")], FaultPlan::none()).await;
+    let _controller = contend(&fleet, Contender::alone());
+    let mut web = of_cpu("web", 4, "900m");
+    web["spec"]["enableBursting"] = json!(true);
+    apply(&fleet.hub.client("user"), &web).await;
+    pass(60).await;
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), (Some(4), None));
+    fleet.members[0].fail_node("c2-1");
+    // The cluster waits five minutes before it gives its pods up; nobody stops them, so that they stay there.
+    pass(600).await;
+    assert_eq!((ready(&fleet, "web").await, bound(&fleet).await.0), (4, 4));
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), (Some(2), Some(2)));
+}

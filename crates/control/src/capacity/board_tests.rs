@@ -85,6 +85,7 @@ impl Fleet {
                     node: (pod % 3 > 0).then(|| format!("n{}", pod % 2)),
                     requests: shape(size).requests.clone(),
                     finished: pod == 5,
+                    leaving: pod == 4,
                     workload: uid.map(|uid| UIDS[uid].to_owned()),
                     template: uid.map(|_| shape(size).template_hash()),
                 };

@@ -13,6 +13,8 @@ pub struct PodFacts {
     pub requests: Amounts,
     /// Whether it has run to its end and holds no room any more.
     pub finished: bool,
+    /// Whether it is being deleted: it goes as soon as its node has stopped it.
+    pub leaving: bool,
     /// The workload of ours that it belongs to, if any.
     pub workload: Option<String>,
     /// Which template of that workload made it, if its label says so.
@@ -30,6 +32,7 @@ impl PodFacts {
             node: spec.and_then(|spec| spec.node_name.clone()).filter(|name| !name.is_empty()),
             requests: spec.and_then(|spec| requests(spec).ok()).unwrap_or_default(),
             finished: matches!(phase, Some("Succeeded" | "Failed")),
+            leaving: pod.metadata.deletion_timestamp.is_some(),
             workload: labels.and_then(|labels| labels.get(workload_label).cloned()),
             template: labels.and_then(|labels| TemplateHash::parse(labels.get(TemplateHash::LABEL)?)),
         }

@@ -142,7 +142,7 @@ impl Recorder {
     fn pending(&self, state: &State) -> (i64, i64) {
         let pods = || state.clusters.values().flat_map(|cluster| cluster.pods.values());
         let bound: BTreeSet<&str> =
-            pods().filter(|pod| pod.bound).filter_map(|pod| pod.task.as_deref()).collect();
+            pods().filter(|pod| pod.node.is_some()).filter_map(|pod| pod.task.as_deref()).collect();
         let waits = |task: &&String| !bound.contains(task.as_str()) && !state.finished.contains(*task);
         let tasks = self.submitted.iter().filter(waits).count();
         let workloads = self.workloads.iter().filter_map(|each| state.workloads.get(&each.key));
@@ -152,7 +152,7 @@ impl Recorder {
             desired += workload.desired;
             missing += (workload.desired - workload.ready()).max(0);
         }
-        let unbound = pods().filter(|pod| !pod.bound && pod.task.is_none()).count();
+        let unbound = pods().filter(|pod| pod.node.is_none() && pod.task.is_none()).count();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         // A cluster that lost its nodes makes pods again of which others run elsewhere by then: nobody waits for these.
         let waiting = (pending + count(unbound)).min(missing);
@@ -205,9 +205,10 @@ impl Sums {
             sums.nodes += cluster.nodes.len();
             sums.capacity += cluster.nodes.values().sum::<i64>();
             for pod in cluster.pods.values() {
-                sums.requested += if pod.bound { pod.cpu } else { 0 };
-                sums.running += usize::from(pod.running);
-                sums.pending += usize::from(!pod.bound);
+                let is_there = cluster.is_on_a_node(pod);
+                sums.requested += if is_there { pod.cpu } else { 0 };
+                sums.running += usize::from(pod.running && is_there);
+                sums.pending += usize::from(pod.node.is_none());
             }
         }
         sums

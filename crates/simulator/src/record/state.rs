@@ -29,7 +29,7 @@ pub(super) struct State {
 /// What is in a cluster now.
 #[derive(Default)]
 pub(super) struct ClusterState {
-    /// Thousandths of a CPU of each node.
+    /// Thousandths of a CPU of each node that is ready.
     pub(super) nodes: BTreeMap<String, i64>,
     pub(super) pods: BTreeMap<Key, Pod>,
 }
@@ -39,12 +39,19 @@ pub(super) struct ClusterState {
 pub(super) struct Pod {
     /// Thousandths of a CPU that it requests.
     pub(super) cpu: i64,
-    /// Whether it has a node.
-    pub(super) bound: bool,
+    /// The node that it is bound to.
+    pub(super) node: Option<String>,
     /// Whether its containers run.
     pub(super) running: bool,
     /// The task that it is of.
     pub(super) task: Option<String>,
+}
+
+impl ClusterState {
+    /// Whether a pod is on a node that is ready.
+    pub(super) fn is_on_a_node(&self, pod: &Pod) -> bool {
+        pod.node.as_ref().is_some_and(|node| self.nodes.contains_key(node))
+    }
 }
 
 impl State {
@@ -86,15 +93,17 @@ impl State {
             pods.remove(&key);
             return;
         }
-        let bound = !text(&object, "/spec/nodeName").is_empty();
-        pods.insert(key, Pod { cpu: requested(&object), bound, running: phase == "Running", task });
+        let node = Some(text(&object, "/spec/nodeName")).filter(|name| !name.is_empty()).map(str::to_owned);
+        pods.insert(key, Pod { cpu: requested(&object), node, running: phase == "Running", task });
     }
 
     fn node(&mut self, change: &Change<'_>) {
         let object = change.object();
         let name = text(&object, "/metadata/name").to_owned();
         let nodes = &mut self.clusters.entry(change.cluster.to_owned()).or_default().nodes;
-        if change.is_deletion() {
+        let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+        let ready = |each: &Value| text(each, "/type") == "Ready" && text(each, "/status") == "True";
+        if change.is_deletion() || !conditions.into_iter().flatten().any(ready) {
             nodes.remove(&name);
         } else {
             nodes.insert(name, milli(text(&object, "/status/allocatable/cpu")).unwrap_or(0));

@@ -24,7 +24,7 @@ use answers::Answers;
 use classes::Classes;
 use estimate::Estimate;
 use nodes::{Common, Node};
-use pods::{AllRequests, Make, Pod, Revision};
+use pods::{AllRequests, Pod, Revision};
 use resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,10 +78,10 @@ impl ClusterIndex {
         if node.allocated.len() < slots {
             node.allocated = vec![0; slots].into();
         }
-        let before = node.place();
+        let (before, was_ready) = (node.place(), node.is_ready());
         node.known = Some(known);
         let after = node.place();
-        let freed = self.moved(before, after);
+        let freed = self.recount_leaving(&name, was_ready) | self.moved(before, after);
         self.tidy();
         freed
     }
@@ -90,12 +90,12 @@ impl ClusterIndex {
     pub fn remove_node(&mut self, name: &str) -> bool {
         let nodes = Arc::make_mut(&mut self.nodes);
         let Some(node) = nodes.get_mut(name) else { return false };
-        let before = node.place();
+        let (before, was_ready) = (node.place(), node.is_ready());
         node.known = None;
         if node.pods == 0 {
             nodes.remove(name);
         }
-        let freed = self.moved(before, None);
+        let freed = self.recount_leaving(name, was_ready) | self.moved(before, None);
         self.tidy();
         freed
     }
@@ -108,7 +108,7 @@ impl ClusterIndex {
         let requests = self.requests.of(facts.requests, &self.resources);
         let node = facts.node.map(|node| self.node_name(&node));
         let workload = facts.workload.map(|uid| self.workload_uid(&uid));
-        let pod = Pod { node, requests, workload, template: facts.template };
+        let pod = Pod { node, requests, workload, template: facts.template, leaving: facts.leaving };
         let before = self.pods.get(key);
         if before == Some(&pod) {
             return false;
@@ -235,12 +235,13 @@ impl ClusterIndex {
 
     /// A pod comes or goes.
     fn count(&mut self, pod: &Pod, times: i8) -> bool {
+        let is_replica = self.is_replica(pod);
         let freed = match &pod.node {
             Some(name) => {
                 let nodes = Arc::make_mut(&mut self.nodes);
                 let node = nodes.entry(Arc::clone(name)).or_default();
                 let before = node.place();
-                node.count(&pod.requests.vector, times);
+                node.count(pod, times);
                 let after = node.place();
                 if node.known.is_none() && node.pods == 0 {
                     nodes.remove(name);
@@ -252,11 +253,34 @@ impl ClusterIndex {
                 false
             }
         };
-        let Some(uid) = &pod.workload else { return freed };
+        if is_replica { self.count_replica(pod, times) | freed } else { freed }
+    }
+
+    /// A pod of ours comes or goes as a replica of its workload.
+    fn count_replica(&mut self, pod: &Pod, times: i8) -> bool {
+        let Some(uid) = &pod.workload else { return false };
         let unbound_before = self.unbound_of(uid);
-        let make = Make { template: pod.template, requests: pod.requests.id };
-        self.workloads.known(uid).count(pod.node.as_ref(), make, times);
-        self.update_unbound(uid, unbound_before) || freed
+        self.workloads.known(uid).count(pod.node.as_ref(), pod.make(), times);
+        self.update_unbound(uid, unbound_before)
+    }
+
+    /// Whether a pod counts as a replica of its workload. One that is being deleted does only while its node is ready:
+    /// nobody else stops it, and the pod that is made in its place needs room of its own.
+    fn is_replica(&self, pod: &Pod) -> bool {
+        let ready = |name: &Arc<str>| self.nodes.get(name).is_some_and(Node::is_ready);
+        !pod.leaving || pod.node.as_ref().is_none_or(ready)
+    }
+
+    /// A node may have become ready or ceased to be: its pods that are being deleted are replicas, or are no more.
+    fn recount_leaving(&mut self, name: &str, was_ready: bool) -> bool {
+        let Some(node) = self.nodes.get(name) else { return false };
+        if node.leaving == 0 || node.is_ready() == was_ready {
+            return false;
+        }
+        let times = if was_ready { -1 } else { 1 };
+        let on_node = |pod: &&Pod| pod.leaving && pod.node.as_deref() == Some(name);
+        let pods = Arc::clone(&self.pods);
+        pods.values().filter(on_node).fold(false, |freed, pod| self.count_replica(pod, times) | freed)
     }
 
     /// A node has changed its class or what is free on it.
@@ -347,7 +371,7 @@ impl ClusterIndex {
         let nodes = Arc::make_mut(&mut self.nodes);
         for node in nodes.values_mut() {
             node.allocated = vec![0; slots].into();
-            node.pods = 0;
+            (node.pods, node.leaving) = (0, 0);
             if let Some(known) = &mut node.known
                 && let Some(offered) = self.common.offered(&known.allocatable)
             {
@@ -357,7 +381,7 @@ impl ClusterIndex {
         for pod in Arc::make_mut(&mut self.pods).values_mut() {
             pod.requests = self.requests.of(Amounts::clone(&pod.requests.amounts), &self.resources);
             if let Some(node) = pod.node.as_ref().and_then(|name| nodes.get_mut(name)) {
-                node.count(&pod.requests.vector, 1);
+                node.count(pod, 1);
             }
         }
         self.reclass();

@@ -1,5 +1,6 @@
 //! What is known of each node.
 
+use super::pods::Pod;
 use super::resources::{Free, Resources, clamp};
 use crate::capacity::shape::HOSTNAME;
 use crate::capacity::{Amounts, LeftOut, NodeFacts};
@@ -33,6 +34,8 @@ pub(super) struct Node {
     /// What its pods request, by slot: exact, so that taking away gives back what was there.
     pub(super) allocated: Box<[i128]>,
     pub(super) pods: usize,
+    /// How many of its pods are being deleted.
+    pub(super) leaving: usize,
 }
 
 /// A node that the cluster has.
@@ -53,15 +56,24 @@ impl Node {
         Some((known.class, known.offered.iter().zip(&self.allocated).map(left).collect()))
     }
 
+    /// Whether it is there and ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.traits.ready)
+    }
+
     /// Counts a pod in or out.
-    pub(super) fn count(&mut self, requests: &[i64], times: i8) {
+    pub(super) fn count(&mut self, pod: &Pod, times: i8) {
+        let requests = &pod.requests.vector;
         if self.allocated.len() < requests.len() {
             self.allocated = vec![0; requests.len()].into();
         }
-        for (allocated, milli) in self.allocated.iter_mut().zip(requests) {
+        for (allocated, milli) in self.allocated.iter_mut().zip(requests.iter()) {
             *allocated += i128::from(*milli) * i128::from(times);
         }
         self.pods = self.pods.wrapping_add_signed(isize::from(times));
+        if pod.leaving {
+            self.leaving = self.leaving.wrapping_add_signed(isize::from(times));
+        }
     }
 }
 

@@ -12,6 +12,14 @@ pub(super) struct Pod {
     pub(super) requests: Arc<Requests>,
     pub(super) workload: Option<Arc<str>>,
     pub(super) template: Option<TemplateHash>,
+    /// Whether it is being deleted.
+    pub(super) leaving: bool,
+}
+
+impl Pod {
+    pub(super) fn make(&self) -> Make {
+        Make { template: self.template, requests: self.requests.id }
+    }
 }
 
 /// What a pod requests; many pods share it.

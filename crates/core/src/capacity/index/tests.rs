@@ -30,6 +30,7 @@ enum Change {
         workload: Option<usize>,
         template: Option<usize>,
         finished: bool,
+        leaving: bool,
     },
     PodGone(usize),
     Reserve {
@@ -83,9 +84,9 @@ fn changes(pinned: bool) -> impl Strategy<Value = Change> {
             name, cpu, gpu, zone, tainted, cordoned: cordoned && tainted, ready
         }),
         1 => (0..5usize).prop_map(Change::NodeGone),
-        5 => (pod, proptest::option::of(0..4usize), proptest::bool::weighted(0.1)).prop_map(
-            |((key, node, requests, workload), template, finished)| {
-                Change::Pod { key, node, requests, workload, template, finished }
+        5 => (pod, proptest::option::of(0..4usize), [0.1, 0.3].map(proptest::bool::weighted)).prop_map(
+            |((key, node, requests, workload), template, [finished, leaving])| {
+                Change::Pod { key, node, requests, workload, template, finished, leaving }
             }
         ),
         2 => (0..12usize).prop_map(Change::PodGone),
@@ -134,11 +135,12 @@ impl Told {
                 index.remove_node(&format!("n{name}"));
                 self.nodes.remove(&format!("n{name}"));
             }
-            Change::Pod { key, node, requests: index_of, workload, template, finished } => {
+            Change::Pod { key, node, requests: index_of, workload, template, finished, leaving } => {
                 let facts = PodFacts {
                     node: node.map(|name| format!("n{name}")),
                     requests: requests(index_of),
                     finished,
+                    leaving,
                     workload: workload.map(|uid| format!("u{uid}")),
                     template: template.map(|of| shape(of).template_hash()),
                 };
@@ -172,7 +174,7 @@ impl Told {
             let template = shape.template_hash();
             let mut made: BTreeMap<&Amounts, usize> = BTreeMap::new();
             let of_template = |pod: &&PodFacts| {
-                !pod.finished && pod.workload.as_ref() == Some(uid) && pod.template == Some(template)
+                self.is_replica(pod) && pod.workload.as_ref() == Some(uid) && pod.template == Some(template)
             };
             for pod in self.pods.values().filter(of_template) {
                 *made.entry(&pod.requests).or_insert(0) += 1;
@@ -189,6 +191,12 @@ impl Told {
         }
     }
 
+    /// Whether a pod still stands for a replica: being deleted it does only where something can stop it.
+    fn is_replica(&self, pod: &PodFacts) -> bool {
+        let ready = |name: &String| self.nodes.get(name).is_some_and(|node| node.ready);
+        !pod.finished && (!pod.leaving || pod.node.as_ref().is_none_or(ready))
+    }
+
     /// A shape as the pods of a workload turn out.
     fn turned_out(&self, uid: &str, shape: &Shape) -> Shape {
         let seen = self.seen.get(uid).filter(|(template, _)| *template == shape.template_hash());
@@ -196,7 +204,7 @@ impl Told {
     }
 
     fn bound(&self, uid: &str, shape: &Shape) -> u32 {
-        let bound = |pod: &&PodFacts| pod.node.is_some() && !pod.finished && pod.is_of(uid, shape);
+        let bound = |pod: &&PodFacts| pod.node.is_some() && self.is_replica(pod) && pod.is_of(uid, shape);
         u32::try_from(self.pods.values().filter(bound).count()).unwrap()
     }
 

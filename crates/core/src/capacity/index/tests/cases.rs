@@ -66,6 +66,31 @@ fn a_pod_gives_up_only_what_its_node_offers() {
     assert_eq!(lacking, [(CPU.to_owned(), 1000, 0), (GPU.to_owned(), 1000, 0)], "no node has the device");
 }
 
+#[test]
+fn a_pod_being_deleted_on_a_silent_node_stands_for_no_replica() {
+    let mut index = ClusterIndex::default();
+    index.set_node(node("a", 4));
+    index.set_node(node("b", 1));
+    let template = asking(1000);
+    index.reserve("u", &template, 4);
+    let leaving = PodFacts { leaving: true, ..admitted(&template, 1000, Some("a")) };
+    for pod in 0..4 {
+        index.set_pod(&format!("p{pod}"), leaving.clone());
+    }
+    assert_eq!(index.with_unbound().count(), 0, "the node stops them, and their room is their successors'");
+    index.set_node(NodeFacts { ready: false, ..node("a", 4) });
+    assert_eq!(index.unbound().map(|(_, count)| count).sum::<u32>(), 4, "nobody stops them");
+    assert_eq!(index.view("other", &template).room.max_replicas, 0, "one successor takes the other node");
+    assert!(index.set_node(node("a", 4)));
+    assert_eq!(index.with_unbound().count(), 0);
+    index.remove_node("a");
+    assert_eq!(index.unbound().map(|(_, count)| count).sum::<u32>(), 4);
+    for pod in 0..4 {
+        index.remove_pod(&format!("p{pod}"));
+    }
+    assert_eq!(index.unbound().map(|(_, count)| count).sum::<u32>(), 4);
+}
+
 fn asking(milli: i64) -> Shape {
     let mut requests = Amounts::of(CPU, milli);
     requests.set(PODS, 1000);
