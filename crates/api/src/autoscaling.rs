@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     quantity::quantity_schema,
@@ -317,19 +318,44 @@ pub struct MinimumSchedule {
     pub name: String,
     /// When the minimum begins to hold, in the syntax of a CronJob: minute, hour, day of the month, month, day of the
     /// week. For example 0 8 * * MON-FRI.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), extend("x-kubernetes-validations" = cron_rules()))]
     pub start: String,
     /// When the minimum ends to hold, in the same syntax.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), extend("x-kubernetes-validations" = cron_rules()))]
     pub end: String,
     /// The time zone of both, by its name in the IANA database, such as Europe/Paris.
     #[serde(default = "utc")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), extend("x-kubernetes-validations" = [{
+        "rule": "self.matches('^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$')",
+        "message": "must be the name of a time zone in the IANA database, such as Europe/Paris",
+    }]))]
     pub time_zone: String,
     /// The least value that the workload's replicas are set to while the schedule holds. The largest of all minimums
     /// that hold counts.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub min_replicas: i32,
+}
+
+/// Refuses what is no cron expression when it is written, not when it is used.
+fn cron_rules() -> Value {
+    let field = |value: &str| {
+        let part = format!("([*?]|{value}(-{value})?)(/[1-9][0-9]?)?");
+        format!("{part}(,{part})*")
+    };
+    let fields = [
+        "[0-5]?[0-9]",
+        "([01]?[0-9]|2[0-3])",
+        "(0?[1-9]|[12][0-9]|3[01])",
+        "(0?[1-9]|1[0-2]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))",
+        "([0-7]|(?i:sun|mon|tue|wed|thu|fri|sat))",
+    ];
+    let fields = fields.map(field).join(" +");
+    let short = "@(yearly|annually|monthly|weekly|daily|midnight|hourly)";
+    json!([{
+        "rule": format!("self.matches('^ *({short}|{fields}) *$')"),
+        "message": "must be a cron expression such as 0 8 * * MON-FRI: minute (0-59), hour (0-23), day of the month \
+                    (1-31), month (1-12 or JAN-DEC), day of the week (0-7 or SUN-SAT)",
+    }])
 }
 
 fn utc() -> String {

@@ -252,6 +252,7 @@ pub struct ClusterClassRef {
 /// A kind of machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules(&[MACHINE_TYPE_RULES])))]
 pub struct MachineType {
     /// The cloud's name for it, such as m1.large.
     #[schemars(length(min = 1, max = 253))]
@@ -274,6 +275,12 @@ pub struct MachineType {
     #[schemars(range(min = 1, max = 1000))]
     pub pods: i32,
 }
+
+const MACHINE_TYPE_RULES: &[Rule] = &[rule(
+    "quantity(string(self.cpu)).isGreaterThan(quantity('0')) \
+     && quantity(string(self.memory)).isGreaterThan(quantity('0'))",
+    "cpu and memory must be greater than 0: no pod fits on such a machine",
+)];
 
 const fn pods_per_node() -> i32 {
     110

@@ -112,8 +112,9 @@ pub(super) fn ready(active: &Finding, minimum: &Minimum) -> Finding {
     if active.status != ConditionStatus::True {
         return Finding { type_: ConditionType::Ready, ..active.clone() };
     }
-    if let Some(invalid) = minimum.invalid.first() {
-        return Finding::new(ConditionType::Ready, false, Reason::InvalidSchedule, invalid.to_string());
+    if !minimum.invalid.is_empty() {
+        let told: Vec<String> = minimum.invalid.iter().map(ToString::to_string).collect();
+        return Finding::new(ConditionType::Ready, false, Reason::InvalidSchedule, told.join("; "));
     }
     Finding::new(ConditionType::Ready, true, Reason::Ready, active.message.clone())
 }

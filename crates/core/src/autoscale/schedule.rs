@@ -49,7 +49,7 @@ pub fn minimum(least: u32, most: u32, schedules: &[MinimumSchedule], now: Timest
         let hours = match Hours::read(schedule) {
             Ok(hours) => hours,
             Err(invalid) => {
-                minimum.invalid.push(invalid);
+                minimum.invalid.extend(invalid);
                 continue;
             }
         };
@@ -72,17 +72,18 @@ struct Hours {
 }
 
 impl Hours {
-    fn read(schedule: &MinimumSchedule) -> Result<Self, InvalidSchedule> {
+    /// Reads a schedule, or tells all that is wrong with it.
+    fn read(schedule: &MinimumSchedule) -> Result<Self, Vec<InvalidSchedule>> {
         let name = || schedule.name.clone();
         let cron =
             |text: &str| Cron::parse(text).map_err(|problem| InvalidSchedule::Time { name: name(), problem });
         let zone = TimeZoneDatabase::bundled().get(&schedule.time_zone);
-        Ok(Self {
-            start: cron(&schedule.start)?,
-            end: cron(&schedule.end)?,
-            zone: zone
-                .map_err(|_| InvalidSchedule::Zone { name: name(), zone: schedule.time_zone.clone() })?,
-        })
+        let zone =
+            zone.map_err(|_| InvalidSchedule::Zone { name: name(), zone: schedule.time_zone.clone() });
+        match (cron(&schedule.start), cron(&schedule.end), zone) {
+            (Ok(start), Ok(end), Ok(zone)) => Ok(Self { start, end, zone }),
+            (start, end, zone) => Err([start.err(), end.err(), zone.err()].into_iter().flatten().collect()),
+        }
     }
 
     /// Whether the last start is not before the last end: what ends and starts in the same minute goes on.
@@ -142,6 +143,7 @@ mod tests {
             schedule("a", "0 25 * * *", "0 18 * * *", "Etc/UTC", 9),
             schedule("b", "0 8 * * *", "0 18 * * *", "Europe/Atlantis", 9),
             schedule("c", "0 0 * * *", "0 18 * * *", "Etc/UTC", 9),
+            schedule("d", "8", "0 18 * *", "Paris", 9),
         ];
         let found = minimum(2, 5, &schedules, time("2026-01-05T12:00:00Z"));
         assert_eq!(
@@ -156,6 +158,7 @@ mod tests {
              but is from 0 to 23"
         );
         assert_eq!(told[1], "schedule b: \"Europe/Atlantis\" is not a time zone such as Europe/Paris");
+        assert_eq!(told.len(), 2 + 3, "all that is wrong is told: {told:?}");
     }
 
     proptest! {
