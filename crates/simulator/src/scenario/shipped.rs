@@ -9,7 +9,8 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const ALL: [Shipped; 5] = [
+const ALL: [Shipped; 6] = [
+    Shipped { name: "day", text: include_str!("../../scenarios/day.yaml") },
     Shipped { name: "paper-1", text: include_str!("../../scenarios/paper-1.yaml") },
     Shipped { name: "paper-2", text: include_str!("../../scenarios/paper-2.yaml") },
     Shipped { name: "paper-3", text: include_str!("../../scenarios/paper-3.yaml") },
