@@ -24,6 +24,16 @@ use crate::{
     schema = "manual",
     status = "MultiClusterHorizontalPodAutoscalerStatus",
     derive = "PartialEq",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.scaleTargetRef.name"),
     printcolumn(name = "Metrics", type_ = "string", json_path = ".status.metricsSummary"),
     printcolumn(name = "MinPods", type_ = "integer", json_path = ".spec.minReplicas"),

@@ -26,6 +26,16 @@ use crate::{
     schema = "manual",
     status = "MultiClusterReschedulerStatus",
     derive = "PartialEq",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
     printcolumn(name = "Interval", type_ = "string", json_path = ".spec.interval"),
     printcolumn(name = "Moving", type_ = "integer", json_path = ".status.moving"),
     printcolumn(name = "Moved", type_ = "integer", json_path = ".status.moved"),

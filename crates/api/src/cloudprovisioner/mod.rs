@@ -35,12 +35,23 @@ use crate::{
     schema = "manual",
     status = "CloudProvisionerStatus",
     derive = "PartialEq",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
     printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.cloudClusterName"),
     printcolumn(name = "Provider", type_ = "string", json_path = ".spec.cloudProvider"),
     printcolumn(name = "Region", type_ = "string", json_path = ".spec.region", priority = 1),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
-    printcolumn(name = "Cost per hour", type_ = "string", json_path = ".status.costPerHour"),
+    printcolumn(name = "Cost/h", type_ = "string", json_path = ".status.costPerHour"),
+    printcolumn(name = "Cost", type_ = "string", json_path = ".status.costSoFar"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
