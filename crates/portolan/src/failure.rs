@@ -20,6 +20,8 @@ enum Kind {
     Input,
     /// The user lacks a right.
     Forbidden,
+    /// The cluster does not have what was asked for, or not its kind.
+    NotFound,
     /// Something else is.
     Other,
 }
@@ -35,7 +37,7 @@ impl NotShown {
     pub(crate) fn unless_forbidden<T>(&mut self, answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
-            Err(failure) if failure.kind == Kind::Forbidden => {
+            Err(failure) if failure.is_forbidden() => {
                 self.reasons.push(failure.message);
                 Ok(None)
             }
@@ -71,7 +73,11 @@ impl Failure {
 
     /// A request failed.
     pub(crate) fn call(error: &CallError) -> Self {
-        let kind = if error.code() == Some(403) { Kind::Forbidden } else { Kind::Other };
+        let kind = match error.code() {
+            Some(403) => Kind::Forbidden,
+            Some(404) => Kind::NotFound,
+            _ => Kind::Other,
+        };
         Self { kind, message: chain(error), hints: Vec::new() }
     }
 
@@ -79,6 +85,16 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());
         self
+    }
+
+    /// Whether the user lacks a right.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.kind == Kind::Forbidden
+    }
+
+    /// Whether the cluster does not have what was asked for, or not its kind.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.kind == Kind::NotFound
     }
 
     /// What went wrong.
@@ -106,7 +122,7 @@ impl Failure {
         }
         match self.kind {
             Kind::Input => ExitCode::from(2),
-            Kind::Forbidden | Kind::Other => ExitCode::FAILURE,
+            Kind::Forbidden | Kind::NotFound | Kind::Other => ExitCode::FAILURE,
         }
     }
 }

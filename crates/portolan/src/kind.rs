@@ -4,12 +4,15 @@ use crate::failure::Failure;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client, Resource};
-use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
+use portolan_api::{
+    CloudProvisioner, ForeignCluster, MultiClusterDeployment, MultiClusterHorizontalPodAutoscaler,
+    MultiClusterJob, MultiClusterRescheduler, MultiClusterService,
+};
 use portolan_runtime::call;
 use serde_json::Value;
 
 /// Kinds of Kubernetes that users ask for, as kubectl names them.
-const KUBERNETES_KINDS: [&str; 14] = [
+const KUBERNETES_KINDS: [&str; 15] = [
     "pod",
     "deployment",
     "replicaset",
@@ -24,11 +27,12 @@ const KUBERNETES_KINDS: [&str; 14] = [
     "namespace",
     "node",
     "event",
+    "horizontalpodautoscaler",
 ];
 
 /// Their short names that are not one of those in front of an s.
-const KUBERNETES_SHORT_NAMES: [&str; 12] =
-    ["po", "deploy", "rs", "sts", "ds", "cj", "svc", "ing", "cm", "ns", "no", "ev"];
+const KUBERNETES_SHORT_NAMES: [&str; 13] =
+    ["po", "deploy", "rs", "sts", "ds", "cj", "svc", "ing", "cm", "ns", "no", "ev", "hpa"];
 
 /// A kind of the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +45,20 @@ pub(crate) enum Kind {
     Job,
     /// MultiClusterService.
     Service,
+    /// MultiClusterHorizontalPodAutoscaler.
+    Autoscaler,
+    /// CloudProvisioner.
+    Provisioner,
+    /// MultiClusterRescheduler.
+    Rescheduler,
 }
 
 impl Kind {
     /// The workloads.
     pub(crate) const WORKLOADS: [Kind; 3] = [Kind::Deployment, Kind::Job, Kind::Service];
+
+    /// What fits workloads and clusters to the load. Members have no copies of it.
+    pub(crate) const ELASTIC: [Kind; 3] = [Kind::Autoscaler, Kind::Provisioner, Kind::Rescheduler];
 
     /// Reads KIND or KIND/NAME.
     pub(crate) fn parse(text: &str) -> Result<(Self, Vec<String>), Failure> {
@@ -59,6 +72,11 @@ impl Kind {
             "mcd" | "multiclusterdeployment" | "multiclusterdeployments" => Self::Deployment,
             "mcj" | "multiclusterjob" | "multiclusterjobs" => Self::Job,
             "mcs" | "multiclusterservice" | "multiclusterservices" => Self::Service,
+            "mchpa" | "multiclusterhorizontalpodautoscaler" | "multiclusterhorizontalpodautoscalers" => {
+                Self::Autoscaler
+            }
+            "cp" | "cpca" | "cloudprovisioner" | "cloudprovisioners" => Self::Provisioner,
+            "mcr" | "multiclusterrescheduler" | "multiclusterreschedulers" => Self::Rescheduler,
             other => return Err(unknown(kind, other, name.as_deref())),
         };
         Ok((found, name.into_iter().collect()))
@@ -84,6 +102,9 @@ impl Kind {
             Self::Deployment => "multiclusterdeployment",
             Self::Job => "multiclusterjob",
             Self::Service => "multiclusterservice",
+            Self::Autoscaler => "multiclusterhorizontalpodautoscaler",
+            Self::Provisioner => "cloudprovisioner",
+            Self::Rescheduler => "multiclusterrescheduler",
         }
     }
 
@@ -94,14 +115,22 @@ impl Kind {
             Self::Deployment => "mcd",
             Self::Job => "mcj",
             Self::Service => "mcs",
+            Self::Autoscaler => "mchpa",
+            Self::Provisioner => "cp",
+            Self::Rescheduler => "mcr",
         }
     }
 
     /// So many of it, in words: 1 member, 2 MultiClusterJobs.
     pub(crate) fn count(self, number: usize) -> String {
         let plural = if self == Self::Cluster { "members" } else { self.plural() };
-        let noun = if number == 1 { plural.strip_suffix('s').unwrap_or(plural) } else { plural };
-        format!("{number} {noun}")
+        format!("{number} {}", if number == 1 { self.singular() } else { plural })
+    }
+
+    /// One of it, in words.
+    pub(crate) fn singular(self) -> &'static str {
+        let plural = if self == Self::Cluster { "members" } else { self.plural() };
+        plural.strip_suffix('s').unwrap_or(plural)
     }
 
     /// Many of it, in words.
@@ -111,12 +140,30 @@ impl Kind {
             Self::Deployment => "MultiClusterDeployments",
             Self::Job => "MultiClusterJobs",
             Self::Service => "MultiClusterServices",
+            Self::Autoscaler => "MultiClusterHorizontalPodAutoscalers",
+            Self::Provisioner => "CloudProvisioners",
+            Self::Rescheduler => "MultiClusterReschedulers",
         }
     }
 
     /// Whether it is in namespaces.
     pub(crate) fn namespaced(self) -> bool {
-        self != Self::Cluster
+        !matches!(self, Self::Cluster | Self::Provisioner | Self::Rescheduler)
+    }
+
+    /// The kind of [`Self::ELASTIC`] that a manifest calls so.
+    pub(crate) fn elastic(kind: &str) -> Option<Self> {
+        Self::ELASTIC.into_iter().find(|each| each.resource().kind == kind)
+    }
+
+    /// Whether it is placed in members.
+    pub(crate) fn is_workload(self) -> bool {
+        Self::WORKLOADS.contains(&self)
+    }
+
+    /// The namespace of one object: the one that is given, or that of the context; none for kinds without.
+    pub(crate) fn namespace(self, hub: &Client, given: Option<&str>) -> Option<String> {
+        self.namespaced().then(|| given.unwrap_or(hub.default_namespace()).to_owned())
     }
 
     fn resource(self) -> ApiResource {
@@ -125,6 +172,9 @@ impl Kind {
             Self::Deployment => ApiResource::erase::<MultiClusterDeployment>(&()),
             Self::Job => ApiResource::erase::<MultiClusterJob>(&()),
             Self::Service => ApiResource::erase::<MultiClusterService>(&()),
+            Self::Autoscaler => ApiResource::erase::<MultiClusterHorizontalPodAutoscaler>(&()),
+            Self::Provisioner => ApiResource::erase::<CloudProvisioner>(&()),
+            Self::Rescheduler => ApiResource::erase::<MultiClusterRescheduler>(&()),
         }
     }
 
@@ -197,7 +247,7 @@ impl Kind {
 /// The failure of a kind that Portolan does not have.
 fn unknown(given: &str, lower: &str, name: Option<&str>) -> Failure {
     let failure = Failure::input(format!("{given} is no kind of Portolan"))
-        .hint("the kinds are clusters, mcd, mcj and mcs, such as mcd/web");
+        .hint("the kinds are clusters, mcd, mcj, mcs, mchpa, cp and mcr, such as mcd/web");
     if is_of_kubernetes(lower) {
         let object = name.map(|name| format!("/{name}")).unwrap_or_default();
         return failure
@@ -224,7 +274,7 @@ mod tests {
 
     #[test]
     fn kinds_of_kubernetes_are_not_taken_for_names() {
-        for word in ["pods", "po", "pod", "Deployments.apps", "ingress", "ingresses", "svc", "ns"] {
+        for word in ["pods", "po", "pod", "Deployments.apps", "ingress", "ingresses", "svc", "ns", "hpa"] {
             assert!(is_of_kubernetes(&word.to_lowercase()), "{word}");
         }
         for word in ["web", "podsy", "services-of-mine", "ingresse", ""] {
@@ -232,5 +282,31 @@ mod tests {
         }
         assert!(format!("{:?}", Kind::parse("pods").unwrap_err()).contains("kubectl shows pods"));
         assert!(format!("{:?}", Kind::parse("web").unwrap_err()).contains("give mcd/web"));
+    }
+
+    #[test]
+    fn kinds_have_the_names_of_their_definitions() {
+        let all = [&[Kind::Cluster][..], &Kind::WORKLOADS, &Kind::ELASTIC].concat();
+        for crd in portolan_api::served_crds() {
+            let names = crd.spec.names;
+            let Some(kind) = all.iter().copied().find(|kind| kind.resource().kind == names.kind) else {
+                assert_eq!(names.kind, "PlacementReview", "users ask for this kind, too");
+                continue;
+            };
+            let mut words = vec![names.kind.clone(), names.plural.clone()];
+            words.push(format!("{}.portolan.dev", names.plural));
+            words.extend([kind.name().to_owned(), kind.short().to_owned()]);
+            words.extend(names.short_names.unwrap_or_default());
+            for word in words {
+                assert_eq!(
+                    Kind::parse(&format!("{word}/x")).unwrap(),
+                    (kind, vec!["x".to_owned()]),
+                    "{word}"
+                );
+            }
+            assert_eq!(kind.namespaced(), crd.spec.scope == "Namespaced", "{}", names.kind);
+        }
+        assert_eq!(Kind::Provisioner.count(1), "1 CloudProvisioner");
+        assert_eq!((Kind::Cluster.count(2), Kind::Cluster.singular()), ("2 members".to_owned(), "member"));
     }
 }

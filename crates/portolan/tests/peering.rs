@@ -38,7 +38,10 @@ fn members_come_are_seen_and_go() {
     assert_eq!(odd.status.code(), Some(2));
     let told = text(&odd.stderr);
     assert!(told.contains("pods is no kind of Portolan") && told.contains("kubectl shows pods"), "{told}");
-    assert!(told.contains("clusters, mcd, mcj and mcs") && !told.contains("mcd/pods"), "{told}");
+    assert!(
+        told.contains("clusters, mcd, mcj, mcs, mchpa, cp and mcr") && !told.contains("mcd/pods"),
+        "{told}"
+    );
 
     world.apply("c1", &namespace("shop"));
     world.apply("c1", &workload("web", 2, "100m", &json!({"placementPolicy": "worst-fit"})));

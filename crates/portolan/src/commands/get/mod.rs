@@ -1,6 +1,7 @@
 //! `portolan get`
 
 mod clusters;
+mod elastic;
 mod watch;
 mod workloads;
 
@@ -85,8 +86,13 @@ impl Listing<'_> {
         Ok(match self.kind {
             Kind::Cluster => clusters::table(&objects, wide, now)?,
             kind => {
-                let columns = workloads::Columns { namespace: self.namespace.is_none(), wide, one_column };
-                workloads::table(kind, &objects, columns, now)
+                let namespace = kind.namespaced() && self.namespace.is_none();
+                let columns = workloads::Columns { namespace, wide, one_column };
+                if kind.is_workload() {
+                    workloads::table(kind, &objects, columns, now)
+                } else {
+                    elastic::table(kind, &objects, columns, now)
+                }
             }
         })
     }
