@@ -1,11 +1,11 @@
 //! `portolan events`, and the events that `portolan status` shows.
 
 use super::members::{self, Workload};
-use crate::cli::EventsArgs;
+use crate::cli::{EventsArgs, WorkloadArgs};
 use crate::failure::{Failure, NotShown};
 use crate::human::age;
 use crate::kind::Kind;
-use crate::{clean, output};
+use crate::{clean, connection, output};
 use anstream::eprintln;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -23,6 +23,9 @@ use std::fmt::Debug;
 /// How many events `portolan status` shows, the latest last.
 const LATEST: usize = 10;
 
+/// What the hub is called beside its members.
+const HUB: &str = "hub";
+
 /// An event, as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Happened {
@@ -38,24 +41,27 @@ pub(super) fn run(args: &EventsArgs) -> Result<(), Failure> {
     runtime.block_on(Box::pin(events(args)))
 }
 
-async fn events(args: &EventsArgs) -> Result<(), Failure> {
-    let workload = members::find(&args.workload).await?;
-    let of_hub = about(&workload.hub, &workload.namespace, std::slice::from_ref(&workload.object_uid)).await;
-    let mut not_shown = NotShown::default();
-    let of_hub = not_shown.unless_forbidden(of_hub)?;
-    let mut all: Vec<(String, Happened)> =
-        of_hub.into_iter().flatten().map(|event| ("hub".to_owned(), event)).collect();
-    let mut failed = Vec::new();
-    for (cluster, client) in workload.members(&args.workload).await {
-        let found = match client {
-            Ok(client) => in_member(&client, &workload).await,
-            Err(failure) => Err(failure),
-        };
-        match found {
-            Ok(found) => all.extend(found.into_iter().map(|event| (cluster.clone(), event))),
-            Err(failure) => failed.push((cluster, failure)),
-        }
+/// What was found, each event with its cluster, and what was not.
+#[derive(Default)]
+struct Found {
+    events: Vec<(String, Happened)>,
+    failed: Vec<(String, Failure)>,
+    not_shown: NotShown,
+}
+
+impl Found {
+    fn add(&mut self, cluster: &str, events: Vec<Happened>) {
+        self.events.extend(events.into_iter().map(|event| (cluster.to_owned(), event)));
     }
+}
+
+async fn events(args: &EventsArgs) -> Result<(), Failure> {
+    let (kind, name) = Kind::parse_one(&args.workload.object)?;
+    let Found { events: mut all, failed, not_shown } = if Kind::ELASTIC.contains(&kind) {
+        in_hub(&args.workload, kind, &name).await?
+    } else {
+        everywhere(&args.workload).await?
+    };
     all.sort_by_key(|one| one.1.when);
     let now = Timestamp::now();
     let mut table = crate::table::table(&["LAST SEEN", "CLUSTER", "TYPE", "REASON", "OBJECT", "MESSAGE"]);
@@ -76,6 +82,42 @@ async fn events(args: &EventsArgs) -> Result<(), Failure> {
         eprintln!("{}: {}", clean::line(&cluster), clean::line(failure.message()));
     }
     Err(failure.about(&first))
+}
+
+/// The events of a workload, in the hub and in its members.
+async fn everywhere(args: &WorkloadArgs) -> Result<Found, Failure> {
+    let workload = members::find(args).await?;
+    let mut found = Found::default();
+    let of_hub = about(&workload.hub, &workload.namespace, std::slice::from_ref(&workload.object_uid)).await;
+    let of_hub = found.not_shown.unless_forbidden(of_hub)?;
+    found.add(HUB, of_hub.unwrap_or_default());
+    for (cluster, client) in workload.members(args).await {
+        let of_member = match client {
+            Ok(client) => in_member(&client, &workload).await,
+            Err(failure) => Err(failure),
+        };
+        match of_member {
+            Ok(events) => found.add(&cluster, events),
+            Err(failure) => found.failed.push((cluster, failure)),
+        }
+    }
+    Ok(found)
+}
+
+/// The events of an object that members have no copies of.
+async fn in_hub(args: &WorkloadArgs, kind: Kind, name: &str) -> Result<Found, Failure> {
+    if !args.clusters.is_empty() || !args.contexts.is_empty() {
+        let message = format!("{}/{name} is in the hub only, and so are its events", kind.short());
+        return Err(Failure::input(message).hint("leave out --cluster and --member-context"));
+    }
+    let (hub, _) = connection::answering(&args.cluster).await?;
+    let place = kind.namespace(&hub, args.namespace.as_deref());
+    let object = kind.get(&hub, place.as_deref(), name).await?;
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let mut found = Found::default();
+    let of_hub = found.not_shown.unless_forbidden(about(&hub, namespace(&object), &[uid]).await)?;
+    found.add(HUB, of_hub.unwrap_or_default());
+    Ok(found)
 }
 
 /// The events of the copy in a member, and of what was made from it there.
@@ -103,6 +145,11 @@ where
     let what = format!("list {} of namespace {}", K::plural(&()), workload.namespace);
     let found = call(what, api.list(&ours)).await.map_err(|error| Failure::other(chain(&error)))?;
     Ok(found.into_iter().filter_map(|object| object.uid()).collect())
+}
+
+/// Where the API server keeps the events of an object: those of objects without a namespace are in default.
+pub(super) fn namespace(object: &Value) -> &str {
+    object["metadata"]["namespace"].as_str().unwrap_or("default")
 }
 
 /// The events about the objects with these uids, the latest last.

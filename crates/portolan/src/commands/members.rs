@@ -33,9 +33,11 @@ pub(super) struct Workload {
 /// Finds the workload that the flags name.
 pub(super) async fn find(args: &WorkloadArgs) -> Result<Workload, Failure> {
     let (kind, name) = Kind::parse_one(&args.object)?;
-    if kind == Kind::Cluster {
-        return Err(Failure::input(format!("clusters/{name} is a member, not a workload"))
-            .hint("give mcd/NAME, mcj/NAME or mcs/NAME; `portolan status clusters/NAME` shows a member"));
+    if !kind.is_workload() {
+        let (short, one) = (kind.short(), kind.singular());
+        return Err(Failure::input(format!("{short}/{name} is a {one}, not a workload")).hint(format!(
+            "give mcd/NAME, mcj/NAME or mcs/NAME; `portolan status {short}/NAME` shows a {one}"
+        )));
     }
     let contexts = contexts(&args.contexts)?;
     let (hub, _) = connection::answering(&args.cluster).await?;

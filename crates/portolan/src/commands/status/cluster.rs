@@ -14,9 +14,6 @@ use kube::api::ListParams;
 use portolan_api::ForeignCluster;
 use serde_json::{Value, json};
 
-/// Where the API server keeps the events of objects without a namespace.
-const EVENTS_NAMESPACE: &str = "default";
-
 /// The state of a member.
 pub(super) async fn report(hub: &Client, raw: Value) -> Result<Report, Failure> {
     let now = Timestamp::now();
@@ -44,7 +41,7 @@ pub(super) async fn report(hub: &Client, raw: Value) -> Result<Report, Failure> 
     }
     text.push_str(&conditions(&object, now));
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let events = events::about(hub, EVENTS_NAMESPACE, &[uid.to_owned()]).await;
+    let events = events::about(hub, events::namespace(&object), &[uid.to_owned()]).await;
     let events = not_shown.unless_forbidden(events)?.unwrap_or_default();
     text.push_str(&events::listed(&events, now));
     let events: Vec<Value> = events.iter().map(events::Happened::data).collect();

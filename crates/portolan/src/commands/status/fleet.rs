@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use portolan_api::ForeignCluster;
 use serde_json::{Value, json};
 
-/// One member or workload: whether it is well, its name, and what is to be said.
+/// One member, workload or other object: whether it is well, its name, and what is to be said.
 type Line = (bool, String, String);
 
 /// The state of the members and of the workloads.
@@ -55,12 +55,7 @@ pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Repo
             count(&lines),
             listed(&lines)
         ));
-        workloads.extend(lines.iter().map(|(ready, name, message)| {
-            let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-            json!({
-                "kind": kind.name(), "namespace": namespace, "name": name, "ready": ready, "message": message,
-            })
-        }));
+        workloads.extend(lines.iter().map(|line| named(kind, line)));
     }
     if not_shown.reasons.len() == 1 + Kind::WORKLOADS.len() {
         let failure = Failure::other(not_shown.reasons.join("\n")).hint(RIGHTS);
@@ -69,8 +64,58 @@ pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Repo
             None => failure.hint("-n NAMESPACE shows the workloads of one namespace"),
         });
     }
-    let data = json!({"ready": well, "clusters": clusters, "workloads": workloads});
+    let mut data = json!({"ready": well, "clusters": clusters, "workloads": workloads});
+    for kind in Kind::ELASTIC {
+        let lines = elastic(hub, kind, namespace, &mut not_shown).await?;
+        let not_ready: Vec<Line> = lines.iter().filter(|(fine, ..)| !*fine).cloned().collect();
+        if !not_ready.is_empty() {
+            data["ready"] = false.into();
+            well = false;
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let all = kind.count(lines.len());
+            text.push_str(&format!("{gap}{all}, {} ready\n{}", count(&lines), listed(&not_ready)));
+        }
+        data[format!("{}s", kind.name())] = lines.iter().map(|line| named(kind, line)).collect();
+    }
     Ok(Report { ready: well, text, data, not_shown })
+}
+
+/// The objects of a kind that is mentioned where one of them is not Ready.
+async fn elastic(
+    hub: &Client,
+    kind: Kind,
+    namespace: Option<&str>,
+    not_shown: &mut NotShown,
+) -> Result<Vec<Line>, Failure> {
+    let place = namespace.filter(|_| kind.namespaced());
+    let objects = match kind.list(hub, place, &ListParams::default()).await {
+        // The definitions of a hub may be older than this program.
+        Err(failure) if failure.is_not_found() => return Ok(Vec::new()),
+        // No role for developers lists CloudProvisioners: the hint to ask for one would not help.
+        Err(failure) if failure.is_forbidden() && kind == Kind::Provisioner => return Ok(Vec::new()),
+        objects => not_shown.unless_forbidden(objects)?.unwrap_or_default(),
+    };
+    let line = |object: Value| {
+        let object = clean::object(object);
+        let (fine, message) = state(&object);
+        (fine, place_of(&object), message)
+    };
+    Ok(objects.into_iter().map(line).collect())
+}
+
+/// One object for programs.
+fn named(kind: Kind, (ready, name, message): &Line) -> Value {
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    json!({
+        "kind": kind.name(), "namespace": namespace, "name": name, "ready": ready, "message": message,
+    })
+}
+
+/// The name of an object, with its namespace if it has one.
+fn place_of(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let namespace = text("namespace");
+    if namespace.is_empty() { text("name").to_owned() } else { format!("{namespace}/{}", text("name")) }
 }
 
 fn member(cluster: &ForeignCluster) -> Line {
@@ -95,7 +140,6 @@ fn member(cluster: &ForeignCluster) -> Line {
 }
 
 fn line(kind: Kind, object: &Value) -> Line {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let (fine, message) = state(object);
     let (ready, pending) = summary(kind, object);
     let mut told = ready;
@@ -105,7 +149,7 @@ fn line(kind: Kind, object: &Value) -> Line {
     if !fine && !message.is_empty() {
         told.push_str(&format!(": {message}"));
     }
-    (fine, format!("{}/{}", text("namespace"), text("name")), told)
+    (fine, place_of(object), told)
 }
 
 fn listed(lines: &[Line]) -> String {

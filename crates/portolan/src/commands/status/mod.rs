@@ -1,6 +1,7 @@
 //! `portolan status`
 
 mod cluster;
+mod elastic;
 mod fleet;
 mod workload;
 
@@ -38,11 +39,12 @@ async fn status(args: &StatusArgs) -> Result<bool, Failure> {
         fleet::report(&hub, args.namespace.as_deref()).await?
     } else {
         let (kind, name) = Kind::parse_one(&args.object)?;
-        if kind == Kind::Cluster {
-            cluster::report(&hub, kind.get(&hub, None, &name).await?).await?
-        } else {
-            let namespace = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
-            workload::report(&hub, kind, kind.get(&hub, Some(&namespace), &name).await?).await?
+        let namespace = kind.namespace(&hub, args.namespace.as_deref());
+        let object = kind.get(&hub, namespace.as_deref(), &name).await?;
+        match kind {
+            Kind::Cluster => cluster::report(&hub, object).await?,
+            _ if kind.is_workload() => workload::report(&hub, kind, object).await?,
+            _ => elastic::report(&hub, kind, object).await?,
         }
     };
     let problem = report.not_shown.unless_forbidden(leader::problem(&hub, &args.lease).await)?.flatten();
