@@ -64,7 +64,11 @@ fn target(words: &[String]) -> Result<ReviewTarget, Failure> {
         Kind::Deployment => ReviewedKind::MultiClusterDeployment,
         Kind::Job => ReviewedKind::MultiClusterJob,
         Kind::Service => ReviewedKind::MultiClusterService,
-        _ => return Err(Failure::input(format!("{text:?} is no workload")).hint(KINDS)),
+        kind => {
+            let instead = format!("`portolan status {}/{name}` shows its state", kind.short());
+            let message = format!("{text:?} is no workload: a {} has no placement", kind.singular());
+            return Err(Failure::input(message).hint(KINDS).hint(instead));
+        }
     };
     Ok(ReviewTarget { kind, name })
 }
@@ -81,6 +85,16 @@ mod tests {
         assert_eq!(target(&words("mcd web")).unwrap(), expected);
         for wrong in ["mcd", "mcd/", "mcd/web x", "clusters/c2", "web"] {
             assert!(target(&words(wrong)).is_err(), "{wrong}");
+        }
+        for (other, instead) in [
+            ("mchpa web", "portolan status mchpa/web"),
+            ("cp/burst", "portolan status cp/burst"),
+            ("mcr/home", "portolan status mcr/home"),
+            ("clusters/c2", "portolan status clusters/c2"),
+        ] {
+            let failure = target(&words(other)).unwrap_err();
+            assert!(failure.message().contains("has no placement"), "{}", failure.message());
+            assert!(failure.hints().iter().any(|hint| hint.contains(instead)), "{:?}", failure.hints());
         }
         for several in ["mcd/web mcd/shop", "mcd web/shop"] {
             let failure = target(&words(several)).unwrap_err();

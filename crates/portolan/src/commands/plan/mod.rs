@@ -5,6 +5,7 @@ mod show;
 use super::review;
 use crate::cli::{DataFormat, PlanArgs};
 use crate::failure::Failure;
+use crate::kind::Kind;
 use crate::{connection, manifest, output};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use portolan_api::placementreview::{MAX_MANIFESTS, ObjectReview, ReviewResult, ReviewedKind};
@@ -24,6 +25,9 @@ pub(super) fn run(args: &PlanArgs) -> Result<ExitCode, Failure> {
 
 async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     let Documents { planned: documents, mut result } = documents(args)?;
+    if documents.is_empty() {
+        return Ok(ExitCode::from(code(result)));
+    }
     let (hub, _) = connection::answering(&args.cluster).await?;
     let default = args.namespace.clone().unwrap_or_else(|| hub.default_namespace().to_owned());
     let mut plans: Vec<(String, ObjectReview)> = Vec::new();
@@ -72,7 +76,7 @@ fn code(result: ReviewResult) -> u8 {
 
 /// What is in the files.
 struct Documents {
-    /// The manifests that can be planned.
+    /// The manifests that can be planned; none if all that is in the files has no placement.
     planned: Vec<Value>,
     /// Invalid if something else is of a kind that Portolan does not have.
     result: ReviewResult,
@@ -81,6 +85,7 @@ struct Documents {
 /// The manifests that can be planned. What else is in the files is named.
 fn documents(args: &PlanArgs) -> Result<Documents, Failure> {
     let (mut documents, mut result) = (Vec::new(), ReviewResult::default());
+    let mut has_elastic = false;
     for document in manifest::read(&args.filename)? {
         let text = |value: &Value| foreign_text(value.as_str().unwrap_or_default());
         let (kind, name) = (text(&document["kind"]), text(&document["metadata"]["name"]));
@@ -89,13 +94,20 @@ fn documents(args: &PlanArgs) -> Result<Documents, Failure> {
             anstream::eprintln!("{kind} {name}: group {GROUP} has no kind {kind}; {KINDS} are planned");
         } else if ReviewedKind::of(&kind).is_some() {
             documents.push(document);
+        } else if let Some(known) = Kind::elastic(&kind).filter(|_| is_ours(&document["apiVersion"])) {
+            has_elastic = true;
+            anstream::eprintln!(
+                "{kind} {name} is not planned: it has no placement; once it is applied, `portolan status {}/{name}` \
+                 shows its state",
+                known.short()
+            );
         } else if kind.is_empty() {
             anstream::eprintln!("a document without kind is not planned: {KINDS} are");
         } else {
             anstream::eprintln!("{kind} {name} is not planned: {KINDS} are");
         }
     }
-    if documents.is_empty() {
+    if documents.is_empty() && !has_elastic {
         return Err(Failure::input("nothing in what was given can be planned").hint(format!("{KINDS} can")));
     }
     Ok(Documents { planned: documents, result })
@@ -103,9 +115,14 @@ fn documents(args: &PlanArgs) -> Result<Documents, Failure> {
 
 /// Whether a document is of Portolan's group, and of no kind of it.
 fn is_unknown(api_version: &Value, kind: &str) -> bool {
-    let group = api_version.as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
     let known = |crd: CustomResourceDefinition| crd.spec.group == GROUP && crd.spec.names.kind == kind;
-    group == Some(GROUP) && !portolan_api::crds().into_iter().any(known)
+    is_ours(api_version) && !portolan_api::crds().into_iter().any(known)
+}
+
+/// Whether a document is of Portolan's group.
+fn is_ours(api_version: &Value) -> bool {
+    let group = api_version.as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    group == Some(GROUP)
 }
 
 /// The manifests by namespace, in the order in which the namespaces appear.
