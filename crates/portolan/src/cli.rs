@@ -50,9 +50,10 @@ pub(crate) enum Command {
     Peer(Box<PeerArgs>),
     /// Remove a cluster from the fleet.
     Unpeer(UnpeerArgs),
-    /// List the members of the fleet, or workloads with their replicas in each member.
+    /// List the members of the fleet, workloads with their replicas in each member, autoscalers, CloudProvisioners or
+    /// reschedulers.
     Get(GetArgs),
-    /// Show the health of the fleet, or of one workload: its clusters, pending replicas with the reasons, recent events.
+    /// Show the health of the fleet, or of one object: its clusters, what is pending with the reasons, recent events.
     Status(StatusArgs),
     /// Show the effect of applying manifests: the replicas of each cluster before and after, and why. Change nothing.
     Plan(PlanArgs),
@@ -60,7 +61,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print the logs of a workload's pods in all its clusters, each line with its cluster and pod.
     Logs(LogsArgs),
-    /// List the events of a workload, in the hub and in all its clusters.
+    /// List the events of a workload, in the hub and in all its clusters, or those of another object of the hub.
     Events(EventsArgs),
     /// Mark members as unschedulable: no new replicas are placed there, running replicas stay.
     Cordon(CordonArgs),

@@ -13,7 +13,10 @@ Examples:
 
 Exit codes: 0 nothing would change; 1 it failed; 2 the manifest, its template or the command line is wrong; 3 something
 would change, or pods would be replaced; 4 something could not be placed, or a member refuses it; 5 running replicas would
-go without a replacement. Of several, the worst counts: 2, then 5, 4 and 3.")]
+go without a replacement. Of several, the worst counts: 2, then 5, 4 and 3.
+
+MultiClusterHorizontalPodAutoscalers, CloudProvisioners and MultiClusterReschedulers have no placement. They are named and
+not planned, and do not count for the exit code.")]
 pub(crate) struct PlanArgs {
     /// A file with MultiClusterDeployments, MultiClusterJobs or MultiClusterServices; `-` is standard input. Can be given
     /// several times.

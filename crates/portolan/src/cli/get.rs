@@ -5,12 +5,15 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Kinds: clusters (cluster, foreignclusters, fc), mcd, mcj, mcs, or their full names.
+Kinds: clusters (cluster, foreignclusters, fc), mcd, mcj, mcs, mchpa (autoscalers), cp (CloudProvisioners), mcr
+(reschedulers), or their full names.
 
 Examples:
   portolan get clusters
   portolan get mcd -A --watch
-  portolan get mcd/web -n shop -o yaml")]
+  portolan get mcd/web -n shop -o yaml
+  portolan get mchpa -A -o wide
+  portolan get cp")]
 pub(crate) struct GetArgs {
     /// The kind to list, or KIND/NAME.
     pub(crate) kind: String,
@@ -71,18 +74,24 @@ Examples:
   portolan status
   portolan status mcd/web -n shop
   portolan status clusters/paris -o json
+  portolan status mchpa/web -n shop
+  portolan status cp/burst
+
+The fleet has a line for each member and workload, and for each autoscaler, CloudProvisioner and rescheduler that is not
+Ready.
 
 Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready, or no controller
 leads. Members or workloads that you may not read are named on standard error, and do not count.")]
 pub(crate) struct StatusArgs {
-    /// A workload or a member as KIND/NAME or KIND NAME, such as mcd/web; without it, the whole fleet.
+    /// A workload, a member, an autoscaler, a CloudProvisioner or a rescheduler as KIND/NAME or KIND NAME, such as mcd/web;
+    /// without it, the whole fleet.
     #[arg(num_args = 0..=2, value_name = "OBJECT")]
     pub(crate) object: Vec<String>,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 
-    /// The namespace; without it, that of the context for one workload, and all for the fleet.
+    /// The namespace; without it, that of the context for one object, and all for the fleet.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 

@@ -85,8 +85,10 @@ pub(crate) struct LogsArgs {
 Examples:
   portolan events mcd/web -n shop
   portolan events mcd/web -n shop --cluster paris
+  portolan events cp/burst
 
-The members are read with your own credentials. Each member needs a context in your kubeconfig.")]
+The members are read with your own credentials. Each member needs a context in your kubeconfig. Autoscalers (mchpa),
+CloudProvisioners (cp) and reschedulers (mcr) have events in the hub only.")]
 pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
