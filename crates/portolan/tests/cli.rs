@@ -90,6 +90,56 @@ fn wrong_input_says_where_and_exits_2() {
     assert_eq!(portolan(&["nonsense"], "").status.code(), Some(2));
 }
 
+/// A manifest of one of Portolan's kinds.
+fn manifest(kind: &str, name: &str) -> String {
+    format!("apiVersion: portolan.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
+}
+
+#[test]
+fn manifests_without_a_placement_are_named_and_are_no_failure() {
+    let all = [
+        ("MultiClusterHorizontalPodAutoscaler", "mchpa/web"),
+        ("CloudProvisioner", "cp/web"),
+        ("MultiClusterRescheduler", "mcr/web"),
+    ];
+    let documents: Vec<String> = all.iter().map(|(kind, _)| manifest(kind, "web")).collect();
+    // No cluster is asked: there is none.
+    let planned = portolan(&["plan", "-f", "-"], &documents.join("---\n"));
+    let told = text(&planned.stderr);
+    assert_eq!(planned.status.code(), Some(0), "{told}");
+    assert!(planned.stdout.is_empty());
+    for (kind, object) in all {
+        let named = told.lines().find(|line| line.starts_with(&format!("{kind} web is not planned")));
+        assert!(named.is_some_and(|line| line.contains(&format!("`portolan status {object}`"))), "{told}");
+    }
+    let other = "apiVersion: example.com/v1\nkind: CloudProvisioner\nmetadata: {name: web}\n";
+    for nothing in [other, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"] {
+        let refused = portolan(&["plan", "-f", "-"], nothing);
+        assert_eq!(refused.status.code(), Some(2));
+        let told = text(&refused.stderr);
+        assert!(told.contains("can be planned") && !told.contains("portolan status"), "{told}");
+    }
+    let mistyped = format!("{}---\n{}", documents[0], manifest("CloudProvisoner", "web"));
+    let wrong = portolan(&["plan", "-f", "-"], &mistyped);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn commands_on_placements_say_which_command_shows_the_other_kinds() {
+    for object in ["mchpa/web", "cp/burst", "mcr/home"] {
+        for command in ["explain", "logs"] {
+            let refused = portolan(&[command, object], "");
+            assert_eq!(refused.status.code(), Some(2), "{command} {object}");
+            let (told, kind) = (text(&refused.stderr), object.split('/').next().unwrap());
+            assert!(told.contains(&format!("`portolan status {kind}/")), "{command}: {told}");
+            assert!(told.contains("mcd/NAME"), "{command}: {told}");
+        }
+    }
+    let elsewhere = portolan(&["events", "cp/burst", "--cluster", "paris"], "");
+    assert_eq!(elsewhere.status.code(), Some(2));
+    assert!(text(&elsewhere.stderr).contains("cp/burst is in the hub only"), "{}", text(&elsewhere.stderr));
+}
+
 #[test]
 fn a_controller_without_a_cluster_says_what_would_help() {
     let output = portolan(&["controller"], "");

@@ -67,6 +67,13 @@ fn what_would_happen_is_told_and_nothing_happens() {
         json!({"apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "x"}});
     let beside = world.write_text("beside.yaml", &format!("{known}\n---\n{five}\n"));
     assert_eq!(world.portolan(&["plan", "-f", &beside]).status.code(), Some(0), "it is not planned");
+    let cloud =
+        json!({"apiVersion": "portolan.dev/v1alpha1", "kind": "CloudProvisioner", "metadata": {"name": "x"}});
+    let beside = world.write_text("beside.yaml", &format!("{cloud}\n---\n{five}\n"));
+    let planned = world.portolan(&["plan", "-f", &beside]);
+    assert_eq!(planned.status.code(), Some(0), "it does not count");
+    assert!(text(&planned.stderr).contains("`portolan status cp/x`"), "{}", text(&planned.stderr));
+    assert!(text(&planned.stdout).contains("nothing changes"), "the others are planned");
     let moved = world.write("moved.yaml", &workload("web", 4, "1", &json!({"locations": ["c3"]})));
     let fewer = world.portolan(&["plan", "-f", &moved]);
     let told = text(&fewer.stdout);

@@ -119,7 +119,13 @@ impl World {
     pub(crate) fn set_status(&self, plural: &str, namespace: Option<&str>, name: &str, status: &Value) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let kind = if plural == "foreignclusters" { "ForeignCluster" } else { "MultiClusterDeployment" };
+            let kind = match plural {
+                "foreignclusters" => "ForeignCluster",
+                "multiclusterhorizontalpodautoscalers" => "MultiClusterHorizontalPodAutoscaler",
+                "cloudprovisioners" => "CloudProvisioner",
+                "multiclusterreschedulers" => "MultiClusterRescheduler",
+                _ => "MultiClusterDeployment",
+            };
             let gvk = GroupVersionKind::gvk("portolan.dev", "v1alpha1", kind);
             let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
             let client = self.client("c1").await;
