@@ -8,6 +8,7 @@ mod measure;
 mod memory;
 mod placement;
 mod sandbox;
+mod simulate;
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -57,6 +58,8 @@ const MEASUREMENTS: &[Measurement] = &[
         sizes: &[100, 1_000],
         run: memory::controller,
     },
+    Measurement { name: "paper", of: "playing paper-1", sizes: &[1], run: simulate::paper },
+    Measurement { name: "day", of: "playing day", sizes: &[1], run: simulate::day },
     Measurement { name: "lab-burst", of: "workloads on real clusters", sizes: &[1_000], run: lab::burst },
     Measurement { name: "lab-table", of: "the paper's Table IV", sizes: &[1], run: lab::table },
 ];

@@ -5,10 +5,12 @@ use serde_json::Value;
 
 pub(super) fn cells(object: &Value) -> Vec<Cell> {
     let (spec, status) = (&object["spec"], &object["status"]);
+    // The one that holds now: a schedule may ask for more.
+    let least = if status["minReplicas"].is_number() { &status["minReplicas"] } else { &spec["minReplicas"] };
     vec![
         ("TARGET", shown(&spec["scaleTargetRef"]["name"])),
         ("METRICS", shown(&status["metricsSummary"])),
-        ("MIN", shown(&spec["minReplicas"])),
+        ("MIN", shown(least)),
         ("MAX", shown(&spec["maxReplicas"])),
         ("REPLICAS", shown(&status["currentReplicas"])),
     ]

@@ -107,12 +107,14 @@ mod tests {
             {"cluster": "paris", "currentReplicas": 3, "desiredReplicas": 5, "averageUtilization": 82},
             {"cluster": "rome", "currentReplicas": 3, "desiredReplicas": 0, "message": "it is silent"},
         ]);
-        let status = json!({"metricsSummary": "cpu 63%/75%", "currentReplicas": 6, "clusters": clusters});
+        let status = json!({
+            "metricsSummary": "cpu 63%/75%", "currentReplicas": 6, "clusters": clusters, "minReplicas": 4,
+        });
         let object = object(spec, status);
         let lines = shown(Kind::Autoscaler, &object, false, false);
         let header = ["NAME", "READY", "REASON", "TARGET", "METRICS", "MIN", "MAX", "REPLICAS", "AGE"];
         assert_eq!(lines[0], header);
-        assert_eq!(lines[1], ["one", "False", "Because", "web", "cpu 63%/75%", "2", "20", "6", "60m"]);
+        assert_eq!(lines[1], ["one", "False", "Because", "web", "cpu 63%/75%", "4", "20", "6", "60m"]);
         let lines = shown(Kind::Autoscaler, &object, true, true);
         assert_eq!((lines[0][0].as_str(), lines[1][0].as_str()), ("NAMESPACE", "shop"));
         assert_eq!(lines[0][10..], ["CLUSTERS", "MESSAGE"]);
