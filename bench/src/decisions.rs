@@ -114,9 +114,8 @@ fn pod(node: usize, size: usize, workload: Option<&str>) -> PodFacts {
     PodFacts {
         node: Some(format!("n{node}")),
         requests: requests(size),
-        finished: false,
         workload: workload.map(str::to_owned),
-        template: None,
+        ..PodFacts::default()
     }
 }
 
@@ -191,7 +190,7 @@ impl Fleet {
                 let requests = request.shape.requests.clone();
                 let template = Some(request.shape.template_hash());
                 let workload = Some(uid.to_owned());
-                let facts = PodFacts { node, requests, finished: false, workload, template };
+                let facts = PodFacts { node, requests, workload, template, ..PodFacts::default() };
                 feed.pods(Change::Set(Key::new("default", &format!("{uid}-{replica}")), facts));
             }
         }
