@@ -83,6 +83,9 @@ reasons! {
     CloudClusterNameTaken, [on(Ready)],
         "Another ForeignCluster or CloudProvisioner has the name of the cloud cluster; none is requested.",
         "Choose another `spec.cloudClusterName`, or remove the other one.";
+    CloudClusterNotOwned, [on(Ready)],
+        "The Cluster of Cluster API does not carry the labels of the CloudProvisioner any more; nothing is deleted or created.",
+        "Set its labels again that the message names, or delete the Cluster.";
     CloudRequestFailed, [on(Ready), Event],
         "A request to Cluster API, or to the cloud cluster that is to join, failed.",
         "The message has the request and the answer; it is tried again.";

@@ -180,6 +180,7 @@ impl Provision {
                 .cluster
                 .as_ref()
                 .is_some_and(|record| record.number == cluster.number && record.ending.is_none())
+                && cluster.untouchable.is_none()
         });
         match own {
             Some((cluster, _)) if !closed.is_empty() && !observed.settings.paused => {

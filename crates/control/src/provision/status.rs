@@ -94,6 +94,8 @@ fn planned(
         let why = match obstacle {
             Obstacle::NameTaken(_) | Obstacle::NameShared(_) => Reason::CloudClusterNameTaken,
             Obstacle::NotOwned { .. } => Reason::ForeignClusterNotOwned,
+            Obstacle::ClusterNotOwned(_) => Reason::CloudClusterNotOwned,
+            Obstacle::ClusterUnreadable { .. } => Reason::CloudRequestFailed,
             Obstacle::WorkloadsRemain { .. } => Reason::WorkloadsRemain,
         };
         not_ready(why, obstacle.to_string())

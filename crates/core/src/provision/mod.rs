@@ -52,6 +52,7 @@ pub use record::{ClusterRecord, Ending, Failure, Pool, Record, cluster_name};
 pub use settings::Settings;
 pub use snapshot::{
     ClusterSnapshot, MachineSnapshot, MemberState, NodeSnapshot, PodSnapshot, PoolSnapshot, Snapshot,
+    Untouchable,
 };
 pub use unhelped::Unhelped;
 

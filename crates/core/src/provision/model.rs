@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) held: u32,
     /// Another CloudProvisioner of the same name.
     pub(crate) rival: Option<String>,
+    /// Why nothing may be done about clusters, if nothing may.
+    pub(crate) untouchable: Option<Untouchable>,
     /// Whether a member that answers has not listed its nodes to the hub yet.
     pub(crate) unlisted: bool,
     pub(crate) last: Plan,
@@ -88,6 +90,7 @@ impl World {
             smaller: 0,
             held: 0,
             rival: None,
+            untouchable: None,
             unlisted: false,
             last: Plan::default(),
             events: Vec::new(),
@@ -297,6 +300,7 @@ impl World {
                 number: cluster.number,
                 usable: up,
                 deleting: cluster.deleting,
+                untouchable: self.untouchable.clone(),
                 progress: None,
                 failure: self.cluster_fails.clone(),
                 pools: pools.collect(),

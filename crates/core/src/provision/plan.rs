@@ -54,6 +54,9 @@ impl Step<'_> {
 
     fn go(&mut self) {
         let Some(cluster) = self.plan.record.cluster.clone() else { return self.begin() };
+        if self.is_untouchable() {
+            return;
+        }
         if self.settings.deleting && cluster.ending.is_none() {
             self.end(Ending::ProvisionerDeleted);
         }

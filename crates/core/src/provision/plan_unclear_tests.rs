@@ -93,6 +93,36 @@ fn a_cluster_whose_foreign_cluster_is_not_its_own_any_more_is_not_deleted() {
 }
 
 #[test]
+fn a_cluster_of_the_name_on_record_that_is_not_ours_any_more_is_left_alone_and_not_replaced() {
+    use crate::provision::Untouchable;
+    let unreadable = Untouchable::Unreadable("missing field `spec`".into());
+    for (why, reason) in [(Untouchable::NotOwned, "CloudClusterNotOwned"), (unreadable, "CloudRequestFailed")]
+    {
+        let mut world = running(5);
+        world.untouchable = Some(why);
+        world.replicas = 12;
+        world.run(60 * MINUTE);
+        assert_eq!(
+            (world.made, world.nodes(), world.pods()),
+            (1, 2, 6),
+            "one fits on the nodes that are there"
+        );
+        assert_eq!(world.last.obstacle.as_ref().unwrap().reason(), reason);
+        assert_eq!(world.status.cost_per_hour.to_string(), "0.15", "it costs money all the same");
+        world.replicas = 0;
+        world.pass(0);
+        world.run(60 * MINUTE);
+        world.settings.deleting = true;
+        world.run(10 * MINUTE);
+        assert_eq!((world.nodes(), world.last.done), (2, false), "not even with its CloudProvisioner");
+        assert!(matches!(world.member, MemberState::Joined { .. }), "{:?}", world.member);
+        world.untouchable = None;
+        world.run(5 * MINUTE);
+        assert_eq!((world.nodes(), world.last.done), (0, true));
+    }
+}
+
+#[test]
 fn a_cluster_is_not_asked_for_under_a_name_that_is_taken() {
     let mut world = World::new(settings());
     (world.replicas, world.member) = (1, MemberState::Foreign { workloads: 0 });

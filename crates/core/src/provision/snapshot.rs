@@ -9,12 +9,13 @@ use std::time::Duration;
 
 /// What is seen of one provisioner's work.
 ///
-/// It is taken when the lists of Cluster API are complete: what is missing in them does not exist.
+/// It is taken when the lists of Cluster API are complete, and the cluster on record was asked for by its name: what is
+/// missing does not exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// The pods that this provisioner is to make room for.
     pub demand: Demand,
-    /// The clusters in Cluster API that carry this provisioner's uid, by name.
+    /// The clusters in Cluster API that carry this provisioner's uid, and the one on record whatever it carries, by name.
     pub clusters: BTreeMap<String, ClusterSnapshot>,
     /// The ForeignCluster that belongs to this provisioner.
     pub member: MemberState,
@@ -33,12 +34,23 @@ pub struct ClusterSnapshot {
     pub usable: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Why nothing may be done about it, if nothing may.
+    pub untouchable: Option<Untouchable>,
     /// How far it is, in the words of the condition that is not met yet.
     pub progress: Option<Failure>,
     /// What has failed, if something has.
     pub failure: Option<Failure>,
     /// Its MachineDeployments, by machine type.
     pub pools: BTreeMap<String, PoolSnapshot>,
+}
+
+/// Why nothing may be done about a cluster that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Untouchable {
+    /// Its labels do not say any more that it is this provisioner's.
+    NotOwned,
+    /// It cannot be read, for this reason.
+    Unreadable(String),
 }
 
 /// A MachineDeployment.
