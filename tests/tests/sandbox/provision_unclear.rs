@@ -1,11 +1,13 @@
 //! What a CloudProvisioner does about what it does not know, or what is not its own any more.
 
-use crate::provision::joined;
+use crate::provision::{bursting, joined};
 use crate::stage::pass;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use portolan_api::conditions::ConditionType;
 use portolan_api::{CloudProvisioner, ForeignCluster};
+use portolan_sandbox::{HostileAnswer, HostileRule, RequestFilter};
+use portolan_tests::simulation::{CONTROLLER, apply};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -36,4 +38,29 @@ async fn a_cluster_that_lost_a_label_is_left_alone_and_no_second_one_is_bought()
         pass(60).await;
         assert_eq!(stage.condition("cp1", ConditionType::Ready).await.0, "True", "with {lost} again");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_lowered_while_machines_cannot_be_listed() {
+    let (stage, name, pool) = joined(7, 1, json!({})).await;
+    apply(&stage.hub.client("user"), &bursting("web", 12)).await;
+    pass(20).await;
+    assert_eq!(stage.pool().await.1, 2);
+    let machines = RequestFilter::any().party(CONTROLLER).resource("machines.cluster.x-k8s.io");
+    let refused = HostileAnswer::refusal(500, "the conversion webhook does not answer");
+    stage.world.hostile("hub", vec![HostileRule::new(machines, refused)]);
+    // Long enough for the watch that was open to end.
+    pass(10 * 60).await;
+    stage.add_node(&name, "late").await;
+    stage.machine(&name, &pool, "machine-late", Some("late")).await;
+    pass(30 * 60).await;
+    assert_eq!(stage.pool().await.1, 2, "Cluster API would delete a node that nobody has marked");
+    let (status, reason, message) = stage.condition("cp1", ConditionType::Ready).await;
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "CacheNotSynced"), "{message}");
+    assert!(message.contains("Machines") && message.contains("conversion webhook"), "{message}");
+    stage.world.hostile("hub", Vec::new());
+    pass(5 * 60).await;
+    let status = stage.status("cp1").await;
+    assert_eq!((status.ready_nodes, status.desired_nodes), (2, 2), "{:?}", status.conditions);
+    assert_eq!(stage.placed("web").await, [("cloud1".to_owned(), 8), ("home".to_owned(), 4)]);
 }

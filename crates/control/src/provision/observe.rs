@@ -5,6 +5,7 @@ use super::cluster_api::{Cluster, MachinePool, clusters, owner};
 use super::condition::ApiCondition;
 use super::nodes::SeenNode;
 use super::topology::class_of;
+use crate::fleet::{is_outdated, outdated};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
@@ -93,9 +94,26 @@ impl Provision {
             seen.entry(name.clone()).or_insert(snapshot);
         }
         let refused = own.and_then(|name| self.state().refused.get(&name).cloned());
-        let snapshot = Snapshot { demand: Demand::default(), clusters: seen, member, rival: None, refused };
+        let snapshot = Snapshot {
+            demand: Demand::default(),
+            clusters: seen,
+            member,
+            rival: None,
+            outdated: self.outdated(),
+            refused,
+        };
         let rtt = self.rtt(object, &settings);
         Ok(Observed { object: Arc::clone(object), settings, record, snapshot, namespaces, foreign, rtt })
+    }
+
+    /// What the hub has not told for too long of what provisioning rests on, in words, if there is something.
+    fn outdated(&self) -> Option<String> {
+        let watches = [
+            ("Clusters of Cluster API in the hub", self.clusters.health()),
+            ("Machines of Cluster API in the hub", self.machines.health()),
+            ("ForeignClusters of the hub", self.context.fleet.clusters.health()),
+        ];
+        watches.into_iter().find(|(_, watch)| is_outdated(watch)).map(|(name, watch)| outdated(name, watch))
     }
 
     /// The Clusters that carry the uid of a CloudProvisioner, and the one that is on record. As long as the watch does not

@@ -61,6 +61,8 @@ pub(crate) struct World {
     pub(crate) untouchable: Option<Untouchable>,
     /// Whether a member that answers has not listed its nodes to the hub yet.
     pub(crate) unlisted: bool,
+    /// What was seen last, if the lists of the hub are of the past.
+    pub(crate) outdated: Option<Snapshot>,
     pub(crate) last: Plan,
     pub(crate) events: Vec<Event>,
     names: u32,
@@ -92,6 +94,7 @@ impl World {
             rival: None,
             untouchable: None,
             unlisted: false,
+            outdated: None,
             last: Plan::default(),
             events: Vec::new(),
             names: 0,
@@ -286,6 +289,9 @@ impl World {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
+        if let Some(past) = &self.outdated {
+            return Snapshot { outdated: Some("Machines cannot be listed".into()), ..past.clone() };
+        }
         let waits = self.replicas.saturating_sub(self.pods());
         let answers = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.unlisted;
         let cluster = |(name, cluster): (&String, &ModelCluster)| {
@@ -313,6 +319,7 @@ impl World {
             member: self.member,
             rival: self.rival.clone(),
             refused: self.refused.clone(),
+            outdated: None,
         }
     }
 

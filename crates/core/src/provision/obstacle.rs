@@ -20,6 +20,8 @@ pub enum Obstacle {
         /// How many workloads are on record there.
         workloads: u32,
     },
+    /// What is seen may be of the past, for this reason.
+    Outdated(String),
     /// The cluster on record exists in Cluster API and is not the provisioner's any more.
     ClusterNotOwned(String),
     /// The cluster on record exists in Cluster API and cannot be read.
@@ -45,6 +47,7 @@ impl Obstacle {
         match self {
             Self::NameTaken(_) | Self::NameShared(_) => "CloudClusterNameTaken",
             Self::NotOwned { .. } => "ForeignClusterNotOwned",
+            Self::Outdated(_) => "CacheNotSynced",
             Self::ClusterNotOwned(_) => "CloudClusterNotOwned",
             Self::ClusterUnreadable { .. } => "CloudRequestFailed",
             Self::WorkloadsRemain { .. } => "WorkloadsRemain",
@@ -71,6 +74,7 @@ impl fmt::Display for Obstacle {
                  CloudProvisioner any more, and holds {workloads} workloads: the cloud cluster is left as it is until the \
                  label is back or the ForeignCluster is deleted"
             ),
+            Self::Outdated(why) => write!(f, "{why}: nothing is added or removed meanwhile"),
             Self::ClusterNotOwned(cluster) => write!(
                 f,
                 "Cluster {cluster} of Cluster API does not carry the labels portolan.dev/cloud-provisioner and \

@@ -15,8 +15,10 @@ pub fn plan(settings: &Settings, record: &Record, snapshot: &Snapshot, now: Time
     let mut step = Step { settings, snapshot, now, plan };
     cost::count(settings, snapshot, now, &mut step.plan.record);
     step.adopt();
-    if !settings.paused {
-        step.go();
+    match &snapshot.outdated {
+        _ if settings.paused => {}
+        Some(why) => step.wait(why),
+        None => step.go(),
     }
     step.finish()
 }

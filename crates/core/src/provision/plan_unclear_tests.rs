@@ -37,6 +37,32 @@ fn a_new_leader_that_has_not_listed_the_nodes_removes_none() {
 }
 
 #[test]
+fn nothing_is_lowered_or_removed_on_lists_that_are_of_the_past() {
+    let mut world = running(8);
+    world.replicas = 12;
+    world.pass(0);
+    for order in world.plan() {
+        world.carry_out(&order);
+    }
+    world.outdated = Some(world.snapshot());
+    world.run(60 * MINUTE);
+    assert_eq!((world.nodes(), world.pods(), world.wrongly_deleted), (3, 12, 0));
+    assert_eq!((world.record().pools["medium"].desired, world.last.orders.len()), (3, 0));
+    assert_eq!(world.last.obstacle.as_ref().unwrap().reason(), "CacheNotSynced");
+    world.replicas = 0;
+    world.pass(0);
+    world.outdated = None;
+    world.outdated = Some(world.snapshot());
+    world.run(60 * MINUTE);
+    assert_eq!(world.nodes(), 3, "and no delay goes on");
+    world.outdated = None;
+    world.run(9 * MINUTE);
+    assert_eq!((world.nodes(), world.phase()), (3, CloudPhase::Ready));
+    world.run(3 * MINUTE);
+    assert_eq!(world.nodes(), 1);
+}
+
+#[test]
 fn a_change_of_leaders_does_not_begin_the_delays_again() {
     let mut world = running(8);
     world.replicas = 4;

@@ -20,7 +20,8 @@ pub struct Record {
     pub pools: BTreeMap<String, Pool>,
     /// Since when the cluster has been without work.
     pub idle_since: Option<Timestamp>,
-    /// Since when the member, which had joined, has been silent. No delay goes on during that time.
+    /// Since when the member, which had joined, has been silent, or what is seen has been of the past. No delay goes on
+    /// during that time.
     pub silent_since: Option<Timestamp>,
     /// How many times in a row the cluster could not be made.
     pub failures: u32,

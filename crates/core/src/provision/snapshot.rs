@@ -21,6 +21,8 @@ pub struct Snapshot {
     pub member: MemberState,
     /// Another CloudProvisioner with the same `cloudClusterName`, which comes first.
     pub rival: Option<String>,
+    /// Why this may be of the past, if it may: then nothing is made, removed or lowered.
+    pub outdated: Option<String>,
     /// Why Cluster API refused the last request to create the cluster, if it did.
     pub refused: Option<Failure>,
 }
