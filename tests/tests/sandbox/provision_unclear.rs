@@ -64,3 +64,22 @@ async fn nothing_is_lowered_while_machines_cannot_be_listed() {
     assert_eq!((status.ready_nodes, status.desired_nodes), (2, 2), "{:?}", status.conditions);
     assert_eq!(stage.placed("web").await, [("cloud1".to_owned(), 8), ("home".to_owned(), 4)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_is_called_off_takes_its_taint_back() {
+    let (stage, _, _) = joined(7, 1, json!({"decommissionAfter": "60s"})).await;
+    let user = stage.hub.client("user");
+    let deletions =
+        RequestFilter::any().party(CONTROLLER).verb("delete").resource("foreignclusters.portolan.dev");
+    let refused = HostileAnswer::refusal(503, "try again");
+    stage.world.hostile("hub", vec![HostileRule::new(deletions, refused)]);
+    apply(&user, &bursting("web", 4)).await;
+    pass(150).await;
+    let taints = async || Api::<ForeignCluster>::all(user.clone()).get("cloud1").await.unwrap().spec.taints;
+    assert_eq!(taints().await.len(), 1, "workloads are to leave");
+    apply(&user, &bursting("web", 7)).await;
+    pass(60).await;
+    assert!(stage.events("cp1").await.contains(&"DeprovisioningCalledOff".to_owned()));
+    assert_eq!(taints().await, []);
+    assert_eq!(stage.placed("web").await, [("cloud1".to_owned(), 3), ("home".to_owned(), 4)]);
+}

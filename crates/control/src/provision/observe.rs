@@ -98,6 +98,7 @@ impl Provision {
             demand: Demand::default(),
             clusters: seen,
             member,
+            leaving: self.is_leaving(&settings),
             rival: None,
             outdated: self.outdated(),
             refused,

@@ -61,6 +61,7 @@ impl Provision {
             Order::Unmark { cluster, machines } => self.mark(observed, cluster, machines, Value::Null).await,
             Order::Peer { cluster, .. } => self.peer(observed, cluster, open).await,
             Order::Unpeer { member, abandon } => self.unpeer(observed, member, *abandon).await,
+            Order::KeepPeered { member } => self.keep_peered(observed, member).await,
             Order::DeleteCluster { name } => self.delete(observed, name).await,
         }
     }

@@ -109,6 +109,11 @@ pub enum Order {
         /// Whether it goes whatever is on record there: its machines do not exist any more.
         abandon: bool,
     },
+    /// Remove the taint of the ForeignCluster that has workloads leave: it was to be deleted, and stays.
+    KeepPeered {
+        /// The name of the ForeignCluster.
+        member: String,
+    },
     /// Delete the cluster in Cluster API.
     DeleteCluster {
         /// Its name.

@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) clock: i64,
     pub(crate) clusters: BTreeMap<String, ModelCluster>,
     pub(crate) member: MemberState,
+    /// Whether the ForeignCluster is tainted, so that workloads leave.
+    pub(crate) leaving: bool,
     /// How many replicas are to run in the cloud.
     pub(crate) replicas: u32,
     /// Why Cluster API refuses to create a cluster, if it does.
@@ -84,6 +86,7 @@ impl World {
             clock: 1_000_000,
             clusters: BTreeMap::new(),
             member: MemberState::Absent,
+            leaving: false,
             replicas: 0,
             refused: None,
             cluster_fails: None,
@@ -188,12 +191,14 @@ impl World {
             }
             Order::MarkForDeletion { cluster, machines } => self.mark(cluster, machines, true),
             Order::Unmark { cluster, machines } => self.mark(cluster, machines, false),
-            Order::Peer { .. } => self.member = MemberState::Joining,
+            Order::Peer { .. } => (self.member, self.leaving) = (MemberState::Joining, false),
             Order::Unpeer { abandon, .. } => {
                 assert!(!abandon || self.clusters.is_empty(), "a cluster that exists is abandoned");
                 self.held = if *abandon { 0 } else { self.held };
+                self.leaving = true;
                 self.member = MemberState::Leaving { workloads: u32::from(self.pods() > 0).max(self.held) };
             }
+            Order::KeepPeered { .. } => self.leaving = false,
             Order::DeleteCluster { name } => {
                 assert_eq!(self.pods(), 0, "a cluster with pods is deleted");
                 if let Some(cluster) = self.clusters.get_mut(name) {
@@ -257,7 +262,7 @@ impl World {
 
     /// Puts replicas on nodes with room, or takes away those that are not wanted any more.
     fn place(&mut self) {
-        let takes_more = matches!(self.member, MemberState::Joined { reachable: true, .. });
+        let takes_more = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.leaving;
         let mut surplus = self.pods().saturating_sub(self.replicas);
         let mut lacking = if takes_more { self.replicas.saturating_sub(self.pods()) } else { 0 };
         let settings = &self.settings;
@@ -317,6 +322,7 @@ impl World {
             demand: [(pod(), waits)].into_iter().collect(),
             clusters: self.clusters.iter().map(cluster).collect(),
             member: self.member,
+            leaving: self.leaving,
             rival: self.rival.clone(),
             refused: self.refused.clone(),
             outdated: None,

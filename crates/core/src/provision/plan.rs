@@ -74,8 +74,9 @@ impl Step<'_> {
         if ending(self).is_none() {
             self.follow(cluster.number);
         }
-        if let Some((_, since)) = ending(self) {
-            self.remove(cluster.number, since);
+        match ending(self) {
+            Some((_, since)) => self.remove(cluster.number, since),
+            None => self.keep_peered(),
         }
     }
 
@@ -96,6 +97,15 @@ impl Step<'_> {
         };
         if !waits {
             self.plan.orders.push(Order::Unpeer { member: self.settings.cluster_name.clone(), abandon });
+        }
+    }
+
+    /// Takes back what a removal that was called off has done to the ForeignCluster. That is seen, not remembered: the
+    /// controller may have stopped in between.
+    fn keep_peered(&mut self) {
+        let stays = matches!(self.snapshot.member, MemberState::Joining | MemberState::Joined { .. });
+        if stays && self.snapshot.leaving {
+            self.plan.orders.push(Order::KeepPeered { member: self.settings.cluster_name.clone() });
         }
     }
 

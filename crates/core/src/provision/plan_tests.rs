@@ -320,10 +320,14 @@ fn work_that_comes_calls_the_removal_of_the_cluster_off() {
     world.run(20 * MINUTE);
     let orders = world.plan();
     assert_eq!(orders, [Order::Unpeer { member: "cloud1".into(), abandon: false }]);
+    // The controller stops after it has tainted the ForeignCluster, and before it deletes it.
+    world.leaving = true;
     world.replicas = 2;
     world.pass(0);
-    assert_eq!(world.plan(), [], "the ForeignCluster is still there");
+    let stays = [Order::KeepPeered { member: "cloud1".into() }];
+    assert_eq!(world.plan(), stays, "the ForeignCluster is still there");
     assert_eq!(world.last.events, [Event::DeprovisioningCalledOff]);
+    assert_eq!(world.plan(), stays, "until the taint is gone");
     world.run(MINUTE);
     assert_eq!((world.pods(), world.made, world.phase()), (2, 1, CloudPhase::Ready));
 }

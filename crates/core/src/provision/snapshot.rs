@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub clusters: BTreeMap<String, ClusterSnapshot>,
     /// The ForeignCluster that belongs to this provisioner.
     pub member: MemberState,
+    /// Whether the ForeignCluster carries the taint that has workloads leave before it is deleted.
+    pub leaving: bool,
     /// Another CloudProvisioner with the same `cloudClusterName`, which comes first.
     pub rival: Option<String>,
     /// Why this may be of the past, if it may: then nothing is made, removed or lowered.
