@@ -332,6 +332,9 @@ reasons! {
     NodesFailed, [Event],
         "Nodes of a machine type could not be made.",
         "The message has the reason of Cluster API or of its provider.";
+    NodesNotReady, [on(Ready)],
+        "Nodes of the cloud cluster have not been ready for longer than `spec.provisionTimeout`; they are left alone.",
+        "The message names their Machines; delete those that do not come back.";
     NotAdopted, [on(Ready), on(Placed), Review, Event],
         "Deployments that were to be taken over are not as they must be.",
         "The message says what differs, per cluster.";

@@ -182,8 +182,12 @@ impl Provision {
                 let ready_since = node.and_then(|node| Some(machine.ready_since?.max(node.since)));
                 let seen = MachineSnapshot {
                     registered: machine.node.is_some(),
+                    created_at: machine.created_at,
                     ready_since,
-                    unready_since: machine.unready_since,
+                    // A node that the member does not have is not ready, whatever Cluster API knows of it.
+                    unready_since: machine
+                        .unready_since
+                        .or(machine.ready_since.filter(|_| node.is_none() && !nodes.is_empty())),
                     deleting: machine.deleting,
                     marked: machine.marked,
                     failure: machine.failure.clone(),

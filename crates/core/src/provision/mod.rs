@@ -136,6 +136,8 @@ pub struct Plan {
     pub left: Vec<Left>,
     /// What keeps the provisioner from going on until somebody decides.
     pub obstacle: Option<Obstacle>,
+    /// The machines whose nodes have not been ready for longer than a new one may take. They are left alone: pods may run there.
+    pub lost: BTreeSet<String>,
     /// Clusters that carry the provisioner's uid and are not the one on record. They are left alone.
     pub strays: Vec<String>,
     /// When to look again if nothing changes before.

@@ -53,6 +53,8 @@ pub(crate) struct World {
     pub(crate) broken: BTreeMap<String, Failure>,
     /// Whether pods cannot be evicted.
     pub(crate) budget: bool,
+    /// How long a machine takes, once there is a control plane.
+    pub(crate) boot: i64,
     /// So many pods fewer fit on a node than its type declares.
     pub(crate) smaller: u32,
     /// How many workloads are on record in the cluster, whatever runs there.
@@ -92,6 +94,7 @@ impl World {
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
+            boot: MACHINE_TAKES,
             smaller: 0,
             held: 0,
             rival: None,
@@ -222,6 +225,7 @@ impl World {
         self.clock += seconds;
         self.clusters.retain(|_, cluster| !cluster.deleting);
         let (clock, fails, broken) = (self.clock, self.cluster_fails.is_some(), &self.broken);
+        let boot = self.boot;
         for cluster in self.clusters.values_mut() {
             let up = !fails && clock >= cluster.created + CLUSTER_TAKES;
             for (kind, (replicas, machines)) in &mut cluster.pools {
@@ -247,7 +251,7 @@ impl World {
                     machine.pods = 0;
                 }
                 for machine in machines.values_mut().filter(|machine| machine.ready.is_none()) {
-                    let done = up && !broken.contains_key(kind) && clock >= machine.created + MACHINE_TAKES;
+                    let done = up && !broken.contains_key(kind) && clock >= machine.created + boot;
                     machine.ready = done.then_some(clock);
                 }
             }
@@ -343,6 +347,7 @@ impl World {
         });
         MachineSnapshot {
             registered: machine.ready.is_some(),
+            created_at: Some(second(machine.created)),
             ready_since: machine.ready.filter(|_| answers && machine.unready.is_none()).map(second),
             unready_since: machine
                 .unready

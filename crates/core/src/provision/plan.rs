@@ -1,7 +1,7 @@
 //! The plan itself: one provisioner's next step.
 
 use super::record::cluster_name;
-use super::size::{Sizing, size};
+use super::size::{Sizing, own, size};
 use super::{ClusterRecord, Ending, Event, MemberState, Order, Plan, Pool, Record, Settings, Snapshot, cost};
 use crate::time::whole_seconds;
 use k8s_openapi::jiff::Timestamp;
@@ -71,12 +71,11 @@ impl Step<'_> {
             }
             self.plan.events.push(Event::DeprovisioningCalledOff);
         }
-        if ending(self).is_none() {
+        if ending(self).is_none() && !self.keep_peered() {
             self.follow(cluster.number);
         }
-        match ending(self) {
-            Some((_, since)) => self.remove(cluster.number, since),
-            None => self.keep_peered(),
+        if let Some((_, since)) = ending(self) {
+            self.remove(cluster.number, since);
         }
     }
 
@@ -100,17 +99,27 @@ impl Step<'_> {
         }
     }
 
-    /// Takes back what a removal that was called off has done to the ForeignCluster. That is seen, not remembered: the
-    /// controller may have stopped in between.
-    fn keep_peered(&mut self) {
+    /// Takes back what a removal that was called off has done to the ForeignCluster, if it has; answers whether. That is seen,
+    /// not remembered: the controller may have stopped in between. Until then pods wait that have room, and no node is bought.
+    fn keep_peered(&mut self) -> bool {
         let stays = matches!(self.snapshot.member, MemberState::Joining | MemberState::Joined { .. });
-        if stays && self.snapshot.leaving {
+        let taken_back = stays && self.snapshot.leaving;
+        if taken_back {
             self.plan.orders.push(Order::KeepPeered { member: self.settings.cluster_name.clone() });
         }
+        taken_back
     }
 
     pub(super) fn size(&self) -> Sizing {
         size(self.settings, &self.plan.record, self.snapshot, self.now)
+    }
+
+    /// Whether machines of the cluster will be nodes soon.
+    pub(super) fn machines_come(&self) -> bool {
+        let pools =
+            own(self.settings, &self.plan.record, self.snapshot).into_iter().flat_map(|own| &own.pools);
+        let mut machines = pools.flat_map(|(_, pool)| pool.live());
+        machines.any(|(_, machine)| machine.is_coming(self.settings.provision_timeout, self.now))
     }
 
     pub(super) fn name(&self, number: u32) -> String {
@@ -129,6 +138,8 @@ impl Step<'_> {
             Some(cluster) if cluster.ending.is_some() => CloudPhase::Deprovisioning,
             Some(cluster) if cluster.ready_at.is_none() => CloudPhase::Provisioning,
             Some(_) if record.pools.values().any(Pool::is_changing) => CloudPhase::Scaling,
+            // Of the nodes of a silent member nothing is known.
+            Some(_) if record.silent_since.is_none() && self.machines_come() => CloudPhase::Scaling,
             Some(_) => CloudPhase::Ready,
         };
         self.plan
@@ -136,7 +147,7 @@ impl Step<'_> {
 }
 
 impl Pool {
-    fn is_changing(&self) -> bool {
+    pub(super) fn is_changing(&self) -> bool {
         self.short_since.is_some() || self.lowered || !self.removing.is_empty()
     }
 }

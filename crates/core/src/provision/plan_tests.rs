@@ -406,6 +406,8 @@ fn a_paused_provisioner_makes_and_removes_nothing() {
     assert_eq!(world.status.cost_per_hour.to_string(), "0.15", "what it costs is counted all the same");
 }
 
+#[path = "plan_late_tests.rs"]
+mod late;
 #[path = "plan_properties.rs"]
 mod properties;
 #[path = "plan_unclear_tests.rs"]

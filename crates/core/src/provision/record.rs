@@ -59,7 +59,7 @@ pub struct Pool {
     pub desired: u32,
     /// What one costs per hour, in millionths: the type may be taken out of the spec while nodes of it exist.
     pub price: u64,
-    /// Since when fewer are ready than wanted.
+    /// Since when there are fewer machines than wanted.
     pub short_since: Option<Timestamp>,
     /// Since when Cluster API reports a failure of a machine.
     pub failing_since: Option<Timestamp>,

@@ -71,6 +71,8 @@ pub struct PoolSnapshot {
 pub struct MachineSnapshot {
     /// Whether Cluster API has seen its node, so that it was made. It knows that also while the member is silent.
     pub registered: bool,
+    /// When Cluster API began with it.
+    pub created_at: Option<Timestamp>,
     /// Since when its node has been ready, if it is.
     pub ready_since: Option<Timestamp>,
     /// Since when Cluster API has known it not to be ready, if it is not.
@@ -141,8 +143,19 @@ impl MachineSnapshot {
     /// Whether it will be an empty node soon. One that was a node and has not been ready for longer than a new one may take
     /// is not on its way, nor is one with pods.
     pub(super) fn is_coming(&self, patience: Duration, now: Timestamp) -> bool {
-        let lost = has_passed(self.unready_since, patience, now);
-        self.ready_since.is_none() && self.node.as_ref().is_none_or(|node| node.pods.is_empty() && !lost)
+        self.ready_since.is_none()
+            && !self.is_lost(patience, now)
+            && self.node.as_ref().is_none_or(|node| node.pods.is_empty())
+    }
+
+    /// Whether it was a node and has not been ready for longer than a new one may take.
+    pub(super) fn is_lost(&self, patience: Duration, now: Timestamp) -> bool {
+        self.registered && self.ready_since.is_none() && has_passed(self.unready_since, patience, now)
+    }
+
+    /// Since when its node is waited for, if it has none: before the cluster had joined, it could not have one.
+    pub(super) fn awaited_since(&self, joined_at: Timestamp) -> Option<Timestamp> {
+        (!self.registered).then(|| self.created_at.map_or(joined_at, |at| at.max(joined_at)))
     }
 }
 
