@@ -368,7 +368,7 @@ reasons! {
     Orphaned, [Event],
         "Objects in the cluster were placed by this hub and have no object in it.",
         "See `portolan adopt --list`.";
-    Paused, [on(Progressing), Staying],
+    Paused, [on(Ready), on(Progressing), Staying],
         "`spec.paused` is true: nothing is placed, moved or rolled out.",
         "`spec.paused: false`.";
     Pending, [on(Ready), on(Placed), on(Available), on(Progressing), Event],

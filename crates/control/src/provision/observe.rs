@@ -108,7 +108,7 @@ impl Provision {
     }
 
     /// What the hub has not told for too long of what provisioning rests on, in words, if there is something.
-    fn outdated(&self) -> Option<String> {
+    pub(super) fn outdated(&self) -> Option<String> {
         let watches = [
             ("Clusters of Cluster API in the hub", self.clusters.health()),
             ("Machines of Cluster API in the hub", self.machines.health()),

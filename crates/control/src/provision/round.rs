@@ -1,13 +1,14 @@
 //! A round: what waits is divided over all CloudProvisioners, and each of them takes its next step.
 
 use super::Provision;
-use super::cluster_api::Served;
+use super::cluster_api::{Served, owner};
 use super::object::has_finalizer;
 use super::observe::Observed;
 use super::open::namespaces;
 use super::orders::OrderError;
 use super::status::{self, COST_PERIOD, Report};
 use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL};
+use crate::names::PROVISIONER_LABEL;
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::CloudProvisioner;
@@ -130,6 +131,10 @@ impl Provision {
         }
         match Settings::of(object) {
             Ok(settings) => Ok(Some(settings)),
+            Err(_) if object.metadata.deletion_timestamp.is_some() && self.has_made_nothing(object) => {
+                self.set_finalizer(object, false).await?;
+                Ok(None)
+            }
             Err((resource, why)) => {
                 let report =
                     Report::Invalid(format!("the quantity of resource {resource} cannot be read: {why}"));
@@ -137,6 +142,18 @@ impl Provision {
                 Ok(None)
             }
         }
+    }
+
+    /// Whether nothing exists that was made for a CloudProvisioner, by its record and by the labels of what there is.
+    fn has_made_nothing(&self, object: &CloudProvisioner) -> bool {
+        let uid = object.metadata.uid.as_deref();
+        let mut made = object.status.as_ref().is_some_and(|status| status.cluster.is_some());
+        self.clusters.for_each(|_, cluster| made |= owner(cluster).0 == uid);
+        self.context.fleet.clusters.for_each(|_, cluster| {
+            let labels = cluster.metadata.labels.as_ref();
+            made |= labels.and_then(|labels| labels.get(PROVISIONER_LABEL)).map(String::as_str) == uid;
+        });
+        !made && self.outdated().is_none()
     }
 
     /// Plans for one CloudProvisioner, writes the record, and carries out the orders; answers when to look again.
@@ -160,7 +177,7 @@ impl Provision {
         if (status != before || !is_idle) && !self.write_status(&object, &status).await? {
             return Ok(CHANGED_MEANWHILE);
         }
-        self.record(&object, &plan.events).await;
+        self.record(&object, &plan.events, round.now).await;
         if plan.done {
             self.set_finalizer(&object, false).await?;
             return Ok(RESYNC_PERIOD);
@@ -203,10 +220,12 @@ impl Provision {
         }
     }
 
-    async fn record(&self, object: &CloudProvisioner, events: &[Event]) {
+    /// Records what has happened. The same may happen again soon: each time is an event of its own.
+    async fn record(&self, object: &CloudProvisioner, events: &[Event], now: Timestamp) {
+        let recorder = self.recorder.on(&now.to_string());
         for event in events {
             let type_ = if event.is_warning() { EventType::Warning } else { EventType::Normal };
-            self.recorder.record(object, type_, event.reason(), &event.to_string()).await;
+            recorder.record(object, type_, event.reason(), &event.to_string()).await;
         }
     }
 

@@ -94,6 +94,7 @@ fn planned(
         let why = match obstacle {
             Obstacle::NameTaken(_) | Obstacle::NameShared(_) => Reason::CloudClusterNameTaken,
             Obstacle::NotOwned { .. } => Reason::ForeignClusterNotOwned,
+            Obstacle::Paused => Reason::Paused,
             Obstacle::Outdated(_) => Reason::CacheNotSynced,
             Obstacle::ClusterNotOwned(_) => Reason::CloudClusterNotOwned,
             Obstacle::ClusterUnreadable { .. } => Reason::CloudRequestFailed,

@@ -20,6 +20,8 @@ pub enum Obstacle {
         /// How many workloads are on record there.
         workloads: u32,
     },
+    /// The provisioner is being deleted and is paused, and its cluster exists.
+    Paused,
     /// What is seen may be of the past, for this reason.
     Outdated(String),
     /// The cluster on record exists in Cluster API and is not the provisioner's any more.
@@ -47,6 +49,7 @@ impl Obstacle {
         match self {
             Self::NameTaken(_) | Self::NameShared(_) => "CloudClusterNameTaken",
             Self::NotOwned { .. } => "ForeignClusterNotOwned",
+            Self::Paused => "Paused",
             Self::Outdated(_) => "CacheNotSynced",
             Self::ClusterNotOwned(_) => "CloudClusterNotOwned",
             Self::ClusterUnreadable { .. } => "CloudRequestFailed",
@@ -73,6 +76,10 @@ impl fmt::Display for Obstacle {
                 "ForeignCluster {member} does not carry the label portolan.dev/cloud-provisioner with the uid of this \
                  CloudProvisioner any more, and holds {workloads} workloads: the cloud cluster is left as it is until the \
                  label is back or the ForeignCluster is deleted"
+            ),
+            Self::Paused => f.write_str(
+                "the CloudProvisioner is being deleted and spec.paused is true: its cloud cluster is left as it is, and the \
+                 CloudProvisioner with it; with spec.paused false both are removed",
             ),
             Self::Outdated(why) => write!(f, "{why}: nothing is added or removed meanwhile"),
             Self::ClusterNotOwned(cluster) => write!(
@@ -104,6 +111,20 @@ fn untouchable(settings: &Settings, record: &Record, snapshot: &Snapshot) -> Opt
             Obstacle::ClusterUnreadable { cluster: name(), problem: problem.clone() }
         }
     })
+}
+
+/// Whether something keeps a provisioner from adding nodes to its cluster until somebody decides.
+pub(super) fn is_stuck(settings: &Settings, record: &Record, snapshot: &Snapshot) -> bool {
+    let joined = record.cluster.as_ref().is_some_and(|cluster| cluster.ready_at.is_some());
+    let lost = match snapshot.member {
+        MemberState::Foreign { .. } => true,
+        MemberState::Missing { .. } => joined,
+        MemberState::Absent
+        | MemberState::Joining
+        | MemberState::Joined { .. }
+        | MemberState::Leaving { .. } => false,
+    };
+    lost || untouchable(settings, record, snapshot).is_some()
 }
 
 impl Step<'_> {

@@ -2,7 +2,9 @@
 
 use super::record::cluster_name;
 use super::size::{Sizing, own, size};
-use super::{ClusterRecord, Ending, Event, MemberState, Order, Plan, Pool, Record, Settings, Snapshot, cost};
+use super::{
+    ClusterRecord, Ending, Event, MemberState, Obstacle, Order, Plan, Pool, Record, Settings, Snapshot, cost,
+};
 use crate::time::whole_seconds;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::CloudPhase;
@@ -16,7 +18,7 @@ pub fn plan(settings: &Settings, record: &Record, snapshot: &Snapshot, now: Time
     cost::count(settings, snapshot, now, &mut step.plan.record);
     step.adopt();
     match &snapshot.outdated {
-        _ if settings.paused => {}
+        _ if settings.paused => step.pause(),
         Some(why) => step.wait(why),
         None => step.go(),
     }
@@ -97,6 +99,20 @@ impl Step<'_> {
         if !waits {
             self.plan.orders.push(Order::Unpeer { member: self.settings.cluster_name.clone(), abandon });
         }
+    }
+
+    /// Makes and removes nothing. A provisioner that is deleted goes if there is nothing to remove.
+    fn pause(&mut self) {
+        if !self.settings.deleting {
+            return;
+        }
+        let peered = match self.snapshot.member {
+            MemberState::Joining | MemberState::Joined { .. } | MemberState::Leaving { .. } => true,
+            MemberState::Absent | MemberState::Foreign { .. } | MemberState::Missing { .. } => false,
+        };
+        let made = self.plan.record.cluster.is_some() || !self.snapshot.clusters.is_empty() || peered;
+        self.plan.done = !made && self.snapshot.outdated.is_none();
+        self.plan.obstacle = made.then_some(Obstacle::Paused);
     }
 
     /// Takes back what a removal that was called off has done to the ForeignCluster, if it has; answers whether. That is seen,

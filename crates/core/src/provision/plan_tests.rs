@@ -404,6 +404,16 @@ fn a_paused_provisioner_makes_and_removes_nothing() {
     world.run(60 * MINUTE);
     assert_eq!(world.nodes(), 2);
     assert_eq!(world.status.cost_per_hour.to_string(), "0.15", "what it costs is counted all the same");
+    world.settings.deleting = true;
+    world.run(60 * MINUTE);
+    assert_eq!((world.nodes(), world.last.done), (2, false), "it stays, and says why");
+    assert_eq!(world.last.obstacle, Some(Obstacle::Paused));
+    world.settings.paused = false;
+    world.run(5 * MINUTE);
+    assert_eq!((world.nodes(), world.last.done), (0, true));
+    let mut unused = World::new(Settings { paused: true, deleting: true, ..settings() });
+    unused.step(10);
+    assert!(unused.last.done, "one that has made nothing goes at once");
 }
 
 #[path = "plan_late_tests.rs"]

@@ -239,3 +239,26 @@ fn a_silent_cluster_gets_no_nodes_and_leaves_the_pods_to_the_next_provisioner() 
     assert_eq!(assigned(&silent), ["b"]);
     assert_eq!((silent.nodes(), silent.last.orders.len()), (2, 0));
 }
+
+#[test]
+fn a_provisioner_that_cannot_go_on_leaves_the_pods_to_the_next() {
+    use crate::provision::{Offer, Untouchable, Waiting, assign};
+    let offered = |world: &World, name: &str| {
+        Offer::of(name, &world.settings, &world.record(), &world.snapshot(), BTreeMap::new(), world.now())
+    };
+    let assigned = |stuck: &World| {
+        let workload = "MultiClusterDeployment/shop/web".to_owned();
+        let waiting = Waiting { workload, shape: pod(), replicas: 4, to_cloud: true, near: None };
+        let offers = [offered(stuck, "a"), offered(&World::new(settings()), "b")];
+        assign(Default::default(), &[waiting], &offers).demands.into_keys().collect::<Vec<_>>()
+    };
+    let mut world = running(8);
+    assert_eq!(assigned(&world), ["a"]);
+    world.member = MemberState::Missing { workloads: 1 };
+    assert_eq!(assigned(&world), ["b"], "workloads are on record in a ForeignCluster that is gone");
+    world.member = MemberState::Foreign { workloads: 1 };
+    assert_eq!(assigned(&world), ["b"]);
+    (world.member, world.untouchable) =
+        (MemberState::Joined { reachable: true, workloads: 1 }, Some(Untouchable::NotOwned));
+    assert_eq!(assigned(&world), ["b"], "its Cluster is not its own any more");
+}
