@@ -567,4 +567,5 @@ async fn the_cluster_of_a_provisioner_that_cannot_be_read_is_no_orphan() {
     let names: Vec<String> =
         stage.clusters().await.into_iter().filter_map(|each| each.metadata.name).collect();
     assert_eq!(names, [name], "and it stays");
+    assert!(stage.events("cp1").await.contains(&"Invalid".to_owned()), "its user is told");
 }

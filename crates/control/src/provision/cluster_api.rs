@@ -243,6 +243,14 @@ pub(super) async fn discover(hub: &Client) -> Result<Served, CallError> {
     })
 }
 
+/// What there is to say when Cluster API was removed from the hub.
+pub(super) fn not_served_any_more() -> String {
+    format!(
+        "the hub does not serve Cluster API ({GROUP}/{VERSION}) any more: install it again; what it has made in clouds may \
+         exist and cost money, and is not known until then"
+    )
+}
+
 /// A kind of Cluster API.
 pub(super) fn resource(kind: &str, plural: &str) -> ApiResource {
     ApiResource {

@@ -125,9 +125,13 @@ impl Provision {
         settings: &Settings,
         own: Option<&str>,
     ) -> Result<(Vec<Arc<Cluster>>, Option<String>), CallError> {
-        let all = self.clusters.all().into_iter().map(|(_, cluster)| cluster);
-        let mut known: Vec<Arc<Cluster>> =
-            all.filter(|cluster| owner(cluster).0 == Some(&settings.uid)).collect();
+        // Of one that cannot be read any more, only the past is known.
+        let all = self.clusters.all().into_iter();
+        let all = all.filter(|(key, _)| self.clusters.health().unreadable(key).is_none());
+        let mut known: Vec<Arc<Cluster>> = all
+            .map(|(_, cluster)| cluster)
+            .filter(|cluster| owner(cluster).0 == Some(&settings.uid))
+            .collect();
         let is_known = |own: &&str| known.iter().any(|each| each.metadata.name.as_deref() == Some(*own));
         let Some(own) = own.filter(|own| !is_known(own)) else { return Ok((known, None)) };
         // In all namespaces: that of the class may have been changed since.

@@ -36,7 +36,8 @@ impl Provision {
     ) -> Result<(), OrderError> {
         let (member, address) = self.as_admin(observed, cluster).await?;
         let sides = Sides { hub: self.context.hub.client.clone(), member, address };
-        admit(&sides, &peer(observed, namespaces), self.context.clock.now(), &|_| ()).await?;
+        let term = &self.context.term;
+        admit(term, &sides, &peer(observed, namespaces), self.context.clock.now(), &|_| ()).await?;
         Ok(())
     }
 
@@ -48,7 +49,8 @@ impl Provision {
         namespaces: &BTreeSet<String>,
     ) -> Result<(), OrderError> {
         let (member, _) = self.as_admin(observed, cluster).await?;
-        grant(&member, &Names::of(&self.context.hub.id), &peer(observed, namespaces)).await?;
+        let names = Names::of(&self.context.hub.id);
+        grant(&self.context.term, &member, &names, &peer(observed, namespaces)).await?;
         Ok(())
     }
 
