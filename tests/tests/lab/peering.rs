@@ -90,9 +90,7 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
     let log = member.audit_log()?;
     let (used, refused) = requests(&log, &account)?;
     ensure!(refused.is_empty(), "refused to the hub: {refused:#?}");
-    // No member here is a cluster of the cloud.
-    let allowed: BTreeSet<Request> =
-        rights().iter().filter(|right| right.scope != Scope::Cloud).flat_map(rows).collect();
+    let allowed: BTreeSet<Request> = rights().iter().flat_map(rows).collect();
     let missing: Vec<_> = used.difference(&allowed).collect();
     ensure!(missing.is_empty(), "used, but not in the table: {missing:#?}");
     let unused: Vec<_> = allowed.difference(&used).collect();

@@ -100,8 +100,15 @@ async fn machines_that_the_cloud_refuses_are_named_and_tried_again() {
         (CloudPhase::Failed, "QuotaExceeded")
     );
     assert!(stage.clusters().await.is_empty() && running(&cloud) == 0, "nothing is left of it");
+    let failed = async || {
+        let events = stage.events("cp1").await;
+        events.iter().filter(|reason| *reason == "ProvisionFailed").count()
+    };
+    assert_eq!(failed().await, 1);
+    pass(8 * 60).await;
+    assert_eq!(failed().await, 2, "the same failure again is told again");
     cloud.refuse_clusters(None);
-    pass(9 * 60).await;
+    pass(16 * 60).await;
     assert_eq!(stage.placed("web").await, placed(4, 2));
     assert_eq!(stage.status("cp1").await.failures, 0);
 }

@@ -25,6 +25,7 @@ mod peering;
 mod placement;
 mod plan;
 mod provision;
+mod provision_unclear;
 mod recovery;
 mod reschedule;
 mod rights;

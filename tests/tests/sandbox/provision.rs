@@ -33,7 +33,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(FaultPlan::none()).await
     }
 
@@ -76,7 +76,7 @@ impl Stage {
     }
 
     /// Serves the kinds of Cluster API, with a class.
-    async fn serve_cluster_api(&self) {
+    pub(crate) async fn serve_cluster_api(&self) {
         let user = self.hub.client("user");
         for (kind, plural) in
             [("Cluster", "clusters"), ("Machine", "machines"), ("ClusterClass", "clusterclasses")]
@@ -108,7 +108,7 @@ impl Stage {
         apply(&user, &class).await;
     }
 
-    fn api(&self, kind: &str, plural: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, kind: &str, plural: &str) -> Api<DynamicObject> {
         let resource = ApiResource {
             group: "cluster.x-k8s.io".to_owned(),
             version: "v1beta2".to_owned(),
@@ -124,7 +124,7 @@ impl Stage {
     }
 
     /// The name of the only pool of the only Cluster, and how many nodes it is asked for.
-    async fn pool(&self) -> (String, u64) {
+    pub(crate) async fn pool(&self) -> (String, u64) {
         let made = self.clusters().await;
         let pools = made[0].data["spec"]["topology"]["workers"]["machineDeployments"].clone();
         assert_eq!(pools.as_array().unwrap().len(), 1, "{pools}");
@@ -137,7 +137,7 @@ impl Stage {
     }
 
     /// Status, reason and message of a condition.
-    async fn condition(&self, name: &str, type_: ConditionType) -> (String, String, String) {
+    pub(crate) async fn condition(&self, name: &str, type_: ConditionType) -> (String, String, String) {
         let status = self.status(name).await;
         let found = conditions::find(&status.conditions, type_).cloned();
         assert!(found.is_some(), "{name} has no condition {type_}: {:?}", status.conditions);
@@ -153,13 +153,13 @@ impl Stage {
         own.filter_map(|event| event.reason.clone()).collect()
     }
 
-    async fn set_condition(&self, kind: (&str, &str), name: &str, status: Value) {
+    pub(crate) async fn set_condition(&self, kind: (&str, &str), name: &str, status: Value) {
         let patch = Patch::Merge(json!({ "status": status }));
         self.api(kind.0, kind.1).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// The cluster is up, with so many nodes of four CPUs: as Cluster API shows it.
-    async fn boot(&self, cluster: &str, pool: &str, nodes: usize) {
+    pub(crate) async fn boot(&self, cluster: &str, pool: &str, nodes: usize) {
         let config = ClusterConfig::named(cluster).nodes(nodes, NodeConfig::new("4", "8Gi"));
         let made = self.world.add_cluster(config);
         let kubeconfig = json!({
@@ -185,12 +185,12 @@ impl Stage {
         self.set_condition(("Cluster", "clusters"), cluster, available).await;
     }
 
-    fn condition_of(&self, type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    pub(crate) fn condition_of(&self, type_: &str, status: &str, reason: &str, message: &str) -> Value {
         let time = self.world.clock().time();
         json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": time})
     }
 
-    async fn machine(&self, cluster: &str, pool: &str, name: &str, node: Option<&str>) {
+    pub(crate) async fn machine(&self, cluster: &str, pool: &str, name: &str, node: Option<&str>) {
         let machine = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
             "metadata": {"name": name, "namespace": CLOUDS, "labels": {
@@ -206,7 +206,7 @@ impl Stage {
     }
 
     /// Adds a node to a cluster that is like its first.
-    async fn add_node(&self, cluster: &str, name: &str) {
+    pub(crate) async fn add_node(&self, cluster: &str, name: &str) {
         let api: Api<Node> = Api::all(self.world.cluster(cluster).unwrap().client("user"));
         let mut node = api.list(&ListParams::default()).await.unwrap().items.remove(0);
         let labels = node.metadata.labels.take();
@@ -367,7 +367,7 @@ async fn a_cluster_that_fails_is_named_and_tried_with_another_provisioner() {
 }
 
 /// A stage whose cloud cluster has joined, with so many nodes that web needs; answers the names of Cluster and pool.
-async fn joined(replicas: i32, nodes: usize, more: Value) -> (Stage, String, String) {
+pub(crate) async fn joined(replicas: i32, nodes: usize, more: Value) -> (Stage, String, String) {
     let stage = Stage::new().await;
     let user = stage.hub.client("user");
     stage.serve_cluster_api().await;
@@ -567,4 +567,5 @@ async fn the_cluster_of_a_provisioner_that_cannot_be_read_is_no_orphan() {
     let names: Vec<String> =
         stage.clusters().await.into_iter().filter_map(|each| each.metadata.name).collect();
     assert_eq!(names, [name], "and it stays");
+    assert!(stage.events("cp1").await.contains(&"Invalid".to_owned()), "its user is told");
 }

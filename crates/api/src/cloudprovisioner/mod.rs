@@ -170,7 +170,8 @@ pub struct CloudProvisionerSpec {
     #[serde(default = "twenty_minutes")]
     pub decommission_after: Duration,
 
-    /// While it is true, nothing is made or removed.
+    /// While it is true, nothing is made or removed. A CloudProvisioner that is deleted meanwhile stays as long as its cloud
+    /// cluster exists, which is removed when this is false again; one that has made nothing goes at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }

@@ -167,7 +167,7 @@ pub struct NodePool {
     /// What one node costs per hour.
     #[serde(default)]
     pub price_per_hour: Money,
-    /// Since when fewer nodes are ready than wanted.
+    /// Since when there are fewer machines than wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_since: Option<Time>,
     /// Since when Cluster API reports a failure of one of its machines.

@@ -83,6 +83,9 @@ reasons! {
     CloudClusterNameTaken, [on(Ready)],
         "Another ForeignCluster or CloudProvisioner has the name of the cloud cluster; none is requested.",
         "Choose another `spec.cloudClusterName`, or remove the other one.";
+    CloudClusterNotOwned, [on(Ready)],
+        "The Cluster of Cluster API does not carry the labels of the CloudProvisioner any more; nothing is deleted or created.",
+        "Set its labels again that the message names, or delete the Cluster.";
     CloudRequestFailed, [on(Ready), Event],
         "A request to Cluster API, or to the cloud cluster that is to join, failed.",
         "The message has the request and the answer; it is tried again.";
@@ -329,6 +332,9 @@ reasons! {
     NodesFailed, [Event],
         "Nodes of a machine type could not be made.",
         "The message has the reason of Cluster API or of its provider.";
+    NodesNotReady, [on(Ready)],
+        "Nodes of the cloud cluster have not been ready for longer than `spec.provisionTimeout`; they are left alone.",
+        "The message names their Machines; delete those that do not come back.";
     NotAdopted, [on(Ready), on(Placed), Review, Event],
         "Deployments that were to be taken over are not as they must be.",
         "The message says what differs, per cluster.";
@@ -362,7 +368,7 @@ reasons! {
     Orphaned, [Event],
         "Objects in the cluster were placed by this hub and have no object in it.",
         "See `portolan adopt --list`.";
-    Paused, [on(Progressing), Staying],
+    Paused, [on(Ready), on(Progressing), Staying],
         "`spec.paused` is true: nothing is placed, moved or rolled out.",
         "`spec.paused: false`.";
     Pending, [on(Ready), on(Placed), on(Available), on(Progressing), Event],

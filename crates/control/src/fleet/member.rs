@@ -191,6 +191,11 @@ impl Member {
         self.watches.readable(needs)
     }
 
+    /// Since when lists tell what it holds; what was listed before may be of the past.
+    pub(crate) fn listed_since(&self) -> Instant {
+        self.watches.since()
+    }
+
     /// Whether it answers, and what a decision needs is known.
     pub(crate) fn is_known(&self, needs: Needs) -> bool {
         self.health.is_reachable() && self.readable(needs) == Readable::Known

@@ -53,6 +53,7 @@ pub(crate) use prometheus::ask_number;
 pub(crate) use query::escaped;
 pub(crate) use reachability::Reachability;
 pub use readable::{KNOWN_WITHIN, Needs, Readable};
+pub(crate) use readable::{is_outdated, outdated};
 pub use registry::Fleet;
 pub use sites::HUB;
 pub(crate) use sites::{allowed_adoption, is_confirmed_lost};

@@ -14,6 +14,20 @@ pub const KNOWN_WITHIN: Duration = Duration::from_secs(15);
 /// What was last confirmed longer ago than this is of the past: API servers send bookmarks about every minute.
 const STALE_AFTER: Duration = Duration::from_secs(180);
 
+/// Whether what a watch has told is of the past.
+pub(crate) fn is_outdated(watch: &WatchHealth) -> bool {
+    watch.age().is_none_or(|age| age > STALE_AFTER)
+}
+
+/// What a watch of the past does not tell any more, in words; `name` is what it is about. There is no number in it that
+/// runs: each text is news, which is written down.
+pub(crate) fn outdated(name: &str, watch: &WatchHealth) -> String {
+    match watch.failure() {
+        Some(failure) => format!("{name} cannot be listed: {}", failure.error),
+        None => format!("nothing was heard of {name} for {} s", STALE_AFTER.as_secs()),
+    }
+}
+
 /// How often to look whether what is known has grown old.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -91,16 +105,20 @@ impl Watches {
         self.readable_of(needs.0.iter().filter_map(of))
     }
 
+    /// Since when lists tell what it holds: what was known before it fell silent has to be listed anew when it answers again.
+    pub(super) fn since(&self) -> Instant {
+        self.health.back().map_or(self.since, |back| back.max(self.since))
+    }
+
     fn readable_of<'a>(&self, needed: impl IntoIterator<Item = &'a (&'static str, WatchHealth)>) -> Readable {
         if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Readable::Not(ended);
         }
-        // What was known before it fell silent has to be listed anew when it answers again.
-        let since = self.health.back().map_or(self.since, |back| back.max(self.since));
+        let since = self.since();
         let mut readable = Readable::Known;
         for (name, health) in needed {
             let is_current = health.is_listed_since(since);
-            let is_old = health.age().is_none_or(|age| age > STALE_AFTER);
+            let is_old = is_outdated(health);
             if is_current && !is_old {
                 continue;
             }

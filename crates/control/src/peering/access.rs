@@ -74,8 +74,6 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
         for right in rights() {
             let places: Vec<Option<&str>> = match right.scope {
                 Scope::Cluster => vec![None],
-                Scope::Cloud if peer.cloud => vec![None],
-                Scope::Cloud => Vec::new(),
                 Scope::OpenNamespaces if peer.everywhere => vec![None],
                 Scope::OpenNamespaces => namespaces.iter().map(|name| Some(name.as_str())).collect(),
                 Scope::OwnAccount => vec![own],

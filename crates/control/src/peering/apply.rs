@@ -5,7 +5,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use portolan_runtime::{CallError, call};
+use portolan_runtime::{CallError, Term};
 use serde_json::Value;
 
 /// Why two clusters do not peer, or do not part.
@@ -116,8 +116,21 @@ pub(super) fn called(object: &Value) -> String {
 /// # Errors
 /// The API server refused, or did not answer.
 pub async fn apply(client: &Client, object: &Value, place: &str) -> Result<DynamicObject, CallError> {
+    apply_by(&Term::alone(FIELD_MANAGER), client, object, place).await
+}
+
+/// The same in the name of a term: nothing is written when it has ended.
+///
+/// # Errors
+/// As [`apply`], or the term has ended.
+pub(super) async fn apply_by(
+    term: &Term,
+    client: &Client,
+    object: &Value,
+    place: &str,
+) -> Result<DynamicObject, CallError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let what = format!("apply {} in {place}", called(object));
-    call(what, api_of(client, object).patch(name, &params, &Patch::Apply(object))).await
+    term.call(what, api_of(client, object).patch(name, &params, &Patch::Apply(object))).await
 }

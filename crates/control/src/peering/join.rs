@@ -1,7 +1,7 @@
 //! Making a cluster a member.
 
 use super::access::{missing, of_hub, of_member};
-use super::apply::{PeerError, api_of, apply, called};
+use super::apply::{PeerError, api_of, apply_by, called};
 use super::identity::identity;
 use super::namespaces::{make, make_missing};
 use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
@@ -12,10 +12,10 @@ use futures::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, Client, CustomResourceExt};
 use portolan_api::ForeignCluster;
-use portolan_runtime::call;
+use portolan_runtime::{Term, call};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -58,21 +58,22 @@ pub async fn join(
     let identities = identify(sides, peer).await?;
     tell("installing definitions in the hub");
     install_definitions(&sides.hub).await?;
-    make_member(sides, peer, identities, now, tell).await
+    make_member(&Term::alone(FIELD_MANAGER), sides, peer, identities, now, tell).await
 }
 
-/// The same in a hub that has its definitions, and where the rights of the caller are known.
+/// The same by a leader, in a hub that has its definitions, and where the rights of the caller are known.
 ///
 /// # Errors
-/// As [`join`].
+/// As [`join`], or the term has ended.
 pub(crate) async fn admit(
+    term: &Term,
     sides: &Sides,
     peer: &Peer,
     now: Timestamp,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
     let identities = identify(sides, peer).await?;
-    make_member(sides, peer, identities, now, tell).await
+    make_member(term, sides, peer, identities, now, tell).await
 }
 
 /// Who the two clusters are.
@@ -96,22 +97,23 @@ async fn identify(sides: &Sides, peer: &Peer) -> Result<Identities, PeerError> {
 }
 
 async fn make_member(
+    term: &Term,
     sides: &Sides,
     peer: &Peer,
     Identities { hub: hub_id, member: id }: Identities,
     now: Timestamp,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
-    let existing = check_name(&sides.hub, &peer.name, &id).await?;
+    let exists = check_name(&sides.hub, &peer.name, &id).await?;
     let (kubeconfig, expires) = if peer.local {
         for namespace in &peer.namespaces {
-            make(&sides.hub, &open_namespace(namespace, peer), &hub_id, "the hub").await?;
+            make(term, &sides.hub, &open_namespace(namespace, peer), &hub_id, "the hub").await?;
         }
         (None, None)
     } else {
         let names = Names::of(&hub_id);
         tell("making the hub's account and its roles in the member");
-        grant(&sides.member, &names, peer).await?;
+        grant(term, &sides.member, &names, peer).await?;
         tell("making a token");
         let (token, facts) = token::request(&sides.member, &names.account, peer.token_lifetime, now).await?;
         let address = stored(&sides.hub, &peer.name, &sides.address).await?;
@@ -121,27 +123,27 @@ async fn make_member(
             .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
         for object in in_hub(&peer.name, &text, &facts, &address) {
             match object["kind"].as_str() {
-                Some("Namespace") => make_missing(&sides.hub, &object, "the hub").await?,
+                Some("Namespace") => make_missing(term, &sides.hub, &object, "the hub").await?,
                 _ => {
-                    apply(&sides.hub, &object, "the hub").await?;
+                    apply_by(term, &sides.hub, &object, "the hub").await?;
                 }
             }
         }
         (Some(kubeconfig), Some(facts.expires))
     };
-    let cluster = declare(&sides.hub, peer, &id, existing.is_some()).await?;
+    let cluster = declare(term, &sides.hub, peer, &id, exists).await?;
     Ok(Joined { cluster, kubeconfig, expires })
 }
 
 /// Makes the hub's account and its roles in a member, and opens the namespaces of the peer to it.
 ///
 /// # Errors
-/// The member refused, or does not answer.
-pub(crate) async fn grant(member: &Client, names: &Names, peer: &Peer) -> Result<(), PeerError> {
+/// The member refused, or does not answer, or the term has ended.
+pub(crate) async fn grant(term: &Term, member: &Client, names: &Names, peer: &Peer) -> Result<(), PeerError> {
     for object in in_member(names, peer) {
         match object["kind"].as_str() {
-            Some("Namespace") => make(member, &object, names.hub(), &peer.name).await?,
-            _ => apply_anew(member, &object, &peer.name).await?,
+            Some("Namespace") => make(term, member, &object, names.hub(), &peer.name).await?,
+            _ => apply_anew(term, member, &object, &peer.name).await?,
         }
     }
     Ok(())
@@ -202,13 +204,14 @@ pub async fn install_definitions(hub: &Client) -> Result<(), PeerError> {
     Ok(())
 }
 
-/// The ForeignCluster of this name, if there is one; it must be of this cluster and stay, and no other may be of it.
-async fn check_name(hub: &Client, name: &str, id: &str) -> Result<Option<ForeignCluster>, PeerError> {
-    let api: Api<ForeignCluster> = Api::all(hub.clone());
+/// Whether there is a ForeignCluster of this name; it must be of this cluster and stay, and no other may be of it. Of the
+/// others no more is read than that: one that cannot be read keeps no cluster from joining.
+async fn check_name(hub: &Client, name: &str, id: &str) -> Result<bool, PeerError> {
+    let api = Api::<DynamicObject>::all_with(hub.clone(), &ForeignCluster::api_resource());
     let all = call("list ForeignClusters of the hub", api.list(&Default::default())).await?.items;
     for each in all {
-        let (called, known) =
-            (each.metadata.name.clone().unwrap_or_default(), each.spec.cluster_identity.cluster_id.clone());
+        let called = each.metadata.name.clone().unwrap_or_default();
+        let known = each.data["spec"]["clusterIdentity"]["clusterID"].as_str().unwrap_or_default().to_owned();
         if called == name && known != id {
             return Err(PeerError::NameTaken { name: called, known, found: id.to_owned() });
         }
@@ -219,10 +222,10 @@ async fn check_name(hub: &Client, name: &str, id: &str) -> Result<Option<Foreign
             return Err(PeerError::Leaving { name: called });
         }
         if called == name {
-            return Ok(Some(each));
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 async fn refuse_missing(client: &Client, needs: &[Need], side: &str) -> Result<(), PeerError> {
@@ -234,13 +237,13 @@ async fn refuse_missing(client: &Client, needs: &[Need], side: &str) -> Result<(
 }
 
 /// Applies an object; a binding whose role cannot be changed is made anew.
-async fn apply_anew(client: &Client, object: &Value, place: &str) -> Result<(), PeerError> {
-    match apply(client, object, place).await {
+async fn apply_anew(term: &Term, client: &Client, object: &Value, place: &str) -> Result<(), PeerError> {
+    match apply_by(term, client, object, place).await {
         Err(error) if error.code() == Some(422) && object.get("roleRef").is_some() => {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let what = format!("delete {} in {place}", called(object));
-            call(what, api_of(client, object).delete(name, &Default::default())).await?;
-            apply(client, object, place).await?;
+            term.call(what, api_of(client, object).delete(name, &Default::default())).await?;
+            apply_by(term, client, object, place).await?;
         }
         other => {
             other?;
@@ -250,7 +253,13 @@ async fn apply_anew(client: &Client, object: &Value, place: &str) -> Result<(), 
 }
 
 /// Declares the member. What an earlier run or a user wrote stays, unless it is given anew.
-async fn declare(hub: &Client, peer: &Peer, id: &str, exists: bool) -> Result<ForeignCluster, PeerError> {
+async fn declare(
+    term: &Term,
+    hub: &Client,
+    peer: &Peer,
+    id: &str,
+    exists: bool,
+) -> Result<ForeignCluster, PeerError> {
     let api: Api<ForeignCluster> = Api::all(hub.clone());
     let mut wanted = foreign_cluster(peer, id);
     let what = format!("write ForeignCluster {}", peer.name);
@@ -262,10 +271,10 @@ async fn declare(hub: &Client, peer: &Peer, id: &str, exists: bool) -> Result<Fo
         }
         let patch = json!({ "metadata": { "labels": peer.labels }, "spec": wanted["spec"] });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        return Ok(call(what, api.patch(&peer.name, &params, &Patch::Merge(patch))).await?);
+        return Ok(term.call(what, api.patch(&peer.name, &params, &Patch::Merge(patch))).await?);
     }
     let object: ForeignCluster = serde_json::from_value(wanted)
         .map_err(|source| PeerError::Encode { what: "the ForeignCluster", source })?;
     let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    Ok(call(what, api.create(&params, &object)).await?)
+    Ok(term.call(what, api.create(&params, &object)).await?)
 }

@@ -1,6 +1,6 @@
 //! The namespaces of a member that peering made or opened, and how they are given back.
 
-use super::apply::{PeerError, apply};
+use super::apply::{PeerError, apply, apply_by};
 use super::objects::{Names, POD_SECURITY_LABEL};
 use super::peer::NAMESPACE;
 use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
 use kube::discovery::{ApiResource, Discovery, Scope, verbs};
 use kube::{Api, Client};
-use portolan_runtime::{CallError, call};
+use portolan_runtime::{CallError, Term, call};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -43,6 +43,7 @@ pub struct Departure {
 
 /// Applies a namespace of peering's. One that is not there yet is marked as made by it.
 pub(super) async fn make(
+    term: &Term,
     client: &Client,
     namespace: &Value,
     hub: &str,
@@ -66,15 +67,20 @@ pub(super) async fn make(
     if let Some(maker) = maker {
         namespace["metadata"]["annotations"] = json!({ MADE_BY: maker });
     }
-    apply(client, &namespace, place).await?;
+    apply_by(term, client, &namespace, place).await?;
     Ok(())
 }
 
 /// Applies a namespace unless it exists: the hub may be a member of another hub, whose peering made it.
-pub(super) async fn make_missing(client: &Client, namespace: &Value, place: &str) -> Result<(), PeerError> {
+pub(super) async fn make_missing(
+    term: &Term,
+    client: &Client,
+    namespace: &Value,
+    place: &str,
+) -> Result<(), PeerError> {
     let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
     if found(client, name, place).await?.is_none() {
-        apply(client, namespace, place).await?;
+        apply_by(term, client, namespace, place).await?;
     }
     Ok(())
 }

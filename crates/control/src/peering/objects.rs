@@ -87,10 +87,6 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
         object
     };
     let (account, sight, placement) = (&names.account, &names.sight, &names.placement);
-    let mut sees = role("ClusterRole", sight, Scope::Cluster, "");
-    if let (true, Some(rows)) = (peer.cloud, sees["rules"].as_array_mut()) {
-        rows.extend(rules(Scope::Cloud, ""));
-    }
     let mut objects = vec![
         json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -101,7 +97,7 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
             "metadata": { "name": account, "namespace": NAMESPACE, "labels": labels },
             "automountServiceAccountToken": false,
         }),
-        sees,
+        role("ClusterRole", sight, Scope::Cluster, ""),
         role("ClusterRole", placement, Scope::OpenNamespaces, ""),
         within(role("Role", account, Scope::OwnAccount, account), NAMESPACE),
         binding("ClusterRoleBinding", sight, sight, "ClusterRole"),

@@ -17,8 +17,6 @@ pub enum Scope {
     OpenNamespaces,
     /// In Portolan's own namespace in the member, on the hub's own service account only.
     OwnAccount,
-    /// In the whole member, if it is a cluster of the cloud. Such rights only look.
-    Cloud,
     /// In the namespace of the member's Prometheus, on its Service only, if traffic is asked of it.
     Traffic,
 }
@@ -48,7 +46,7 @@ const fn right(
     Right { scope, group, resource, verbs, why }
 }
 
-use Scope::{Cloud, Cluster, OpenNamespaces, OwnAccount, Traffic};
+use Scope::{Cluster, OpenNamespaces, OwnAccount, Traffic};
 
 /// An object that is watched.
 const LOOK: &[&str] = &["list", "watch"];
@@ -69,7 +67,6 @@ pub fn rights() -> Vec<Right> {
 
 /// What is neither watched in the whole member nor kept there as a copy.
 const OTHER: &[Right] = &[
-    right(Cloud, "policy", "poddisruptionbudgets", LOOK, "which pods may leave a node that is to be removed"),
     right(OpenNamespaces, "", "configmaps", PROPAGATE, "ConfigMaps that workloads placed there refer to"),
     right(OpenNamespaces, "", "secrets", PROPAGATE, "Secrets that workloads placed there refer to"),
     right(
@@ -114,12 +111,6 @@ pub fn page() -> String {
             "By a ClusterRole and a ClusterRoleBinding. These rights only look.",
         ),
         (
-            Cloud,
-            "In the whole member, if it is a cluster of the cloud",
-            "Only of clusters that a CloudProvisioner has made, or that joined by `portolan peer --cloud`: by the same \
-             ClusterRole.",
-        ),
-        (
             OpenNamespaces,
             "In namespaces that the member opened",
             "By a ClusterRole, and a RoleBinding in each namespace that was given to `portolan peer --namespace`.",
@@ -162,11 +153,18 @@ mod tests {
         let mut seen = BTreeSet::new();
         for right in rights() {
             assert!(seen.insert((right.scope, right.group, right.resource)), "{right:?} stands there twice");
+            let is_wider = |other: &Right| {
+                let same = (other.group, other.resource) == (right.group, right.resource);
+                same && other.scope == Scope::Cluster
+                    && right.verbs.iter().all(|verb| other.verbs.contains(verb))
+            };
+            let covered = right.scope != Scope::Cluster && rights().iter().any(is_wider);
+            assert!(!covered, "{right:?} is given in the whole member already");
             let words = right.verbs.iter().chain([&right.group, &right.resource]);
             assert!(words.clone().all(|word| !word.contains('*')), "{right:?}");
             assert!(!right.verbs.iter().any(|verb| ["escalate", "bind", "impersonate"].contains(verb)));
             assert!(!right.resource.starts_with("nodes/"), "{right:?}");
-            if matches!(right.scope, Scope::Cluster | Scope::Cloud) {
+            if right.scope == Scope::Cluster {
                 assert!(right.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{right:?}");
                 assert_ne!(right.resource, "secrets", "what is secret is nobody's to list");
             }

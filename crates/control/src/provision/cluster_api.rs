@@ -163,6 +163,8 @@ pub(super) struct MachineFacts {
     pub(super) pool: Option<String>,
     /// The name of its node.
     pub(super) node: Option<String>,
+    /// When it was created.
+    pub(super) created_at: Option<Timestamp>,
     /// Since when it has been ready.
     pub(super) ready_since: Option<Timestamp>,
     /// Since when it is known not to be ready.
@@ -185,6 +187,7 @@ impl MachineFacts {
         Self {
             cluster: label(CLUSTER_NAME_LABEL).cloned().unwrap_or_else(|| machine.spec.cluster_name.clone()),
             pool: label(POOL_LABEL).filter(|_| label(CONTROL_PLANE_LABEL).is_none()).cloned(),
+            created_at: metadata.creation_timestamp.as_ref().map(|time| time.0),
             ready_since: ApiCondition::true_since(&status.conditions, "Ready"),
             unready_since: ApiCondition::not_true_since(&status.conditions, "Ready"),
             failure: ApiCondition::failure(
@@ -238,6 +241,14 @@ pub(super) async fn discover(hub: &Client) -> Result<Served, CallError> {
             versions.join(", ")
         ))
     })
+}
+
+/// What there is to say when Cluster API was removed from the hub.
+pub(super) fn not_served_any_more() -> String {
+    format!(
+        "the hub does not serve Cluster API ({GROUP}/{VERSION}) any more: install it again; what it has made in clouds may \
+         exist and cost money, and is not known until then"
+    )
 }
 
 /// A kind of Cluster API.

@@ -1,6 +1,7 @@
 //! The ForeignCluster that a cloud cluster becomes.
 
 use super::nodes::{CloudNodes, SeenNode};
+use super::peer::is_leaving;
 use super::{Provision, SETTLES};
 use crate::fleet::{Member, Needs};
 use crate::names::PROVISIONER_LABEL;
@@ -47,6 +48,12 @@ impl Provision {
             return (member, nodes.unwrap_or_default());
         }
         (MemberState::Joining, BTreeMap::new())
+    }
+
+    /// Whether the ForeignCluster is tainted, so that workloads leave it.
+    pub(super) fn is_leaving(&self, settings: &Settings) -> bool {
+        let tainted = |cluster: Arc<ForeignCluster>| cluster.spec.taints.iter().any(is_leaving);
+        self.foreign_cluster(settings).is_some_and(tainted)
     }
 
     /// The member, if it answers and its nodes and pods are known.

@@ -30,6 +30,7 @@ mod peer;
 mod round;
 mod status;
 mod topology;
+mod visit;
 mod watch;
 
 use crate::driver::Context;
@@ -41,12 +42,13 @@ use cluster_api::{Cluster, MachineFacts, Served};
 use nodes::CloudNodes;
 use portolan_api::CloudProvisioner;
 use portolan_core::provision::Failure;
-use portolan_runtime::{Index, Key, Queue, Recorder, supervise, work};
+use portolan_runtime::{Index, Key, Queue, Recorder, Unreadable, supervise, work};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use visit::{VISITORS, Visits};
 
 /// Changes come in bursts; one round after this long serves them all.
 const SETTLES: Duration = Duration::from_secs(1);
@@ -62,6 +64,8 @@ pub(crate) struct Provision {
     machines: Index<MachineFacts>,
     /// One key: a round is about all CloudProvisioners.
     queue: Queue<()>,
+    /// Cloud clusters that are to be visited, by uid of their CloudProvisioner.
+    visits: Queue<String>,
     recorder: Recorder,
     /// There are CloudProvisioners.
     appeared: Arc<Notify>,
@@ -78,6 +82,10 @@ struct State {
     refused: BTreeMap<String, Failure>,
     /// Why orders could not be carried out, by uid of the CloudProvisioner.
     problems: BTreeMap<String, String>,
+    /// Visits to cloud clusters, by uid of the CloudProvisioner.
+    visits: BTreeMap<String, Visits>,
+    /// CloudProvisioners that cannot be read, as their users were told.
+    unreadable: BTreeMap<Key, Unreadable>,
     /// Clusters without a CloudProvisioner that were reported.
     orphans: Vec<String>,
 }
@@ -102,6 +110,7 @@ impl Provision {
             clusters: Index::default(),
             machines: Index::default(),
             queue,
+            visits: Queue::new(context.seed.child("provision").child("visits")),
             recorder: Recorder::new(
                 context.hub.client.clone(),
                 context.clock.clone(),
@@ -128,7 +137,9 @@ impl Provision {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.watch_provisioners());
         tasks.spawn(Arc::clone(&self).watch_cluster_api());
-        supervise(tasks, work(&self.queue, 1, &self.context.clock, |()| self.round())).await;
+        let rounds = work(&self.queue, 1, &self.context.clock, |()| self.round());
+        let visits = work(&self.visits, VISITORS, &self.context.clock, |uid| self.visit(uid));
+        supervise(tasks, async { _ = tokio::join!(rounds, visits) }).await;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -4,7 +4,7 @@
 //! takes more: who owns each pod, and what it keeps on its node. So the nodes and pods of these few clusters, and of no others,
 //! are watched once more. Their disruption budgets are watched for all members.
 
-use crate::fleet::{BudgetsUnknown, Member, tightest_budget};
+use crate::fleet::{BudgetsUnknown, Member, is_outdated, tightest_budget};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -15,6 +15,7 @@ use portolan_runtime::{Index, Key, Seed, feed};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// On mirror pods of the kubelet.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
@@ -28,6 +29,8 @@ pub(super) struct CloudNodes {
     member: Weak<Member>,
     nodes: Index<NodeFacts>,
     pods: Index<CloudPod>,
+    /// Since when lists tell what the member holds.
+    listed_since: Instant,
     /// When each node was seen first.
     first_seen: BTreeMap<String, Timestamp>,
     _tasks: JoinSet<()>,
@@ -84,7 +87,8 @@ impl CloudNodes {
             tell(&changed),
             seed.child("pods"),
         ));
-        Self { member: Arc::downgrade(member), nodes, pods, first_seen: BTreeMap::new(), _tasks: tasks }
+        let (listed_since, first_seen) = (member.listed_since(), BTreeMap::new());
+        Self { member: Arc::downgrade(member), nodes, pods, listed_since, first_seen, _tasks: tasks }
     }
 
     /// Whether these are the nodes of this connection to the member.
@@ -92,13 +96,16 @@ impl CloudNodes {
         Weak::ptr_eq(&self.member, &Arc::downgrade(member))
     }
 
-    /// The nodes by name, if nodes and pods were listed. `unbound` are the pods that are reserved and have no node yet:
+    /// The nodes by name, if nodes and pods were listed and are not of the past. `unbound` are the pods that are reserved and have no node yet:
     /// they take their room on the first nodes that have some.
     pub(super) fn snapshots(
         &mut self,
         unbound: &Demand,
         now: Timestamp,
     ) -> Option<BTreeMap<String, SeenNode>> {
+        if !self.are_current() {
+            return None;
+        }
         let (nodes, pods) = (self.nodes.all_if_synced()?, self.pods.all_if_synced()?);
         let mut snapshots: BTreeMap<String, NodeSnapshot> = nodes
             .into_iter()
@@ -129,6 +136,18 @@ impl CloudNodes {
             (name, SeenNode { since, node })
         });
         Some(seen.collect())
+    }
+
+    /// Whether what is known of nodes and pods is not of the past. When the member answers again after a silence, they are
+    /// listed anew.
+    fn are_current(&mut self) -> bool {
+        let Some(member) = self.member.upgrade() else { return false };
+        let (since, watches) = (member.listed_since(), [self.nodes.health(), self.pods.health()]);
+        if since != self.listed_since {
+            self.listed_since = since;
+            watches.iter().for_each(|watch| watch.refresh());
+        }
+        watches.iter().all(|watch| watch.is_listed_since(since) && !is_outdated(watch))
     }
 
     /// The budget that keeps a pod where it is, in words.

@@ -4,16 +4,17 @@ use super::Provision;
 use super::cluster_api::{Cluster, MachinePool, clusters, owner};
 use super::condition::ApiCondition;
 use super::nodes::SeenNode;
-use crate::names::PROVISIONER_LABEL;
+use super::topology::class_of;
+use crate::fleet::{is_outdated, outdated};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams};
 use portolan_api::CloudProvisioner;
 use portolan_core::provision::{
     ClusterSnapshot, Demand, LabelledCluster, MachineSnapshot, MemberState, Offer, PoolSnapshot, Record,
-    Settings, Snapshot, cluster_name,
+    Settings, Snapshot, Untouchable, cluster_name,
 };
-use portolan_runtime::{CallError, call};
+use portolan_runtime::{CallError, call, foreign_text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,51 +59,94 @@ impl Provision {
             .cluster
             .as_ref()
             .map(|cluster| cluster_name(&settings.cluster_name, &settings.uid, cluster.number));
-        let found = self.own_clusters(&settings, own.as_deref()).await?;
+        let (mut found, unreadable) = self.own_clusters(&settings, own.as_deref()).await?;
+        // Of two that have the same name, the one is its own that it has made, where it makes them.
+        let home = class_of(object).namespace;
+        found.sort_by_key(|cluster| {
+            let namespace = cluster.metadata.namespace.clone().unwrap_or_default();
+            (number(cluster, &settings).is_none(), namespace != home, namespace)
+        });
         let (member, nodes) = self.member(&settings, &record);
         let (mut seen, mut namespaces, mut foreign) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for cluster in found {
             let name = cluster.metadata.name.clone().unwrap_or_default();
             let namespace = cluster.metadata.namespace.clone().unwrap_or_default();
-            let number = owner(&cluster)
-                .1
-                .filter(|number| cluster_name(&settings.cluster_name, &settings.uid, *number) == name);
-            let Some(number) = number else {
+            let is_own = own.as_ref() == Some(&name);
+            let on_record = record.cluster.as_ref().filter(|_| is_own).map(|cluster| cluster.number);
+            let labelled = number(&cluster, &settings);
+            let Some(number) = labelled.or(on_record).filter(|_| !seen.contains_key(&name)) else {
                 foreign.push(format!("{namespace}/{name}"));
                 continue;
             };
             let none = BTreeMap::new();
-            let nodes = if own.as_ref() == Some(&name) { &nodes } else { &none };
-            let mut snapshot = self.cluster(&cluster, number, nodes);
+            let mut snapshot = self.cluster(&cluster, number, if is_own { &nodes } else { &none });
+            snapshot.untouchable = labelled.is_none().then_some(Untouchable::NotOwned);
             if snapshot.usable && matches!(member, MemberState::Absent | MemberState::Missing { .. }) {
                 snapshot.usable = self.has_kubeconfig(&namespace, &name).await?;
             }
             seen.insert(name.clone(), snapshot);
             namespaces.insert(name, namespace);
         }
+        if let (Some(name), Some(cluster), Some(problem)) = (&own, &record.cluster, unreadable) {
+            let untouchable = Some(Untouchable::Unreadable(problem));
+            let snapshot =
+                ClusterSnapshot { number: cluster.number, untouchable, ..ClusterSnapshot::default() };
+            seen.entry(name.clone()).or_insert(snapshot);
+        }
         let refused = own.and_then(|name| self.state().refused.get(&name).cloned());
-        let snapshot = Snapshot { demand: Demand::default(), clusters: seen, member, rival: None, refused };
+        let snapshot = Snapshot {
+            demand: Demand::default(),
+            clusters: seen,
+            member,
+            leaving: self.is_leaving(&settings),
+            rival: None,
+            outdated: self.outdated(),
+            refused,
+        };
         let rtt = self.rtt(object, &settings);
         Ok(Observed { object: Arc::clone(object), settings, record, snapshot, namespaces, foreign, rtt })
     }
 
-    /// The Clusters that carry the uid of a CloudProvisioner. As long as the watch does not show the one that is on record,
-    /// the hub is asked: only its answer tells that it does not exist.
+    /// What the hub has not told for too long of what provisioning rests on, in words, if there is something.
+    pub(super) fn outdated(&self) -> Option<String> {
+        let watches = [
+            ("Clusters of Cluster API in the hub", self.clusters.health()),
+            ("Machines of Cluster API in the hub", self.machines.health()),
+            ("ForeignClusters of the hub", self.context.fleet.clusters.health()),
+        ];
+        watches.into_iter().find(|(_, watch)| is_outdated(watch)).map(|(name, watch)| outdated(name, watch))
+    }
+
+    /// The Clusters that carry the uid of a CloudProvisioner, and the one that is on record. As long as the watch does not
+    /// show that one, the hub is asked for its name: that no Cluster carries a label does not tell that it does not exist.
+    /// If it exists and cannot be read, answers why.
     async fn own_clusters(
         &self,
         settings: &Settings,
         own: Option<&str>,
-    ) -> Result<Vec<Arc<Cluster>>, CallError> {
-        let all = self.clusters.all().into_iter().map(|(_, cluster)| cluster);
-        let known: Vec<Arc<Cluster>> =
-            all.filter(|cluster| owner(cluster).0 == Some(&settings.uid)).collect();
-        if own.is_none_or(|own| known.iter().any(|cluster| cluster.metadata.name.as_deref() == Some(own))) {
-            return Ok(known);
+    ) -> Result<(Vec<Arc<Cluster>>, Option<String>), CallError> {
+        // Of one that cannot be read any more, only the past is known.
+        let all = self.clusters.all().into_iter();
+        let all = all.filter(|(key, _)| self.clusters.health().unreadable(key).is_none());
+        let mut known: Vec<Arc<Cluster>> = all
+            .map(|(_, cluster)| cluster)
+            .filter(|cluster| owner(cluster).0 == Some(&settings.uid))
+            .collect();
+        let is_known = |own: &&str| known.iter().any(|each| each.metadata.name.as_deref() == Some(*own));
+        let Some(own) = own.filter(|own| !is_known(own)) else { return Ok((known, None)) };
+        // In all namespaces: that of the class may have been changed since.
+        let api = Api::<DynamicObject>::all_with(self.context.hub.client.clone(), &clusters());
+        let params = ListParams::default().fields(&format!("metadata.name={own}"));
+        let listed =
+            call(format!("look for Cluster {own} of Cluster API in the hub"), api.list(&params)).await?;
+        let mut unreadable = None;
+        for object in listed.items {
+            match object.try_parse::<Cluster>() {
+                Ok(cluster) => known.push(Arc::new(cluster)),
+                Err(error) => unreadable = Some(foreign_text(&error.to_string())),
+            }
         }
-        let api = Api::<Cluster>::all_with(self.context.hub.client.clone(), &clusters());
-        let params = ListParams::default().labels(&format!("{PROVISIONER_LABEL}={}", settings.uid));
-        let listed = call("list Clusters of Cluster API in the hub", api.list(&params)).await?;
-        Ok(listed.items.into_iter().map(Arc::new).collect())
+        Ok((known, unreadable))
     }
 
     /// A Cluster with its machines; whether its kubeconfig exists is not asked here.
@@ -119,6 +163,7 @@ impl Provision {
             usable: ApiCondition::is_true(conditions, "ControlPlaneAvailable")
                 && !ApiCondition::is_false(conditions, "RemoteConnectionProbe"),
             deleting: cluster.metadata.deletion_timestamp.is_some(),
+            untouchable: None,
             progress: ApiCondition::progress(conditions, STAGES),
             failure: ApiCondition::failure(conditions, STAGES),
             pools: cluster.spec.pools().iter().filter_map(of_pool).collect(),
@@ -141,8 +186,12 @@ impl Provision {
                 let ready_since = node.and_then(|node| Some(machine.ready_since?.max(node.since)));
                 let seen = MachineSnapshot {
                     registered: machine.node.is_some(),
+                    created_at: machine.created_at,
                     ready_since,
-                    unready_since: machine.unready_since,
+                    // A node that the member does not have is not ready, whatever Cluster API knows of it.
+                    unready_since: machine
+                        .unready_since
+                        .or(machine.ready_since.filter(|_| node.is_none() && !nodes.is_empty())),
                     deleting: machine.deleting,
                     marked: machine.marked,
                     failure: machine.failure.clone(),
@@ -182,6 +231,15 @@ impl Provision {
             self.clusters.all().iter().map(|(_, cluster)| labelled(cluster)).collect();
         portolan_core::provision::orphans(&all, known)
     }
+}
+
+/// Which cluster of a CloudProvisioner it is, if its labels and its name say that it is one.
+fn number(cluster: &Cluster, settings: &Settings) -> Option<u32> {
+    let (uid, number) = owner(cluster);
+    let is_named = |number: &u32| {
+        Some(cluster_name(&settings.cluster_name, &settings.uid, *number)) == cluster.metadata.name
+    };
+    number.filter(|_| uid == Some(&settings.uid)).filter(is_named)
 }
 
 /// The Secret in which Cluster API keeps the kubeconfig of a Cluster.

@@ -4,6 +4,7 @@ use super::Provision;
 use super::cluster_api::{ClusterClass, DELETE_ANNOTATION, MARK, classes, clusters, machines};
 use super::observe::Observed;
 use super::topology::{class_of, cluster, pool};
+use super::visit::{Errand, Visit};
 use crate::fleet::ConnectError;
 use crate::names::{FIELD_MANAGER, MACHINE_TYPE_ANNOTATION};
 use crate::peering::PeerError;
@@ -13,6 +14,7 @@ use portolan_core::provision::{Failure, Order};
 use portolan_runtime::{CallError, call};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -39,10 +41,10 @@ impl Observed {
 }
 
 impl Provision {
-    /// Carries out one order. `open` are the namespaces that a new member opens to the hub.
+    /// Carries out one order, or has it carried out by a visit. `open` are the namespaces that a new member opens to the hub.
     pub(super) async fn carry_out(
         &self,
-        observed: &Observed,
+        observed: &Arc<Observed>,
         order: &Order,
         open: &BTreeSet<String>,
     ) -> Result<(), OrderError> {
@@ -59,8 +61,13 @@ impl Provision {
                 self.mark(observed, cluster, machines, json!(MARK)).await
             }
             Order::Unmark { cluster, machines } => self.mark(observed, cluster, machines, Value::Null).await,
-            Order::Peer { cluster, .. } => self.peer(observed, cluster, open).await,
+            Order::Peer { cluster, .. } => {
+                let (observed, cluster) = (Arc::clone(observed), cluster.clone());
+                self.send(Visit { errand: Errand::Peer, observed, cluster, namespaces: open.clone() });
+                Ok(())
+            }
             Order::Unpeer { member, abandon } => self.unpeer(observed, member, *abandon).await,
+            Order::KeepPeered { member } => self.keep_peered(observed, member).await,
             Order::DeleteCluster { name } => self.delete(observed, name).await,
         }
     }

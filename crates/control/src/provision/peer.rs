@@ -36,7 +36,8 @@ impl Provision {
     ) -> Result<(), OrderError> {
         let (member, address) = self.as_admin(observed, cluster).await?;
         let sides = Sides { hub: self.context.hub.client.clone(), member, address };
-        admit(&sides, &peer(observed, namespaces), self.context.clock.now(), &|_| ()).await?;
+        let term = &self.context.term;
+        admit(term, &sides, &peer(observed, namespaces), self.context.clock.now(), &|_| ()).await?;
         Ok(())
     }
 
@@ -48,7 +49,8 @@ impl Provision {
         namespaces: &BTreeSet<String>,
     ) -> Result<(), OrderError> {
         let (member, _) = self.as_admin(observed, cluster).await?;
-        grant(&member, &Names::of(&self.context.hub.id), &peer(observed, namespaces)).await?;
+        let names = Names::of(&self.context.hub.id);
+        grant(&self.context.term, &member, &names, &peer(observed, namespaces)).await?;
         Ok(())
     }
 
@@ -63,7 +65,7 @@ impl Provision {
         let Some(cluster) = self.foreign_cluster(&observed.settings) else { return Ok(()) };
         let api: Api<ForeignCluster> = Api::all(self.context.hub.client.clone());
         let mut taints = cluster.spec.taints.clone();
-        let tainted = taints.iter().any(|taint| taint.key == LEAVING_TAINT);
+        let tainted = taints.iter().any(is_leaving);
         let annotations = cluster.metadata.annotations.as_ref();
         let orphans =
             annotations.and_then(|all| all.get(ON_DELETE_ANNOTATION)).is_some_and(|on| on == ORPHAN);
@@ -96,6 +98,25 @@ impl Provision {
         }
     }
 
+    /// Takes back the taint of a removal that was called off.
+    pub(super) async fn keep_peered(&self, observed: &Observed, member: &str) -> Result<(), OrderError> {
+        let Some(cluster) = self.foreign_cluster(&observed.settings) else { return Ok(()) };
+        let api: Api<ForeignCluster> = Api::all(self.context.hub.client.clone());
+        let taints: Vec<_> = cluster.spec.taints.iter().filter(|taint| !is_leaving(taint)).collect();
+        let meta = &cluster.metadata;
+        let patch = Patch::Merge(json!({
+            "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version },
+            "spec": { "taints": taints },
+        }));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("remove the taint {LEAVING_TAINT} of ForeignCluster {member}");
+        match self.context.term.call(what, api.patch(member, &params, &patch)).await {
+            // Somebody else has changed it: the next round looks again.
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            other => Ok(other.map(|_| ())?),
+        }
+    }
+
     /// A client of the cluster with the rights that Cluster API has there, and how the cluster is reached.
     async fn as_admin(&self, observed: &Observed, cluster: &str) -> Result<(Client, Address), OrderError> {
         let namespace = observed.namespace_of(cluster);
@@ -111,6 +132,11 @@ impl Provision {
         })?;
         Ok((client, address))
     }
+}
+
+/// Whether a taint has workloads leave a cluster that is to be removed.
+pub(super) fn is_leaving(taint: &ClusterTaint) -> bool {
+    taint.key == LEAVING_TAINT
 }
 
 /// The new member. Its labels are what cluster selectors of workloads match.

@@ -1,22 +1,24 @@
 //! A round: what waits is divided over all CloudProvisioners, and each of them takes its next step.
 
 use super::Provision;
-use super::cluster_api::Served;
+use super::cluster_api::{Served, not_served_any_more, owner};
 use super::object::has_finalizer;
 use super::observe::Observed;
 use super::open::namespaces;
 use super::orders::OrderError;
 use super::status::{self, COST_PERIOD, Report};
-use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL};
+use super::visit::{Errand, Visit};
+use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, is_unreadable};
+use crate::names::PROVISIONER_LABEL;
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::CloudProvisioner;
 use portolan_api::cloudprovisioner::CloudPhase;
 use portolan_core::provision::{
-    Assignment, Claim, Event, MemberState, Plan, Settings, Waiting, assign, plan, preference, rivals,
+    Assignment, Claim, Event, MemberState, Order, Plan, Settings, Waiting, assign, plan, preference, rivals,
 };
-use portolan_runtime::{Action, CallError, EventType, Key, chain};
-use std::collections::BTreeSet;
+use portolan_runtime::{Action, CallError, EventType, Key, Unreadable, chain};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +26,7 @@ use std::time::Duration;
 const UNDER_WAY: Duration = Duration::from_secs(5);
 
 /// How soon orders that could not be carried out are tried again.
-const TRIED_AGAIN: Duration = Duration::from_secs(10);
+pub(super) const TRIED_AGAIN: Duration = Duration::from_secs(10);
 
 /// How soon a CloudProvisioner is looked at again that the hub refuses something.
 const REFUSED_AGAIN: Duration = Duration::from_secs(30);
@@ -49,11 +51,18 @@ impl Provision {
         let Some(all) = self.provisioners.all_if_synced() else {
             return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL));
         };
-        let all: Vec<Arc<CloudProvisioner>> = all.into_iter().map(|(_, object)| object).collect();
+        self.tell_unreadable().await;
+        // Of one that cannot be read any more, only the past is known.
+        let all = all.into_iter().filter(|(key, _)| self.provisioners.health().unreadable(key).is_none());
+        let all: Vec<Arc<CloudProvisioner>> = all.map(|(_, object)| object).collect();
         let served = self.state().served.clone();
         match served {
             Served::Unknown => return Ok(Action::AwaitChange),
             Served::No(why) => return self.without_cluster_api(&all, &why).await,
+            Served::Yes if self.has_lost_cluster_api() => {
+                self.without_cluster_api(&all, &not_served_any_more()).await?;
+                return Ok(Action::RequeueAfter(REFUSED_AGAIN));
+            }
             Served::Yes => {}
         }
         let listed = self.clusters.synced() && self.machines.synced() && self.context.fleet.clusters.synced();
@@ -110,6 +119,22 @@ impl Provision {
         failed.map_or(Ok(Action::RequeueAfter(next)), Err)
     }
 
+    /// Whether the hub does not serve the kinds of Cluster API any more that it served before.
+    fn has_lost_cluster_api(&self) -> bool {
+        let watches = [self.clusters.health(), self.machines.health()];
+        watches.into_iter().filter_map(|watch| watch.failure()).any(|failure| failure.is_not_served)
+    }
+
+    /// Tells the users of CloudProvisioners that cannot be read, once.
+    async fn tell_unreadable(&self) {
+        let all: BTreeMap<Key, Unreadable> =
+            self.provisioners.health().all_unreadable().into_iter().collect();
+        let told = std::mem::replace(&mut self.state().unreadable, all.clone());
+        for (key, _) in all.into_iter().filter(|(key, each)| told.get(key) != Some(each)) {
+            is_unreadable::<CloudProvisioner, _>(&self.provisioners, &key, &self.recorder).await;
+        }
+    }
+
     /// Looks at one CloudProvisioner, if it can be planned for.
     async fn look(&self, object: &Arc<CloudProvisioner>) -> Result<Option<Observed>, CallError> {
         match self.settings(object).await? {
@@ -130,6 +155,10 @@ impl Provision {
         }
         match Settings::of(object) {
             Ok(settings) => Ok(Some(settings)),
+            Err(_) if object.metadata.deletion_timestamp.is_some() && self.has_made_nothing(object) => {
+                self.set_finalizer(object, false).await?;
+                Ok(None)
+            }
             Err((resource, why)) => {
                 let report =
                     Report::Invalid(format!("the quantity of resource {resource} cannot be read: {why}"));
@@ -139,6 +168,18 @@ impl Provision {
         }
     }
 
+    /// Whether nothing exists that was made for a CloudProvisioner, by its record and by the labels of what there is.
+    fn has_made_nothing(&self, object: &CloudProvisioner) -> bool {
+        let uid = object.metadata.uid.as_deref();
+        let mut made = object.status.as_ref().is_some_and(|status| status.cluster.is_some());
+        self.clusters.for_each(|_, cluster| made |= owner(cluster).0 == uid);
+        self.context.fleet.clusters.for_each(|_, cluster| {
+            let labels = cluster.metadata.labels.as_ref();
+            made |= labels.and_then(|labels| labels.get(PROVISIONER_LABEL)).map(String::as_str) == uid;
+        });
+        !made && self.outdated().is_none()
+    }
+
     /// Plans for one CloudProvisioner, writes the record, and carries out the orders; answers when to look again.
     async fn step(&self, mut observed: Observed, round: &Round) -> Result<Duration, CallError> {
         let object = Arc::clone(&observed.object);
@@ -146,7 +187,7 @@ impl Provision {
         observed.snapshot.demand = round.assignment.demands.get(&name).cloned().unwrap_or_default();
         let mut plan = plan(&observed.settings, &observed.record, &observed.snapshot, round.now);
         plan.left.extend(round.assignment.refusals.get(&name).cloned().unwrap_or_default());
-        let problem = self.state().problems.get(&uid).cloned();
+        let problem = self.problem(&uid);
         let before = object.status.clone().unwrap_or_default();
         let mut status = before.clone();
         plan.write(&observed.settings, &observed.snapshot, &mut status);
@@ -160,17 +201,22 @@ impl Provision {
         if (status != before || !is_idle) && !self.write_status(&object, &status).await? {
             return Ok(CHANGED_MEANWHILE);
         }
-        self.record(&object, &plan.events).await;
+        self.record(&object, &plan.events, round.now).await;
         if plan.done {
             self.set_finalizer(&object, false).await?;
             return Ok(RESYNC_PERIOD);
         }
-        let carried_out = self.carry_out_all(&observed, &plan, round).await;
+        let carried_out = self.carry_out_all(&Arc::new(observed), &plan, round).await;
         self.note(&object, &uid, &carried_out).await;
         Ok(if carried_out.is_err() { TRIED_AGAIN } else { next(&plan, &status.phase, round.now) })
     }
 
-    async fn carry_out_all(&self, observed: &Observed, plan: &Plan, round: &Round) -> Result<(), OrderError> {
+    async fn carry_out_all(
+        &self,
+        observed: &Arc<Observed>,
+        plan: &Plan,
+        round: &Round,
+    ) -> Result<(), OrderError> {
         for order in &plan.orders {
             self.carry_out(observed, order, &round.namespaces).await?;
         }
@@ -180,13 +226,24 @@ impl Provision {
                 .cluster
                 .as_ref()
                 .is_some_and(|record| record.number == cluster.number && record.ending.is_none())
+                && cluster.untouchable.is_none()
         });
         match own {
             Some((cluster, _)) if !closed.is_empty() && !observed.settings.paused => {
-                self.open(observed, cluster, &closed).await
+                let (observed, cluster) = (Arc::clone(observed), cluster.clone());
+                self.send(Visit { errand: Errand::Open, observed, cluster, namespaces: closed });
             }
-            _ => Ok(()),
+            _ if plan.orders.iter().any(|order| matches!(order, Order::Peer { .. })) => {}
+            _ => self.stay_home(&observed.settings.uid),
         }
+        Ok(())
+    }
+
+    /// Why the last orders of a CloudProvisioner, or the last visit to its cluster, failed.
+    fn problem(&self, uid: &str) -> Option<String> {
+        let state = self.state();
+        let visit = || state.visits.get(uid).and_then(|visits| visits.problem.clone());
+        state.problems.get(uid).cloned().or_else(visit)
     }
 
     /// Remembers why orders could not be carried out, and says so once.
@@ -202,10 +259,12 @@ impl Provision {
         }
     }
 
-    async fn record(&self, object: &CloudProvisioner, events: &[Event]) {
+    /// Records what has happened. The same may happen again soon: each time is an event of its own.
+    async fn record(&self, object: &CloudProvisioner, events: &[Event], now: Timestamp) {
+        let recorder = self.recorder.on(&now.to_string());
         for event in events {
             let type_ = if event.is_warning() { EventType::Warning } else { EventType::Normal };
-            self.recorder.record(object, type_, event.reason(), &event.to_string()).await;
+            recorder.record(object, type_, event.reason(), &event.to_string()).await;
         }
     }
 
@@ -243,6 +302,7 @@ impl Provision {
     fn forget_all_but(&self, observed: &[Observed]) {
         let mut state = self.state();
         state.problems.retain(|uid, _| observed.iter().any(|each| each.settings.uid == *uid));
+        state.visits.retain(|uid, _| observed.iter().any(|each| each.settings.uid == *uid));
         state.nodes.retain(|name, _| {
             let joined = |each: &&Observed| matches!(each.snapshot.member, MemberState::Joined { .. });
             observed.iter().filter(joined).any(|each| each.settings.cluster_name == *name)

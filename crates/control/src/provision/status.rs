@@ -94,14 +94,27 @@ fn planned(
         let why = match obstacle {
             Obstacle::NameTaken(_) | Obstacle::NameShared(_) => Reason::CloudClusterNameTaken,
             Obstacle::NotOwned { .. } => Reason::ForeignClusterNotOwned,
+            Obstacle::Paused => Reason::Paused,
+            Obstacle::Outdated(_) => Reason::CacheNotSynced,
+            Obstacle::ClusterNotOwned(_) => Reason::CloudClusterNotOwned,
+            Obstacle::ClusterUnreadable { .. } => Reason::CloudRequestFailed,
             Obstacle::WorkloadsRemain { .. } => Reason::WorkloadsRemain,
         };
         not_ready(why, obstacle.to_string())
     });
-    let ready = match (obstacle, problem) {
-        (Some(obstacle), _) => obstacle,
-        (None, Some(problem)) => not_ready(Reason::CloudRequestFailed, problem.to_owned()),
-        (None, None) => Finding::new(ConditionType::Ready, is_ready, reason, message.clone()),
+    let lost = (!plan.lost.is_empty()).then(|| {
+        let names: Vec<&str> = plan.lost.iter().take(LISTED_AT_MOST).map(String::as_str).collect();
+        format!(
+            "nodes have not been ready for longer than spec.provisionTimeout, and are left alone since pods may run there; \
+             delete those of these Machines that do not come back: {}",
+            names.join(", ")
+        )
+    });
+    let ready = match (obstacle, problem, lost) {
+        (Some(obstacle), _, _) => obstacle,
+        (None, Some(problem), _) => not_ready(Reason::CloudRequestFailed, problem.to_owned()),
+        (None, None, Some(lost)) => not_ready(Reason::NodesNotReady, lost),
+        (None, None, None) => Finding::new(ConditionType::Ready, is_ready, reason, message.clone()),
     };
     let exists = matches!(plan.phase, CloudPhase::Ready | CloudPhase::Scaling);
     let provisioned = Finding::new(ConditionType::Provisioned, exists, reason, message.clone());

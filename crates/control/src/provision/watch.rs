@@ -23,6 +23,7 @@ impl Provision {
             (self.provisioners.clone(), self.queue.clone(), Arc::clone(&self.appeared));
         let health = index.health().clone();
         let take = move |change: Change<CloudProvisioner>| {
+            let is_listed = matches!(change, Change::Listed(_));
             for changed in index.replace(change) {
                 let asks = |object: &Arc<CloudProvisioner>| {
                     (object.metadata.generation, object.metadata.deletion_timestamp.clone())
@@ -30,6 +31,9 @@ impl Provision {
                 // What we wrote ourselves is looked at without haste.
                 let own = changed.before.as_ref().map(asks) == changed.after.as_ref().map(asks);
                 queue.add_after((), if own { SETTLES } else { Duration::ZERO });
+            }
+            if is_listed && index.health().count_unreadable() > 0 {
+                queue.add(());
             }
             if !index.is_empty() {
                 appeared.notify_one();

@@ -52,6 +52,7 @@ pub use record::{ClusterRecord, Ending, Failure, Pool, Record, cluster_name};
 pub use settings::Settings;
 pub use snapshot::{
     ClusterSnapshot, MachineSnapshot, MemberState, NodeSnapshot, PodSnapshot, PoolSnapshot, Snapshot,
+    Untouchable,
 };
 pub use unhelped::Unhelped;
 
@@ -108,6 +109,11 @@ pub enum Order {
         /// Whether it goes whatever is on record there: its machines do not exist any more.
         abandon: bool,
     },
+    /// Remove the taint of the ForeignCluster that has workloads leave: it was to be deleted, and stays.
+    KeepPeered {
+        /// The name of the ForeignCluster.
+        member: String,
+    },
     /// Delete the cluster in Cluster API.
     DeleteCluster {
         /// Its name.
@@ -130,6 +136,8 @@ pub struct Plan {
     pub left: Vec<Left>,
     /// What keeps the provisioner from going on until somebody decides.
     pub obstacle: Option<Obstacle>,
+    /// The machines whose nodes have not been ready for longer than a new one may take. They are left alone: pods may run there.
+    pub lost: BTreeSet<String>,
     /// Clusters that carry the provisioner's uid and are not the one on record. They are left alone.
     pub strays: Vec<String>,
     /// When to look again if nothing changes before.

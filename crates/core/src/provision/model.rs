@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) clock: i64,
     pub(crate) clusters: BTreeMap<String, ModelCluster>,
     pub(crate) member: MemberState,
+    /// Whether the ForeignCluster is tainted, so that workloads leave.
+    pub(crate) leaving: bool,
     /// How many replicas are to run in the cloud.
     pub(crate) replicas: u32,
     /// Why Cluster API refuses to create a cluster, if it does.
@@ -51,14 +53,20 @@ pub(crate) struct World {
     pub(crate) broken: BTreeMap<String, Failure>,
     /// Whether pods cannot be evicted.
     pub(crate) budget: bool,
+    /// How long a machine takes, once there is a control plane.
+    pub(crate) boot: i64,
     /// So many pods fewer fit on a node than its type declares.
     pub(crate) smaller: u32,
     /// How many workloads are on record in the cluster, whatever runs there.
     pub(crate) held: u32,
     /// Another CloudProvisioner of the same name.
     pub(crate) rival: Option<String>,
+    /// Why nothing may be done about clusters, if nothing may.
+    pub(crate) untouchable: Option<Untouchable>,
     /// Whether a member that answers has not listed its nodes to the hub yet.
     pub(crate) unlisted: bool,
+    /// What was seen last, if the lists of the hub are of the past.
+    pub(crate) outdated: Option<Snapshot>,
     pub(crate) last: Plan,
     pub(crate) events: Vec<Event>,
     names: u32,
@@ -80,15 +88,19 @@ impl World {
             clock: 1_000_000,
             clusters: BTreeMap::new(),
             member: MemberState::Absent,
+            leaving: false,
             replicas: 0,
             refused: None,
             cluster_fails: None,
             broken: BTreeMap::new(),
             budget: false,
+            boot: MACHINE_TAKES,
             smaller: 0,
             held: 0,
             rival: None,
+            untouchable: None,
             unlisted: false,
+            outdated: None,
             last: Plan::default(),
             events: Vec::new(),
             names: 0,
@@ -182,12 +194,14 @@ impl World {
             }
             Order::MarkForDeletion { cluster, machines } => self.mark(cluster, machines, true),
             Order::Unmark { cluster, machines } => self.mark(cluster, machines, false),
-            Order::Peer { .. } => self.member = MemberState::Joining,
+            Order::Peer { .. } => (self.member, self.leaving) = (MemberState::Joining, false),
             Order::Unpeer { abandon, .. } => {
                 assert!(!abandon || self.clusters.is_empty(), "a cluster that exists is abandoned");
                 self.held = if *abandon { 0 } else { self.held };
+                self.leaving = true;
                 self.member = MemberState::Leaving { workloads: u32::from(self.pods() > 0).max(self.held) };
             }
+            Order::KeepPeered { .. } => self.leaving = false,
             Order::DeleteCluster { name } => {
                 assert_eq!(self.pods(), 0, "a cluster with pods is deleted");
                 if let Some(cluster) = self.clusters.get_mut(name) {
@@ -211,6 +225,7 @@ impl World {
         self.clock += seconds;
         self.clusters.retain(|_, cluster| !cluster.deleting);
         let (clock, fails, broken) = (self.clock, self.cluster_fails.is_some(), &self.broken);
+        let boot = self.boot;
         for cluster in self.clusters.values_mut() {
             let up = !fails && clock >= cluster.created + CLUSTER_TAKES;
             for (kind, (replicas, machines)) in &mut cluster.pools {
@@ -236,7 +251,7 @@ impl World {
                     machine.pods = 0;
                 }
                 for machine in machines.values_mut().filter(|machine| machine.ready.is_none()) {
-                    let done = up && !broken.contains_key(kind) && clock >= machine.created + MACHINE_TAKES;
+                    let done = up && !broken.contains_key(kind) && clock >= machine.created + boot;
                     machine.ready = done.then_some(clock);
                 }
             }
@@ -251,7 +266,7 @@ impl World {
 
     /// Puts replicas on nodes with room, or takes away those that are not wanted any more.
     fn place(&mut self) {
-        let takes_more = matches!(self.member, MemberState::Joined { reachable: true, .. });
+        let takes_more = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.leaving;
         let mut surplus = self.pods().saturating_sub(self.replicas);
         let mut lacking = if takes_more { self.replicas.saturating_sub(self.pods()) } else { 0 };
         let settings = &self.settings;
@@ -283,6 +298,9 @@ impl World {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
+        if let Some(past) = &self.outdated {
+            return Snapshot { outdated: Some("Machines cannot be listed".into()), ..past.clone() };
+        }
         let waits = self.replicas.saturating_sub(self.pods());
         let answers = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.unlisted;
         let cluster = |(name, cluster): (&String, &ModelCluster)| {
@@ -297,6 +315,7 @@ impl World {
                 number: cluster.number,
                 usable: up,
                 deleting: cluster.deleting,
+                untouchable: self.untouchable.clone(),
                 progress: None,
                 failure: self.cluster_fails.clone(),
                 pools: pools.collect(),
@@ -307,8 +326,10 @@ impl World {
             demand: [(pod(), waits)].into_iter().collect(),
             clusters: self.clusters.iter().map(cluster).collect(),
             member: self.member,
+            leaving: self.leaving,
             rival: self.rival.clone(),
             refused: self.refused.clone(),
+            outdated: None,
         }
     }
 
@@ -326,6 +347,7 @@ impl World {
         });
         MachineSnapshot {
             registered: machine.ready.is_some(),
+            created_at: Some(second(machine.created)),
             ready_since: machine.ready.filter(|_| answers && machine.unready.is_none()).map(second),
             unready_since: machine
                 .unready

@@ -3,6 +3,7 @@
 use super::bins::fill;
 use super::follow::FAILURE_GRACE;
 use super::limits::limits;
+use super::obstacle::is_stuck;
 use super::size::coming;
 use super::unhelped::split;
 use super::{
@@ -48,11 +49,11 @@ impl Offer {
         now: Timestamp,
     ) -> Self {
         let now = whole_seconds(now);
-        let foreign = matches!(snapshot.member, MemberState::Foreign { .. });
+        let stuck = is_stuck(settings, record, snapshot);
         let usable = match &record.cluster {
-            None => record.retry_at.is_none_or(|at| at <= now) && !foreign && snapshot.rival.is_none(),
+            None => record.retry_at.is_none_or(|at| at <= now) && !stuck && snapshot.rival.is_none(),
             Some(cluster) => match cluster.ending {
-                None => !foreign && !has_passed(record.silent_since, FAILURE_GRACE, now),
+                None => !stuck && !has_passed(record.silent_since, FAILURE_GRACE, now),
                 Some((ending, _)) => {
                     ending == Ending::Unused && matches!(snapshot.member, MemberState::Joined { .. })
                 }

@@ -1,8 +1,10 @@
 //! The plan itself: one provisioner's next step.
 
 use super::record::cluster_name;
-use super::size::{Sizing, size};
-use super::{ClusterRecord, Ending, Event, MemberState, Order, Plan, Pool, Record, Settings, Snapshot, cost};
+use super::size::{Sizing, own, size};
+use super::{
+    ClusterRecord, Ending, Event, MemberState, Obstacle, Order, Plan, Pool, Record, Settings, Snapshot, cost,
+};
 use crate::time::whole_seconds;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::CloudPhase;
@@ -15,8 +17,10 @@ pub fn plan(settings: &Settings, record: &Record, snapshot: &Snapshot, now: Time
     let mut step = Step { settings, snapshot, now, plan };
     cost::count(settings, snapshot, now, &mut step.plan.record);
     step.adopt();
-    if !settings.paused {
-        step.go();
+    match &snapshot.outdated {
+        _ if settings.paused => step.pause(),
+        Some(why) => step.wait(why),
+        None => step.go(),
     }
     step.finish()
 }
@@ -54,6 +58,9 @@ impl Step<'_> {
 
     fn go(&mut self) {
         let Some(cluster) = self.plan.record.cluster.clone() else { return self.begin() };
+        if self.is_untouchable() {
+            return;
+        }
         if self.settings.deleting && cluster.ending.is_none() {
             self.end(Ending::ProvisionerDeleted);
         }
@@ -66,7 +73,7 @@ impl Step<'_> {
             }
             self.plan.events.push(Event::DeprovisioningCalledOff);
         }
-        if ending(self).is_none() {
+        if ending(self).is_none() && !self.keep_peered() {
             self.follow(cluster.number);
         }
         if let Some((_, since)) = ending(self) {
@@ -94,8 +101,41 @@ impl Step<'_> {
         }
     }
 
+    /// Makes and removes nothing. A provisioner that is deleted goes if there is nothing to remove.
+    fn pause(&mut self) {
+        if !self.settings.deleting {
+            return;
+        }
+        let peered = match self.snapshot.member {
+            MemberState::Joining | MemberState::Joined { .. } | MemberState::Leaving { .. } => true,
+            MemberState::Absent | MemberState::Foreign { .. } | MemberState::Missing { .. } => false,
+        };
+        let made = self.plan.record.cluster.is_some() || !self.snapshot.clusters.is_empty() || peered;
+        self.plan.done = !made && self.snapshot.outdated.is_none();
+        self.plan.obstacle = made.then_some(Obstacle::Paused);
+    }
+
+    /// Takes back what a removal that was called off has done to the ForeignCluster, if it has; answers whether. That is seen,
+    /// not remembered: the controller may have stopped in between. Until then pods wait that have room, and no node is bought.
+    fn keep_peered(&mut self) -> bool {
+        let stays = matches!(self.snapshot.member, MemberState::Joining | MemberState::Joined { .. });
+        let taken_back = stays && self.snapshot.leaving;
+        if taken_back {
+            self.plan.orders.push(Order::KeepPeered { member: self.settings.cluster_name.clone() });
+        }
+        taken_back
+    }
+
     pub(super) fn size(&self) -> Sizing {
         size(self.settings, &self.plan.record, self.snapshot, self.now)
+    }
+
+    /// Whether machines of the cluster will be nodes soon.
+    pub(super) fn machines_come(&self) -> bool {
+        let pools =
+            own(self.settings, &self.plan.record, self.snapshot).into_iter().flat_map(|own| &own.pools);
+        let mut machines = pools.flat_map(|(_, pool)| pool.live());
+        machines.any(|(_, machine)| machine.is_coming(self.settings.provision_timeout, self.now))
     }
 
     pub(super) fn name(&self, number: u32) -> String {
@@ -114,6 +154,8 @@ impl Step<'_> {
             Some(cluster) if cluster.ending.is_some() => CloudPhase::Deprovisioning,
             Some(cluster) if cluster.ready_at.is_none() => CloudPhase::Provisioning,
             Some(_) if record.pools.values().any(Pool::is_changing) => CloudPhase::Scaling,
+            // Of the nodes of a silent member nothing is known.
+            Some(_) if record.silent_since.is_none() && self.machines_come() => CloudPhase::Scaling,
             Some(_) => CloudPhase::Ready,
         };
         self.plan
@@ -121,7 +163,7 @@ impl Step<'_> {
 }
 
 impl Pool {
-    fn is_changing(&self) -> bool {
+    pub(super) fn is_changing(&self) -> bool {
         self.short_since.is_some() || self.lowered || !self.removing.is_empty()
     }
 }

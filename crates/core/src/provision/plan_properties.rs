@@ -23,6 +23,10 @@ enum Happening {
     Budget(bool),
     /// The nodes of a member that answers are not known from now on, or are.
     Unlisted(bool),
+    /// The lists of the hub are of the past from now on, or are not.
+    Outdated(bool),
+    /// The controller stops after it has tainted a ForeignCluster that is to be deleted.
+    Tainted,
 }
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
@@ -36,6 +40,8 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         1 => any::<bool>().prop_map(Happening::Silent),
         1 => any::<bool>().prop_map(Happening::Budget),
         1 => any::<bool>().prop_map(Happening::Unlisted),
+        1 => any::<bool>().prop_map(Happening::Outdated),
+        1 => Just(Happening::Tainted),
     ];
     proptest::collection::vec(one, 1..40)
 }
@@ -76,6 +82,15 @@ fn happen(world: &mut World, happening: &Happening, check: &mut dyn FnMut(&World
         }
         Happening::Budget(budget) => world.budget = *budget,
         Happening::Unlisted(unlisted) => world.unlisted = *unlisted,
+        Happening::Outdated(outdated) => {
+            world.outdated = None;
+            world.outdated = outdated.then(|| world.snapshot());
+        }
+        Happening::Tainted => {
+            world.leaving |= world.plan().iter().any(|order| matches!(order, Order::Unpeer { .. }));
+            world.pass(30);
+            check(world);
+        }
     }
 }
 
@@ -103,7 +118,7 @@ proptest! {
             happen(&mut world, happening, &mut check);
         }
         // In the end all works, nothing is wanted and the provisioner goes.
-        for happening in [Happening::Fails(false), Happening::Breaks(false), Happening::Silent(false), Happening::Budget(false), Happening::Unlisted(false), Happening::Replicas(0)] {
+        for happening in [Happening::Fails(false), Happening::Breaks(false), Happening::Silent(false), Happening::Budget(false), Happening::Unlisted(false), Happening::Outdated(false), Happening::Replicas(0)] {
             happen(&mut world, &happening, &mut check);
         }
         world.settings.headroom = None;

@@ -320,10 +320,14 @@ fn work_that_comes_calls_the_removal_of_the_cluster_off() {
     world.run(20 * MINUTE);
     let orders = world.plan();
     assert_eq!(orders, [Order::Unpeer { member: "cloud1".into(), abandon: false }]);
+    // The controller stops after it has tainted the ForeignCluster, and before it deletes it.
+    world.leaving = true;
     world.replicas = 2;
     world.pass(0);
-    assert_eq!(world.plan(), [], "the ForeignCluster is still there");
+    let stays = [Order::KeepPeered { member: "cloud1".into() }];
+    assert_eq!(world.plan(), stays, "the ForeignCluster is still there");
     assert_eq!(world.last.events, [Event::DeprovisioningCalledOff]);
+    assert_eq!(world.plan(), stays, "until the taint is gone");
     world.run(MINUTE);
     assert_eq!((world.pods(), world.made, world.phase()), (2, 1, CloudPhase::Ready));
 }
@@ -400,8 +404,20 @@ fn a_paused_provisioner_makes_and_removes_nothing() {
     world.run(60 * MINUTE);
     assert_eq!(world.nodes(), 2);
     assert_eq!(world.status.cost_per_hour.to_string(), "0.15", "what it costs is counted all the same");
+    world.settings.deleting = true;
+    world.run(60 * MINUTE);
+    assert_eq!((world.nodes(), world.last.done), (2, false), "it stays, and says why");
+    assert_eq!(world.last.obstacle, Some(Obstacle::Paused));
+    world.settings.paused = false;
+    world.run(5 * MINUTE);
+    assert_eq!((world.nodes(), world.last.done), (0, true));
+    let mut unused = World::new(Settings { paused: true, deleting: true, ..settings() });
+    unused.step(10);
+    assert!(unused.last.done, "one that has made nothing goes at once");
 }
 
+#[path = "plan_late_tests.rs"]
+mod late;
 #[path = "plan_properties.rs"]
 mod properties;
 #[path = "plan_unclear_tests.rs"]

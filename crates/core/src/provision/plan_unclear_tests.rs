@@ -37,6 +37,32 @@ fn a_new_leader_that_has_not_listed_the_nodes_removes_none() {
 }
 
 #[test]
+fn nothing_is_lowered_or_removed_on_lists_that_are_of_the_past() {
+    let mut world = running(8);
+    world.replicas = 12;
+    world.pass(0);
+    for order in world.plan() {
+        world.carry_out(&order);
+    }
+    world.outdated = Some(world.snapshot());
+    world.run(60 * MINUTE);
+    assert_eq!((world.nodes(), world.pods(), world.wrongly_deleted), (3, 12, 0));
+    assert_eq!((world.record().pools["medium"].desired, world.last.orders.len()), (3, 0));
+    assert_eq!(world.last.obstacle.as_ref().unwrap().reason(), "CacheNotSynced");
+    world.replicas = 0;
+    world.pass(0);
+    world.outdated = None;
+    world.outdated = Some(world.snapshot());
+    world.run(60 * MINUTE);
+    assert_eq!(world.nodes(), 3, "and no delay goes on");
+    world.outdated = None;
+    world.run(9 * MINUTE);
+    assert_eq!((world.nodes(), world.phase()), (3, CloudPhase::Ready));
+    world.run(3 * MINUTE);
+    assert_eq!(world.nodes(), 1);
+}
+
+#[test]
 fn a_change_of_leaders_does_not_begin_the_delays_again() {
     let mut world = running(8);
     world.replicas = 4;
@@ -89,6 +115,36 @@ fn a_cluster_whose_foreign_cluster_is_not_its_own_any_more_is_not_deleted() {
         world.member = MemberState::Joined { reachable: true, workloads: 1 };
         world.run(MINUTE);
         assert_eq!((world.phase(), &world.last.obstacle), (CloudPhase::Ready, &None));
+    }
+}
+
+#[test]
+fn a_cluster_of_the_name_on_record_that_is_not_ours_any_more_is_left_alone_and_not_replaced() {
+    use crate::provision::Untouchable;
+    let unreadable = Untouchable::Unreadable("missing field `spec`".into());
+    for (why, reason) in [(Untouchable::NotOwned, "CloudClusterNotOwned"), (unreadable, "CloudRequestFailed")]
+    {
+        let mut world = running(5);
+        world.untouchable = Some(why);
+        world.replicas = 12;
+        world.run(60 * MINUTE);
+        assert_eq!(
+            (world.made, world.nodes(), world.pods()),
+            (1, 2, 6),
+            "one fits on the nodes that are there"
+        );
+        assert_eq!(world.last.obstacle.as_ref().unwrap().reason(), reason);
+        assert_eq!(world.status.cost_per_hour.to_string(), "0.15", "it costs money all the same");
+        world.replicas = 0;
+        world.pass(0);
+        world.run(60 * MINUTE);
+        world.settings.deleting = true;
+        world.run(10 * MINUTE);
+        assert_eq!((world.nodes(), world.last.done), (2, false), "not even with its CloudProvisioner");
+        assert!(matches!(world.member, MemberState::Joined { .. }), "{:?}", world.member);
+        world.untouchable = None;
+        world.run(5 * MINUTE);
+        assert_eq!((world.nodes(), world.last.done), (0, true));
     }
 }
 
@@ -182,4 +238,27 @@ fn a_silent_cluster_gets_no_nodes_and_leaves_the_pods_to_the_next_provisioner() 
     silent.run(3 * MINUTE);
     assert_eq!(assigned(&silent), ["b"]);
     assert_eq!((silent.nodes(), silent.last.orders.len()), (2, 0));
+}
+
+#[test]
+fn a_provisioner_that_cannot_go_on_leaves_the_pods_to_the_next() {
+    use crate::provision::{Offer, Untouchable, Waiting, assign};
+    let offered = |world: &World, name: &str| {
+        Offer::of(name, &world.settings, &world.record(), &world.snapshot(), BTreeMap::new(), world.now())
+    };
+    let assigned = |stuck: &World| {
+        let workload = "MultiClusterDeployment/shop/web".to_owned();
+        let waiting = Waiting { workload, shape: pod(), replicas: 4, to_cloud: true, near: None };
+        let offers = [offered(stuck, "a"), offered(&World::new(settings()), "b")];
+        assign(Default::default(), &[waiting], &offers).demands.into_keys().collect::<Vec<_>>()
+    };
+    let mut world = running(8);
+    assert_eq!(assigned(&world), ["a"]);
+    world.member = MemberState::Missing { workloads: 1 };
+    assert_eq!(assigned(&world), ["b"], "workloads are on record in a ForeignCluster that is gone");
+    world.member = MemberState::Foreign { workloads: 1 };
+    assert_eq!(assigned(&world), ["b"]);
+    (world.member, world.untouchable) =
+        (MemberState::Joined { reachable: true, workloads: 1 }, Some(Untouchable::NotOwned));
+    assert_eq!(assigned(&world), ["b"], "its Cluster is not its own any more");
 }

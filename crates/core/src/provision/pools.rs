@@ -6,7 +6,10 @@
 
 use super::shrink::is_little_used;
 use super::snapshot::count;
-use super::{ClusterSnapshot, Event, FAILURE_GRACE, Failure, Order, Plan, Pool, PoolSnapshot, Settings};
+use super::{
+    ClusterSnapshot, Event, FAILURE_GRACE, Failure, MachineSnapshot, Order, Plan, Pool, PoolSnapshot,
+    Settings,
+};
 use crate::time::{after, has_passed};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,13 +36,13 @@ pub(super) fn observe(
             pool.desired = seen.replicas;
         }
         pool.retry_at = pool.retry_at.filter(|at| *at > now);
+        let short = count(seen.live().count()) < pool.desired;
+        pool.short_since = pool.short_since.filter(|_| short).or(short.then_some(now));
         if silent {
             pool.little_used.retain(|machine, _| seen.machines.contains_key(machine));
             continue;
         }
-        let short = seen.ready() < pool.desired;
-        pool.short_since = pool.short_since.filter(|_| short).or(short.then_some(now));
-        let failing = short && seen.live().any(|(_, machine)| machine.failure.is_some());
+        let failing = seen.live().any(|(_, machine)| !machine.registered && machine.failure.is_some());
         pool.failing_since = pool.failing_since.filter(|_| failing).or(failing.then_some(now));
         let since = |machine: &String| pool.little_used.get(machine).copied().unwrap_or(now);
         pool.little_used = seen
@@ -53,35 +56,45 @@ pub(super) fn observe(
     }
 }
 
-/// Gives up nodes that cannot be made, or not in time. Nodes that were there once are left alone, also if they are not
-/// seen now.
-pub(super) fn give_up(settings: &Settings, own: &ClusterSnapshot, now: Timestamp, plan: &mut Plan) {
+/// Gives up nodes that cannot be made, or not in time since their machine was begun with. Nodes that were there once are
+/// left alone, also if they are not seen now.
+pub(super) fn give_up(
+    settings: &Settings,
+    own: &ClusterSnapshot,
+    joined_at: Timestamp,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    let is_late = |since: Option<Timestamp>| has_passed(since, settings.provision_timeout, now);
     for (name, pool) in &mut plan.record.pools {
-        let late = has_passed(pool.short_since, settings.provision_timeout, now);
-        let failed = has_passed(pool.failing_since, FAILURE_GRACE, now);
-        if !(late || failed) || !pool.removing.is_empty() || pool.lowered {
+        if !pool.removing.is_empty() || pool.lowered {
             continue;
         }
         let none = PoolSnapshot::default();
         let seen = own.pools.get(name).unwrap_or(&none);
-        let unmade: BTreeSet<String> = seen
-            .live()
-            .filter(|(_, machine)| !machine.registered)
-            .map(|(machine, _)| machine.clone())
-            .collect();
-        let missing = pool.desired.saturating_sub(count(seen.live().count()));
+        let failed = has_passed(pool.failing_since, FAILURE_GRACE, now);
+        let is_unmade = |machine: &MachineSnapshot| {
+            let has_failed = failed && !machine.registered && machine.failure.is_some();
+            has_failed || is_late(machine.awaited_since(joined_at))
+        };
+        let unmade: BTreeMap<&String, &MachineSnapshot> =
+            seen.live().filter(|(_, machine)| is_unmade(machine)).collect();
+        let lacking = pool.desired.saturating_sub(count(seen.live().count()));
+        let missing = if is_late(pool.short_since.map(|since| since.max(joined_at))) { lacking } else { 0 };
         if unmade.is_empty() && missing == 0 {
             continue;
         }
-        let own_words = seen.live().find_map(|(_, machine)| machine.failure.clone());
+        let own_words = unmade.values().find_map(|machine| machine.failure.clone());
         let failure = own_words.unwrap_or_else(|| timeout(settings.provision_timeout.as_secs()));
-        if unmade.is_empty() {
+        // What was never begun with is not asked for any more; machines go by their marks, after that.
+        if missing > 0 {
             pool.desired -= missing;
             pool.lowered = true;
+            pool.short_since = None;
+        } else {
+            pool.removing = unmade.into_keys().cloned().collect();
+            pool.failing_since = None;
         }
-        pool.removing = unmade;
-        pool.short_since = None;
-        pool.failing_since = None;
         pool.retry_at = Some(after(now, settings.retry_after));
         plan.record.last_failure = Some((failure.clone(), now));
         plan.events.push(Event::NodesFailed { machine_type: name.clone(), failure });
@@ -133,7 +146,7 @@ pub(super) fn order(cluster: &str, own: &ClusterSnapshot, reachable: bool, plan:
         let left_over: BTreeSet<String> = left_over.map(|(name, _)| name.clone()).collect();
         let missing: Vec<String> = pool.removing.iter().filter(|machine| !marked(machine)).cloned().collect();
         if reachable && missing.is_empty() && left_over.is_empty() {
-            lower(pool, seen);
+            lower(pool);
         }
         if reachable || pool.lowered {
             unmarked.extend(missing);
@@ -156,11 +169,10 @@ pub(super) fn order(cluster: &str, own: &ClusterSnapshot, reachable: bool, plan:
     }
 }
 
-/// Lowers the number of wanted nodes by those that go, and by those that were never made.
-fn lower(pool: &mut Pool, seen: &PoolSnapshot) {
+/// Lowers the number of wanted nodes by those that go.
+fn lower(pool: &mut Pool) {
     if !pool.lowered && !pool.removing.is_empty() {
-        let there = count(seen.live().count()).max(count(pool.removing.len()));
-        pool.desired = pool.desired.min(there).saturating_sub(count(pool.removing.len()));
+        pool.desired = pool.desired.saturating_sub(count(pool.removing.len()));
         pool.lowered = true;
     }
 }

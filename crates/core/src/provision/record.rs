@@ -20,7 +20,8 @@ pub struct Record {
     pub pools: BTreeMap<String, Pool>,
     /// Since when the cluster has been without work.
     pub idle_since: Option<Timestamp>,
-    /// Since when the member, which had joined, has been silent. No delay goes on during that time.
+    /// Since when the member, which had joined, has been silent, or what is seen has been of the past. No delay goes on
+    /// during that time.
     pub silent_since: Option<Timestamp>,
     /// How many times in a row the cluster could not be made.
     pub failures: u32,
@@ -58,7 +59,7 @@ pub struct Pool {
     pub desired: u32,
     /// What one costs per hour, in millionths: the type may be taken out of the spec while nodes of it exist.
     pub price: u64,
-    /// Since when fewer are ready than wanted.
+    /// Since when there are fewer machines than wanted.
     pub short_since: Option<Timestamp>,
     /// Since when Cluster API reports a failure of a machine.
     pub failing_since: Option<Timestamp>,

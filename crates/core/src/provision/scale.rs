@@ -4,19 +4,21 @@ use super::plan::Step;
 use super::size::Sizing;
 use super::{ClusterSnapshot, Ending, Event, FAILURE_GRACE, MemberState, Order, Pool, pools, shrink};
 use crate::time::{after, has_passed};
+use k8s_openapi::jiff::Timestamp;
 
 impl Step<'_> {
     /// Adds nodes, removes nodes, or begins to remove the cluster.
     pub(super) fn scale(&mut self, number: u32, own: &ClusterSnapshot) {
         let name = self.name(number);
         let reachable = matches!(self.snapshot.member, MemberState::Joined { reachable: true, .. });
-        let joined = self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.ready_at.is_some());
-        let silent = joined && !reachable;
+        let joined_at = self.plan.record.cluster.as_ref().and_then(|cluster| cluster.ready_at);
+        let silent = joined_at.is_some() && !reachable;
         self.hear(silent);
         pools::observe(self.settings, own, silent, self.now, &mut self.plan);
-        if joined && reachable {
-            pools::give_up(self.settings, own, self.now, &mut self.plan);
+        if let Some(joined_at) = joined_at.filter(|_| reachable) {
+            pools::give_up(self.settings, own, joined_at, self.now, &mut self.plan);
             self.note_unhelped(own);
+            self.note_lost(own);
         }
         let Sizing { add, needed, left, .. } = self.size();
         self.plan.left = left;
@@ -33,14 +35,22 @@ impl Step<'_> {
             pool.failing_since = None;
             self.plan.events.push(Event::ScaledOut { machine_type, nodes });
         }
-        let quiet = |pool: &Pool| pool.removing.is_empty() && !pool.lowered && pool.short_since.is_none();
-        if reachable && !needed && self.plan.record.pools.values().all(quiet) {
+        let changes = self.plan.record.pools.values().any(Pool::is_changing);
+        if reachable && !needed && !changes && !self.machines_come() {
             let going = shrink::removable(self.settings, &self.plan.record, own, self.now);
             pools::remove(going, &mut self.plan);
         }
         pools::order(&name, own, reachable, &mut self.plan);
-        self.wake_for_pools();
+        self.wake_for_pools(own, joined_at);
         self.idle(needed);
+    }
+
+    /// Takes note of nodes that are not ready and do not come back.
+    fn note_lost(&mut self, own: &ClusterSnapshot) {
+        let machines = own.pools.values().flat_map(|pool| pool.live());
+        let patience = self.settings.provision_timeout;
+        let lost = machines.filter(|(_, machine)| machine.is_lost(patience, self.now));
+        self.plan.lost = lost.map(|(name, _)| name.clone()).collect();
     }
 
     /// Removes the cluster when it has been without work for long enough.
@@ -65,8 +75,12 @@ impl Step<'_> {
         }
     }
 
-    fn wake_for_pools(&mut self) {
+    fn wake_for_pools(&mut self, own: &ClusterSnapshot, joined_at: Option<Timestamp>) {
         let mut times = Vec::new();
+        for (_, machine) in own.pools.values().flat_map(|pool| pool.live()) {
+            let since = joined_at.and_then(|at| machine.awaited_since(at)).or(machine.unready_since);
+            times.extend(since.map(|since| after(since, self.settings.provision_timeout)));
+        }
         for pool in self.plan.record.pools.values() {
             times.extend(pool.short_since.map(|since| after(since, self.settings.provision_timeout)));
             times.extend(pool.failing_since.map(|since| after(since, FAILURE_GRACE)));

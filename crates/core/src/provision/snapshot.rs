@@ -9,17 +9,22 @@ use std::time::Duration;
 
 /// What is seen of one provisioner's work.
 ///
-/// It is taken when the lists of Cluster API are complete: what is missing in them does not exist.
+/// It is taken when the lists of Cluster API are complete, and the cluster on record was asked for by its name: what is
+/// missing does not exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// The pods that this provisioner is to make room for.
     pub demand: Demand,
-    /// The clusters in Cluster API that carry this provisioner's uid, by name.
+    /// The clusters in Cluster API that carry this provisioner's uid, and the one on record whatever it carries, by name.
     pub clusters: BTreeMap<String, ClusterSnapshot>,
     /// The ForeignCluster that belongs to this provisioner.
     pub member: MemberState,
+    /// Whether the ForeignCluster carries the taint that has workloads leave before it is deleted.
+    pub leaving: bool,
     /// Another CloudProvisioner with the same `cloudClusterName`, which comes first.
     pub rival: Option<String>,
+    /// Why this may be of the past, if it may: then nothing is made, removed or lowered.
+    pub outdated: Option<String>,
     /// Why Cluster API refused the last request to create the cluster, if it did.
     pub refused: Option<Failure>,
 }
@@ -33,12 +38,23 @@ pub struct ClusterSnapshot {
     pub usable: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Why nothing may be done about it, if nothing may.
+    pub untouchable: Option<Untouchable>,
     /// How far it is, in the words of the condition that is not met yet.
     pub progress: Option<Failure>,
     /// What has failed, if something has.
     pub failure: Option<Failure>,
     /// Its MachineDeployments, by machine type.
     pub pools: BTreeMap<String, PoolSnapshot>,
+}
+
+/// Why nothing may be done about a cluster that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Untouchable {
+    /// Its labels do not say any more that it is this provisioner's.
+    NotOwned,
+    /// It cannot be read, for this reason.
+    Unreadable(String),
 }
 
 /// A MachineDeployment.
@@ -55,6 +71,8 @@ pub struct PoolSnapshot {
 pub struct MachineSnapshot {
     /// Whether Cluster API has seen its node, so that it was made. It knows that also while the member is silent.
     pub registered: bool,
+    /// When Cluster API began with it.
+    pub created_at: Option<Timestamp>,
     /// Since when its node has been ready, if it is.
     pub ready_since: Option<Timestamp>,
     /// Since when Cluster API has known it not to be ready, if it is not.
@@ -125,8 +143,19 @@ impl MachineSnapshot {
     /// Whether it will be an empty node soon. One that was a node and has not been ready for longer than a new one may take
     /// is not on its way, nor is one with pods.
     pub(super) fn is_coming(&self, patience: Duration, now: Timestamp) -> bool {
-        let lost = has_passed(self.unready_since, patience, now);
-        self.ready_since.is_none() && self.node.as_ref().is_none_or(|node| node.pods.is_empty() && !lost)
+        self.ready_since.is_none()
+            && !self.is_lost(patience, now)
+            && self.node.as_ref().is_none_or(|node| node.pods.is_empty())
+    }
+
+    /// Whether it was a node and has not been ready for longer than a new one may take.
+    pub(super) fn is_lost(&self, patience: Duration, now: Timestamp) -> bool {
+        self.registered && self.ready_since.is_none() && has_passed(self.unready_since, patience, now)
+    }
+
+    /// Since when its node is waited for, if it has none: before the cluster had joined, it could not have one.
+    pub(super) fn awaited_since(&self, joined_at: Timestamp) -> Option<Timestamp> {
+        (!self.registered).then(|| self.created_at.map_or(joined_at, |at| at.max(joined_at)))
     }
 }
 
