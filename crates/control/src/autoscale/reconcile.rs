@@ -16,7 +16,7 @@ use portolan_api::{
     Reason,
 };
 use portolan_core::autoscale::{
-    self, AutoscalerTarget, ClusterSnapshot, Decision, Memory, Reading, conflicts, effective_metrics,
+    self, ClusterSnapshot, Conflict, Decision, Memory, Reading, effective_metrics,
 };
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ impl Autoscalers {
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Action::AwaitChange);
         }
-        if let Some(findings) = self.conflict(&key, &object) {
+        if let Some(findings) = self.conflict(&object) {
             return self.report(&object, findings).await;
         }
         let workload = self.workloads.get(&target(&object));
@@ -229,21 +229,11 @@ impl Autoscalers {
     }
 
     /// What an autoscaler is told that is not the only one of its workload.
-    fn conflict(&self, key: &Key, object: &MultiClusterHorizontalPodAutoscaler) -> Option<Vec<Finding>> {
-        let mut targets = Vec::new();
-        self.objects.for_each_in(&key.namespace, |other, each| {
-            let same = each.spec.scale_target_ref.name == object.spec.scale_target_ref.name;
-            if same && each.metadata.deletion_timestamp.is_none() {
-                targets.push(AutoscalerTarget {
-                    namespace: other.namespace.clone(),
-                    name: other.name.clone(),
-                    kind: each.spec.scale_target_ref.kind.clone(),
-                    target: each.spec.scale_target_ref.name.clone(),
-                });
-            }
-        });
-        let found = conflicts(targets).remove(&(key.namespace.clone(), key.name.clone()))?;
-        Some(found.findings())
+    fn conflict(&self, object: &MultiClusterHorizontalPodAutoscaler) -> Option<Vec<Finding>> {
+        let workload = target(object);
+        let all = self.shares.autoscalers_of(&workload);
+        let name = format!("{} {workload}", object.spec.scale_target_ref.kind);
+        Some(Conflict::between(name, all)?.findings())
     }
 
     /// Writes conditions into the status, and nothing else.

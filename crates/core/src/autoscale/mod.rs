@@ -41,7 +41,7 @@ mod test_support;
 
 pub use cluster::ClusterWish;
 pub use conditions::update_failed;
-pub use conflicts::{AutoscalerTarget, Conflict, conflicts};
+pub use conflicts::Conflict;
 pub use cron::{Cron, InvalidCron};
 pub use decide::{Decision, Known, decide};
 pub use division::{Share, divide_by_load};
