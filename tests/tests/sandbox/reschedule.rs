@@ -2,6 +2,7 @@
 
 use crate::plan::{explain, plan, steps};
 use crate::stage::{asking, contend, deployments, events, fleet_of, pass, patch, ready, replicas, status};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -173,6 +174,44 @@ async fn a_disruption_budget_holds_replicas_or_lets_them_go_one_by_one() {
     }
     assert_eq!(passed_through, ["away=3", "away=2,home=1", "away=1,home=2", "home=3"]);
     assert_eq!(told(&fleet).await.moved, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_closes_in_the_middle_of_a_move_keeps_the_replicas() {
+    let (fleet, _controller) = full_home(true).await;
+    rescheduler(&fleet, json!({"minimumStay": "10s", "roomStableFor": "5s"})).await;
+    displaced(&fleet, "web", 3).await;
+    let budget = |available: i32| {
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": NAMESPACE},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": available},
+        })
+    };
+    let (home, away) = (fleet.members[HOME].client("user"), fleet.members[AWAY].client("user"));
+    apply(&away, &budget(0)).await;
+    // There is room, and no pod is created in it.
+    let mut quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "2"}}});
+    quota["metadata"] = json!({"name": "full", "namespace": NAMESPACE});
+    apply(&home, &quota).await;
+    tenant(&fleet, 2).await;
+    pass(60).await;
+    assert_eq!((told(&fleet).await.moving, places(&fleet, "web").await.as_str()), (1, "home=3"));
+    apply(&away, &budget(3)).await;
+    pass(5).await;
+    let quotas: Api<ResourceQuota> = Api::namespaced(home, NAMESPACE);
+    quotas.delete("full", &Default::default()).await.unwrap();
+    pass(90).await;
+    assert_eq!(ready(&fleet, "web").await, 6, "the replicas at home are ready, and those in the cloud run");
+    let held = told(&fleet).await.moves[0].clone();
+    assert_eq!(held.phase, MovePhase::Surging);
+    let message = held.message.unwrap();
+    assert!(message.ends_with("PodDisruptionBudget web in cluster away allows no disruption"), "{message}");
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(away, NAMESPACE);
+    budgets.delete("web", &Default::default()).await.unwrap();
+    pass_without_dip(&fleet, "web", 3, 60).await;
+    assert_eq!((replicas(&fleet, HOME, "web").await, replicas(&fleet, AWAY, "web").await), (Some(3), None));
+    assert_eq!(told(&fleet).await.moves[0].phase, MovePhase::Done);
 }
 
 #[tokio::test(start_paused = true)]

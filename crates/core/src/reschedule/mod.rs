@@ -3,9 +3,10 @@
 //! The rescheduler moves nothing itself. [`plan`] says which workloads may come home now and how far; [`confine`] tells
 //! the placement, by what it lets each cluster take: replicas that stand in stay where they are, except those of a
 //! [`Move`]. The decision then reserves the room at home before anything is touched, and the transition lets replicas in the
-//! cloud go only when their replacements are ready. A move that does not become ready in time is given back in the same
+//! cloud go only when their replacements are ready and PodDisruptionBudgets allow it. A move that does not become ready in time is given back in the same
 //! way.
 
+mod budgets;
 mod confine;
 mod follow;
 mod plan;
@@ -15,6 +16,7 @@ mod status;
 mod stay;
 mod whereabouts;
 
+pub use budgets::may_leave;
 pub use confine::confine;
 pub use plan::plan;
 pub use settings::Settings;
@@ -43,6 +45,10 @@ pub struct WorkloadSnapshot {
     pub labels: BTreeMap<String, String>,
     /// The clusters that hold replicas of it.
     pub held: BTreeMap<String, Held>,
+    /// The clusters that run more replicas of it than were decided, and how many more.
+    pub leaving: BTreeMap<String, u32>,
+    /// The PodDisruptionBudgets that protect its pods, by cluster; those of other clusters are not known.
+    pub budgets: BTreeMap<String, Budgets>,
     /// The clusters in which it would rather be.
     pub homes: BTreeMap<String, Home>,
     /// Whether all its copies are as decided and ready, and none is left where nothing was decided.
@@ -64,11 +70,10 @@ pub struct Held {
     pub cloud: bool,
     /// Whether the cluster answers.
     pub reachable: bool,
-    /// The PodDisruptionBudget there that allows least, and how many pods it lets go now.
-    pub budget: Option<(String, u32)>,
-    /// Whether the PodDisruptionBudgets there are not known.
-    pub budgets_unknown: bool,
 }
+
+/// PodDisruptionBudgets by name, and how many pods each of them lets go now.
+pub type Budgets = BTreeMap<String, u32>;
 
 /// A cluster in which a workload would rather be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +144,8 @@ pub struct Plan {
     pub record: Record,
     /// The workloads that stay, the clusters that they are on, and why.
     pub staying: BTreeMap<WorkloadKey, (Vec<String>, StayReason)>,
+    /// The moves whose replicas at home are ready, and why those that they replace do not leave yet.
+    pub waiting: BTreeMap<WorkloadKey, StayReason>,
     /// The workloads that are to be decided again at once: their move began, turned or ended.
     pub decide: Vec<WorkloadKey>,
     /// When to look again if nothing changes before.

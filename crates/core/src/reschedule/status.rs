@@ -1,6 +1,6 @@
 //! The record as it stands in the status of the MultiClusterRescheduler.
 
-use super::{Move, Plan, Record, Stay, WorkloadKey};
+use super::{Move, Plan, Record, Stay, StayReason, WorkloadKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::MultiClusterReschedulerStatus;
@@ -64,7 +64,7 @@ impl Plan {
         status.moved = i64::try_from(record.moved).unwrap_or(i64::MAX);
         let ended = record.ended.iter().map(|(key, moving)| (key, moving));
         let moves = record.moves.iter().chain(ended).take(MOVES_AT_MOST);
-        status.moves = moves.map(|(key, moving)| shown(key, moving)).collect();
+        status.moves = moves.map(|(key, moving)| shown(key, moving, self.waiting.get(key))).collect();
         let staying = self.staying.iter().take(STAYING_AT_MOST);
         status.staying = staying
             .map(|(key, (clusters, reason))| {
@@ -100,7 +100,7 @@ fn move_of(shown: &Shown) -> Option<Move> {
     })
 }
 
-fn shown(key: &WorkloadKey, moving: &Move) -> Shown {
+fn shown(key: &WorkloadKey, moving: &Move, waits: Option<&StayReason>) -> Shown {
     let signed = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     let all = |numbers: &BTreeMap<String, u32>| {
         numbers.iter().map(|(name, number)| (name.clone(), signed(*number))).collect()
@@ -117,24 +117,29 @@ fn shown(key: &WorkloadKey, moving: &Move) -> Shown {
         phase: moving.phase,
         started_at: Some(Time(moving.started_at)),
         finished_at: moving.finished_at.map(Time),
-        message: Some(message(moving)),
+        message: Some(message(moving, waits)),
     }
 }
 
 /// What happens, or happened, in a move.
-fn message(moving: &Move) -> String {
+fn message(moving: &Move, waits: Option<&StayReason>) -> String {
     let Move { replicas, from, .. } = moving;
     let (from, to) = (from.join(", "), moving.targets.keys().cloned().collect::<Vec<_>>().join(", "));
-    match moving.phase {
-        MovePhase::Surging => format!("{replicas} replicas start in {to}; those in {from} still run"),
-        MovePhase::Draining => format!("the replicas in {to} are ready; those in {from} are being removed"),
-        MovePhase::Returning => {
-            format!("the replicas in {to} were not ready within spec.moveTimeout and are given back")
+    match (moving.phase, waits) {
+        (MovePhase::Surging, Some(why)) => {
+            format!("the replicas in {to} are ready; those in {from} still run: {why}")
         }
-        MovePhase::Done => format!("{replicas} replicas came from {from} to {to}"),
-        MovePhase::Failed => {
+        (MovePhase::Surging, None) => format!("{replicas} replicas start in {to}; those in {from} still run"),
+        (MovePhase::Draining, _) => {
+            format!("the replicas in {to} are ready; those in {from} are being removed")
+        }
+        (MovePhase::Returning, _) => {
+            format!("the move was not over within spec.moveTimeout; the replicas in {to} are given back")
+        }
+        (MovePhase::Done, _) => format!("{replicas} replicas came from {from} to {to}"),
+        (MovePhase::Failed, _) => {
             format!(
-                "{to} did not have {replicas} more replicas ready within spec.moveTimeout; those in {from} still run"
+                "the move of {replicas} replicas to {to} was not over within spec.moveTimeout; those in {from} still run"
             )
         }
     }
