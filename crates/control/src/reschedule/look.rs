@@ -82,7 +82,9 @@ impl Rescheduling {
             };
             let message = told.message.as_deref().unwrap_or_default();
             let note = format!("{message} (MultiClusterRescheduler {})", before.name());
-            self.recorder.record(&workload.object, type_, reason, &note).await;
+            // A workload may move as often as it is away.
+            let occasion = told.started_at.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
+            self.recorder.on(&occasion).record(&workload.object, type_, reason, &note).await;
         }
     }
 }
