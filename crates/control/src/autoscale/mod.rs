@@ -12,6 +12,7 @@ mod external;
 mod hung;
 mod known;
 mod pods;
+mod queries;
 mod read;
 mod reconcile;
 mod request;
