@@ -16,7 +16,7 @@ use portolan_api::{
     Reason,
 };
 use portolan_core::autoscale::{
-    self, ClusterSnapshot, Conflict, Decision, Memory, Reading, effective_metrics,
+    self, ClusterSnapshot, Conflict, Decision, MemberClock, Memory, Reading, effective_metrics,
 };
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -209,7 +209,8 @@ impl Autoscalers {
         let member = self.context.fleet.member(name).filter(|member| member.health.is_reachable());
         let mut error = None;
         if let Some(member) = member {
-            match read(&member, wanted, replicas, &self.hung, self.context.clock.now()).await {
+            let clock = last.map(|last| last.clock).unwrap_or_default();
+            match read(&member, wanted, replicas, &self.hung, clock, self.context.clock.now()).await {
                 Ok(read) => return read,
                 Err(why) => error = Some(why),
             }
@@ -222,6 +223,7 @@ impl Autoscalers {
                 reachable: false,
                 error,
                 observed_at: None,
+                clock: MemberClock::default(),
                 pods: Vec::new(),
                 readings: Vec::new(),
             },

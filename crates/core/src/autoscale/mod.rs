@@ -49,5 +49,6 @@ pub use memory::{Memory, Recommended, ScaleChange};
 pub use metric::effective as effective_metrics;
 pub use schedule::{InvalidSchedule, Minimum, minimum};
 pub use snapshot::{
-    ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, PodRequests, PodSnapshot, Readiness, Reading, Sample, usage,
+    ClusterSnapshot, MemberClock, NUMBERS_VALID_FOR, PodPhase, PodRequests, PodSnapshot, Readiness, Reading,
+    Sample, usage,
 };
