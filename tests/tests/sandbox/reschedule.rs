@@ -174,6 +174,8 @@ async fn a_disruption_budget_holds_replicas_or_lets_them_go_one_by_one() {
     }
     assert_eq!(passed_through, ["away=3", "away=2,home=1", "away=1,home=2", "home=3"]);
     assert_eq!(told(&fleet).await.moved, 3);
+    let done = events(&fleet, "web").await.into_iter().filter(|reason| reason == "MoveDone");
+    assert_eq!(done.count(), 3, "every move is told");
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,7 +29,8 @@ impl Placement {
         candidates: &mut [Candidate],
     ) -> Option<()> {
         if let Some(rescheduler) = self.rescheduler(key, workload)? {
-            confine(wanted, candidates, placements(workload), rescheduler.move_of(key));
+            let moving = rescheduler.move_of(key).filter(|moving| moving.is_of(workload.uid()));
+            confine(wanted, candidates, placements(workload), moving);
         }
         Some(())
     }
@@ -79,6 +80,7 @@ impl Placement {
         });
         let budgets = budgets.collect();
         Ok(Some(WorkloadSnapshot {
+            uid: workload.uid().to_owned(),
             labels: workload.object.labels().clone(),
             held,
             leaving,
@@ -101,6 +103,7 @@ impl Placement {
     ) -> bool {
         let rescheduler = self.rescheduler(key, workload).flatten();
         let moving = rescheduler.as_ref().and_then(|each| each.move_of(key));
+        let moving = moving.filter(|moving| moving.is_of(workload.uid()));
         if moving.is_none() || replicas == 0 {
             return false;
         }

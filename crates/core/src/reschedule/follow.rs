@@ -22,7 +22,8 @@ pub(super) fn follow(
     // Those whose replicas leave already come first: what they take of a budget is not given to others.
     moves.sort_by_key(|(_, moving)| moving.phase != MovePhase::Draining);
     for (key, mut moving) in moves {
-        let Some(workload) = workloads.get(&key) else { continue };
+        let Some(workload) = workloads.get(&key).filter(|each| moving.is_of(&each.uid)) else { continue };
+        moving.uid = Some(workload.uid.clone());
         let before = moving.phase;
         let let_go = taken.let_go(&key, &moving, workload);
         moving.phase = next(settings, &moving, workload, let_go.is_ok(), now);
@@ -44,7 +45,7 @@ pub(super) fn follow(
         }
         // It had stayed for long enough when the move began: replicas that are still away need not do so again.
         let since = moving.started_at.checked_sub(settings.minimum_stay).unwrap_or(moving.started_at);
-        let mut stay = Stay { since, room_since: None, retry_at: None };
+        let mut stay = Stay::beginning(workload, since);
         if moving.phase == MovePhase::Done {
             plan.record.moved = plan.record.moved.saturating_add(1);
         } else {

@@ -41,6 +41,8 @@ pub struct WorkloadKey {
 /// What is known of a workload that has replicas away from home.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadSnapshot {
+    /// Its uid.
+    pub uid: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// The clusters that hold replicas of it.
@@ -87,6 +89,8 @@ pub struct Home {
 /// A workload that comes home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
+    /// The uid of the workload, if it is on record.
+    pub uid: Option<String>,
     /// How far it is.
     pub phase: MovePhase,
     /// When it began.
@@ -104,6 +108,12 @@ pub struct Move {
 }
 
 impl Move {
+    /// Whether it is a move of the workload with this uid, and not of one that had the same name.
+    #[must_use]
+    pub fn is_of(&self, uid: &str) -> bool {
+        self.uid.as_deref().is_none_or(|known| known == uid)
+    }
+
     /// Whether it has not ended.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
@@ -112,14 +122,23 @@ impl Move {
 }
 
 /// Since when a workload has been away, and since when it could come home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stay {
+    /// The uid of the workload, if it is on record.
+    pub uid: Option<String>,
     /// Since when it has been away.
     pub since: Timestamp,
     /// Since when there has been room for it at home.
     pub room_since: Option<Timestamp>,
     /// Before this time no move is tried again.
     pub retry_at: Option<Timestamp>,
+}
+
+impl Stay {
+    /// The stay of a workload that is away since then.
+    pub(crate) fn beginning(workload: &WorkloadSnapshot, since: Timestamp) -> Self {
+        Self { uid: Some(workload.uid.clone()), since, room_since: None, retry_at: None }
+    }
 }
 
 /// What is on record of a rescheduler.

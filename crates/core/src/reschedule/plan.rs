@@ -40,9 +40,9 @@ pub fn plan(
     waiting.sort_by_key(|(key, workload)| (Reverse(in_cloud(workload)), since(key), (*key).clone()));
     let mut busy = unreserved(&plan.record, workloads);
     for (key, workload) in waiting {
-        let stay = stays.get(key).copied().unwrap_or(Stay { since: now, room_since: None, retry_at: None });
+        let stay = stays.get(key).cloned().unwrap_or_else(|| Stay::beginning(workload, now));
         let allowed = allowed(&taken, key, workload);
-        match decide(settings, &plan.record, workload, stay, &busy, allowed, now) {
+        match decide(settings, &plan.record, workload, &stay, &busy, allowed, now) {
             Ok(arrivals) => {
                 busy.extend(arrivals.keys().cloned());
                 plan.record.stays.remove(key);
@@ -71,8 +71,12 @@ fn take_note(
     now: Timestamp,
     record: &mut Record,
 ) {
-    let stay =
-        record.stays.entry(key.clone()).or_insert(Stay { since: now, room_since: None, retry_at: None });
+    let stay = record.stays.entry(key.clone()).or_insert_with(|| Stay::beginning(workload, now));
+    if stay.uid.as_ref().is_some_and(|uid| *uid != workload.uid) {
+        // Another one had its name.
+        *stay = Stay::beginning(workload, now);
+    }
+    stay.uid = Some(workload.uid.clone());
     let room = !arrivals(settings, workload, &BTreeSet::new(), u32::MAX).is_empty();
     stay.room_since = stay.room_since.filter(|_| room).or(room.then_some(now));
     stay.retry_at = stay.retry_at.filter(|at| *at > now);
@@ -111,7 +115,7 @@ fn decide(
     settings: &Settings,
     record: &Record,
     workload: &WorkloadSnapshot,
-    stay: Stay,
+    stay: &Stay,
     busy: &BTreeSet<String>,
     allowed: Result<u32, StayReason>,
     now: Timestamp,
@@ -165,6 +169,7 @@ fn begin(workload: &WorkloadSnapshot, arrivals: &BTreeMap<String, u32>, now: Tim
     let target =
         |(name, comes): (&String, &u32)| (name.clone(), before.get(name).copied().unwrap_or(0) + comes);
     Move {
+        uid: Some(workload.uid.clone()),
         phase: MovePhase::Surging,
         started_at: now,
         finished_at: None,

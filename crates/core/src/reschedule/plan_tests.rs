@@ -258,6 +258,25 @@ fn a_move_ends_when_all_is_ready_and_is_given_back_when_it_is_not() {
 }
 
 #[test]
+fn a_workload_of_the_same_name_inherits_neither_stay_nor_move() {
+    let of = |uid: &str| {
+        let workload = WorkloadSnapshot { uid: uid.to_owned(), ..in_cloud(3, 9) };
+        workloads(&[("web", workload)])
+    };
+    let record = noted(&of("1"));
+    let begun = plan(&settings(), &record, &of("1"), at(300)).record;
+    assert_eq!(begun.moves.len(), 1);
+    let new = plan(&settings(), &begun, &of("2"), at(310));
+    assert!(new.record.moves.is_empty() && new.record.ended.is_empty(), "{:?}", new.record);
+    assert_eq!(new.staying[&key("web")].1, StayReason::MinimumStay { until: at(610) });
+    let stays = plan(&settings(), &record, &of("2"), at(310));
+    assert_eq!(stays.staying[&key("web")].1, StayReason::MinimumStay { until: at(610) });
+    let mut unknown = record.clone();
+    unknown.stays.get_mut(&key("web")).unwrap().uid = None;
+    assert_eq!(plan(&settings(), &unknown, &of("1"), at(310)).record.moves.len(), 1, "an older record");
+}
+
+#[test]
 fn the_record_reads_back_from_the_status() {
     let all = workloads(&[("a", in_cloud(3, 9)), ("b", in_cloud(2, 0))]);
     let begun = plan(&settings(), &noted(&all), &all, at(300));

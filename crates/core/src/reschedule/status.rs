@@ -35,7 +35,7 @@ impl Record {
             if let Some(since) = read(&staying.since) {
                 let (room_since, retry_at) = (read(&staying.room_since), read(&staying.retry_at));
                 let key = key(&staying.kind, &staying.namespace, &staying.name);
-                record.stays.insert(key, Stay { since, room_since, retry_at });
+                record.stays.insert(key, Stay { uid: staying.uid.clone(), since, room_since, retry_at });
             }
         }
         record
@@ -48,7 +48,7 @@ impl Record {
     pub fn recalling(mut self, stays: &BTreeMap<WorkloadKey, Stay>) -> Self {
         for (key, stay) in stays {
             if !self.moves.contains_key(key) {
-                self.stays.entry(key.clone()).or_insert(*stay);
+                self.stays.entry(key.clone()).or_insert_with(|| stay.clone());
             }
         }
         self
@@ -73,6 +73,7 @@ impl Plan {
                     kind: key.kind.clone(),
                     namespace: key.namespace.clone(),
                     name: key.name.clone(),
+                    uid: stay.and_then(|stay| stay.uid.clone()),
                     cluster: clusters.join(", "),
                     since: stay.map(|stay| Time(stay.since)),
                     room_since: stay.and_then(|stay| stay.room_since).map(Time),
@@ -90,6 +91,7 @@ fn move_of(shown: &Shown) -> Option<Move> {
         numbers.iter().map(|(name, number)| (name.clone(), u32::try_from(*number).unwrap_or(0))).collect()
     };
     Some(Move {
+        uid: shown.uid.clone(),
         phase: shown.phase,
         started_at: read(&shown.started_at)?,
         finished_at: read(&shown.finished_at),
@@ -109,6 +111,7 @@ fn shown(key: &WorkloadKey, moving: &Move, waits: Option<&StayReason>) -> Shown 
         kind: key.kind.clone(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
+        uid: moving.uid.clone(),
         from: moving.from.join(", "),
         to: moving.targets.keys().cloned().collect::<Vec<_>>().join(", "),
         before: all(&moving.before),
