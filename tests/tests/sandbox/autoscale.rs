@@ -177,6 +177,27 @@ async fn two_autoscalers_of_one_workload_are_refused_with_both_names() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_autoscaler_moves_no_replica() {
+    let fleet = fleet_of(&[("c2", 1, "4"), ("c3", 1, "4")], FaultPlan::none()).await;
+    let controller = contend(&fleet, Contender::alone());
+    let mut total = web(4, json!({"locations": ["c2", "c3"]}));
+    total["spec"]["replicasMode"] = json!("Total");
+    set_up(&fleet, &total, &autoscaler("web", 2, 20)).await;
+    send(&fleet, "c3", 40);
+    pass(120).await;
+    let before = (replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await);
+    assert!(before.0 < before.1, "{before:?}");
+    apply(&fleet.hub.client("user"), &autoscaler("another", 2, 20)).await;
+    pass(60).await;
+    assert_eq!(condition(&fleet, "web", "Ready").await.1, "AmbiguousTarget");
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), before);
+    controller.abort();
+    let _again = contend(&fleet, Contender::alone());
+    pass(60).await;
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), before, "a new leader");
+}
+
+#[tokio::test(start_paused = true)]
 async fn mistakes_are_named() {
     let (fleet, _controller) = start().await;
     let user = fleet.hub.client("user");

@@ -11,7 +11,7 @@ use portolan_api::multiclusterrescheduler::MovePhase;
 use portolan_api::{MultiClusterRescheduler, MultiClusterReschedulerStatus};
 use portolan_sandbox::FaultPlan;
 use portolan_tests::simulation::{Contender, Fleet, apply};
-use portolan_tests::{NAMESPACE, foreign_cluster, workload};
+use portolan_tests::{NAMESPACE, foreign_cluster, job, workload};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -331,6 +331,21 @@ async fn what_does_not_become_ready_at_home_is_given_back() {
     );
     let told = told(&fleet).await;
     assert_eq!((told.moved, told.moves[0].phase), (0, MovePhase::Failed), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_in_the_cloud_are_named_and_not_moved() {
+    let (fleet, _controller) = full_home(true).await;
+    rescheduler(&fleet, json!({"interval": "5s", "minimumStay": "10s", "roomStableFor": "5s"})).await;
+    // Its pods run for ten seconds, one after the other.
+    apply(&fleet.hub.client("user"), &job("batch", 12, 1, json!({"locations": ["away"]}))).await;
+    tenant(&fleet, 0).await;
+    pass(60).await;
+    assert_eq!(staying(&fleet).await, ["batch: JobRunsToEnd"]);
+    assert_eq!(told(&fleet).await.staying[0].kind, "MultiClusterJob");
+    pass(120).await;
+    assert_eq!(staying(&fleet).await, Vec::<String>::new(), "it is over");
+    assert!(told(&fleet).await.moves.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

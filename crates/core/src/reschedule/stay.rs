@@ -65,6 +65,8 @@ pub enum StayReason {
         /// How many.
         moves: u32,
     },
+    /// It is a job, and jobs are not moved.
+    JobRunsToEnd,
     /// It would move, and nothing is moved in a dry run.
     DryRun {
         /// How many replicas would move.
@@ -91,6 +93,7 @@ impl StayReason {
             Self::RoomNotStable { .. } => Reason::RoomNotStable,
             Self::HomeBusy => Reason::HomeBusy,
             Self::MaxConcurrentMoves { .. } => Reason::MaxConcurrentMoves,
+            Self::JobRunsToEnd => Reason::JobRunsToEnd,
             Self::DryRun { .. } => Reason::DryRun,
         }
     }
@@ -141,6 +144,7 @@ impl fmt::Display for StayReason {
             Self::MaxConcurrentMoves { moves } => {
                 write!(f, "{moves} workloads are being moved, which is spec.maxConcurrentMoves")
             }
+            Self::JobRunsToEnd => f.write_str("a job runs to its end in the cluster where it was placed"),
             Self::DryRun { replicas, to } => {
                 write!(f, "{replicas} replicas would move to {}; spec.dryRun is true", to.join(", "))
             }
