@@ -169,6 +169,9 @@ pub struct Move {
     pub namespace: String,
     /// The name of the workload.
     pub name: String,
+    /// The uid of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     /// The clusters that it leaves, separated by commas.
     pub from: String,
     /// The clusters that it goes to, separated by commas.
@@ -221,6 +224,9 @@ pub struct Staying {
     pub namespace: String,
     /// The name of the workload.
     pub name: String,
+    /// The uid of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     /// The clusters that it is on and is to leave, separated by commas.
     pub cluster: String,
     /// Since when.

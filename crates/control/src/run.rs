@@ -44,7 +44,7 @@ pub async fn run_with(
     let placement = Placement::new(&context);
     let services = Services::new(&context, &placement);
     let jobs = Jobs::new(&context);
-    let rescheduling = Rescheduling::new(&context, &placement);
+    let rescheduling = Rescheduling::new(&context, &placement, &jobs);
     let provision = Provision::new(&context, Arc::clone(&connect), &placement, &jobs);
     let controllers: Controllers = vec![Driver::of(&placement), Driver::of(&services), Driver::of(&jobs)];
     let autoscalers_health = placement.shares().health().clone();

@@ -4,7 +4,9 @@ use super::stage::{contend, events, fleet_of, pass, patch, replicas, start, stat
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use portolan_api::{MultiClusterHorizontalPodAutoscaler, MultiClusterHorizontalPodAutoscalerStatus};
-use portolan_sandbox::{FaultAnswer, FaultPlan, PartialFault, RequestFilter, Source};
+use portolan_sandbox::{
+    FaultAnswer, FaultPlan, HostileAnswer, HostileRule, PartialFault, RequestFilter, Source,
+};
 use portolan_tests::simulation::{Contender, Fleet, apply, try_apply};
 use portolan_tests::{NAMESPACE, service, workload};
 use serde_json::{Value, json};
@@ -175,6 +177,27 @@ async fn two_autoscalers_of_one_workload_are_refused_with_both_names() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_autoscaler_moves_no_replica() {
+    let fleet = fleet_of(&[("c2", 1, "4"), ("c3", 1, "4")], FaultPlan::none()).await;
+    let controller = contend(&fleet, Contender::alone());
+    let mut total = web(4, json!({"locations": ["c2", "c3"]}));
+    total["spec"]["replicasMode"] = json!("Total");
+    set_up(&fleet, &total, &autoscaler("web", 2, 20)).await;
+    send(&fleet, "c3", 40);
+    pass(120).await;
+    let before = (replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await);
+    assert!(before.0 < before.1, "{before:?}");
+    apply(&fleet.hub.client("user"), &autoscaler("another", 2, 20)).await;
+    pass(60).await;
+    assert_eq!(condition(&fleet, "web", "Ready").await.1, "AmbiguousTarget");
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), before);
+    controller.abort();
+    let _again = contend(&fleet, Contender::alone());
+    pass(60).await;
+    assert_eq!((replicas(&fleet, 0, "web").await, replicas(&fleet, 1, "web").await), before, "a new leader");
+}
+
+#[tokio::test(start_paused = true)]
 async fn mistakes_are_named() {
     let (fleet, _controller) = start().await;
     let user = fleet.hub.client("user");
@@ -250,4 +273,65 @@ async fn a_hub_without_the_kinds_of_autoscalers_and_reschedulers_places_all_the_
     apply(&fleet.hub.client("user"), &web(2, json!({"locations": ["c2"]}))).await;
     pass(30).await;
     assert_eq!(replicas(&fleet, 0, "web").await, Some(2), "{:?}", status(&fleet, "web").await);
+}
+
+/// The requests that set the replicas of a workload.
+fn scales() -> RequestFilter {
+    RequestFilter::any().resource("multiclusterdeployments.portolan.dev/scale").verb("update")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_change_is_told_and_does_not_flap() {
+    let (fleet, _controller) = start().await;
+    set_up(&fleet, &web(1, json!({"locations": ["c2"]})), &autoscaler("web", 1, 8)).await;
+    fleet.world.add_fault(PartialFault::new("no scale", scales(), FaultAnswer::Status(403)));
+    send(&fleet, "c2", 15);
+    pass(60).await;
+    for type_ in ["Ready", "AbleToScale"] {
+        let (status, reason, _) = condition(&fleet, "web", type_).await;
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "FailedUpdateScale"), "{type_}");
+    }
+    let since = |status: &MultiClusterHorizontalPodAutoscalerStatus| {
+        let each = status.conditions.iter();
+        each.map(|each| (each.type_.clone(), each.last_transition_time.clone())).collect::<Vec<_>>()
+    };
+    let before = since(&seen(&fleet, "web").await);
+    pass(300).await;
+    assert_eq!(since(&seen(&fleet, "web").await), before, "no condition has changed");
+    fleet.world.end_fault("no scale");
+    pass(300).await;
+    assert_eq!(asked_for(&fleet).await, 3);
+    assert_eq!(condition(&fleet, "web", "Ready").await.0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_was_lost_to_another_writer_is_soon_made_again() {
+    let (fleet, _controller) = start().await;
+    set_up(&fleet, &web(1, json!({"locations": ["c2"]})), &autoscaler("web", 1, 8)).await;
+    fleet.world.add_fault(PartialFault::new("lost", scales(), FaultAnswer::Status(409)));
+    send(&fleet, "c2", 15);
+    for _ in 0..60 {
+        pass(1).await;
+        if seen(&fleet, "web").await.desired_replicas == 3 {
+            break;
+        }
+    }
+    assert_eq!((seen(&fleet, "web").await.desired_replicas, asked_for(&fleet).await), (3, 1));
+    fleet.world.end_fault("lost");
+    pass(3).await;
+    assert_eq!(asked_for(&fleet).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_that_cannot_be_read_is_told_so() {
+    let fleet = super::stage::fleet(FaultPlan::none()).await;
+    apply(&fleet.hub.client("user"), &autoscaler("web", 1, 8)).await;
+    let lists = RequestFilter::any()
+        .party("controller")
+        .resource("multiclusterhorizontalpodautoscalers.portolan.dev");
+    let unreadable = HostileAnswer::edit(|object| object["spec"]["maxReplicas"] = json!("many"));
+    fleet.world.hostile("hub", vec![HostileRule::new(lists, unreadable)]);
+    let _controller = contend(&fleet, Contender::alone());
+    pass(30).await;
+    assert!(events(&fleet, "web").await.contains(&"Invalid".to_owned()));
 }

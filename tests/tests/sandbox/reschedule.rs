@@ -2,6 +2,7 @@
 
 use crate::plan::{explain, plan, steps};
 use crate::stage::{asking, contend, deployments, events, fleet_of, pass, patch, ready, replicas, status};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -10,7 +11,7 @@ use portolan_api::multiclusterrescheduler::MovePhase;
 use portolan_api::{MultiClusterRescheduler, MultiClusterReschedulerStatus};
 use portolan_sandbox::FaultPlan;
 use portolan_tests::simulation::{Contender, Fleet, apply};
-use portolan_tests::{NAMESPACE, foreign_cluster, workload};
+use portolan_tests::{NAMESPACE, foreign_cluster, job, workload};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -173,6 +174,46 @@ async fn a_disruption_budget_holds_replicas_or_lets_them_go_one_by_one() {
     }
     assert_eq!(passed_through, ["away=3", "away=2,home=1", "away=1,home=2", "home=3"]);
     assert_eq!(told(&fleet).await.moved, 3);
+    let done = events(&fleet, "web").await.into_iter().filter(|reason| reason == "MoveDone");
+    assert_eq!(done.count(), 3, "every move is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_closes_in_the_middle_of_a_move_keeps_the_replicas() {
+    let (fleet, _controller) = full_home(true).await;
+    rescheduler(&fleet, json!({"minimumStay": "10s", "roomStableFor": "5s"})).await;
+    displaced(&fleet, "web", 3).await;
+    let budget = |available: i32| {
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": NAMESPACE},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": available},
+        })
+    };
+    let (home, away) = (fleet.members[HOME].client("user"), fleet.members[AWAY].client("user"));
+    apply(&away, &budget(0)).await;
+    // There is room, and no pod is created in it.
+    let mut quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "2"}}});
+    quota["metadata"] = json!({"name": "full", "namespace": NAMESPACE});
+    apply(&home, &quota).await;
+    tenant(&fleet, 2).await;
+    pass(60).await;
+    assert_eq!((told(&fleet).await.moving, places(&fleet, "web").await.as_str()), (1, "home=3"));
+    apply(&away, &budget(3)).await;
+    pass(5).await;
+    let quotas: Api<ResourceQuota> = Api::namespaced(home, NAMESPACE);
+    quotas.delete("full", &Default::default()).await.unwrap();
+    pass(90).await;
+    assert_eq!(ready(&fleet, "web").await, 6, "the replicas at home are ready, and those in the cloud run");
+    let held = told(&fleet).await.moves[0].clone();
+    assert_eq!(held.phase, MovePhase::Surging);
+    let message = held.message.unwrap();
+    assert!(message.ends_with("PodDisruptionBudget web in cluster away allows no disruption"), "{message}");
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(away, NAMESPACE);
+    budgets.delete("web", &Default::default()).await.unwrap();
+    pass_without_dip(&fleet, "web", 3, 60).await;
+    assert_eq!((replicas(&fleet, HOME, "web").await, replicas(&fleet, AWAY, "web").await), (Some(3), None));
+    assert_eq!(told(&fleet).await.moves[0].phase, MovePhase::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,6 +331,21 @@ async fn what_does_not_become_ready_at_home_is_given_back() {
     );
     let told = told(&fleet).await;
     assert_eq!((told.moved, told.moves[0].phase), (0, MovePhase::Failed), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_in_the_cloud_are_named_and_not_moved() {
+    let (fleet, _controller) = full_home(true).await;
+    rescheduler(&fleet, json!({"interval": "5s", "minimumStay": "10s", "roomStableFor": "5s"})).await;
+    // Its pods run for ten seconds, one after the other.
+    apply(&fleet.hub.client("user"), &job("batch", 12, 1, json!({"locations": ["away"]}))).await;
+    tenant(&fleet, 0).await;
+    pass(60).await;
+    assert_eq!(staying(&fleet).await, ["batch: JobRunsToEnd"]);
+    assert_eq!(told(&fleet).await.staying[0].kind, "MultiClusterJob");
+    pass(120).await;
+    assert_eq!(staying(&fleet).await, Vec::<String>::new(), "it is over");
+    assert!(told(&fleet).await.moves.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -248,6 +248,9 @@ reasons! {
     JobFailed, [on(Failed), Pending, Placement],
         "The Job failed in the cluster.",
         "The message has the error of the Job.";
+    JobRunsToEnd, [Staying],
+        "A job runs to its end in the cluster where it was placed: it is not moved.",
+        "";
     Joined, [Event],
         "The cluster answered for the first time.",
         "";

@@ -1,6 +1,6 @@
 //! Custom metrics of pods and of other objects, from custom.metrics.k8s.io.
 
-use super::request::{Path, amount, get, readable, served, told};
+use super::request::{Path, amount, get, listed, measured_at, readable, served, told};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::GroupVersionKind;
 use kube::{Client, discovery};
@@ -17,6 +17,7 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(1);
 
 #[derive(Deserialize)]
 struct MetricValueList {
+    #[serde(default, deserialize_with = "listed")]
     items: Vec<MetricValue>,
 }
 
@@ -24,7 +25,8 @@ struct MetricValueList {
 #[serde(rename_all = "camelCase")]
 struct MetricValue {
     described_object: Described,
-    timestamp: Timestamp,
+    #[serde(default)]
+    timestamp: Option<Timestamp>,
     #[serde(default)]
     window_seconds: Option<i64>,
     value: String,
@@ -78,11 +80,14 @@ async fn values(
     let path = Path::new(format!("{api}/{path}"));
     let path = path.with("labelSelector", pods).with("metricLabelSelector", &series);
     let list: MetricValueList = get(client, path, &format!("read the metric {}", metric.name)).await?;
-    let sample = |each: MetricValue| {
-        let window = each.window_seconds.map_or(WINDOW, SignedDuration::from_secs);
-        Ok((each.described_object.name, Sample { value: amount(&each.value)?, at: each.timestamp, window }))
-    };
     readable(list.items.into_iter().map(sample))
+}
+
+fn sample(said: MetricValue) -> Result<(String, Sample), String> {
+    let window = said.window_seconds.map_or(WINDOW, SignedDuration::from_secs);
+    let (name, value) = (said.described_object.name, amount(&said.value)?);
+    let at = measured_at(&name, said.timestamp)?;
+    Ok((name, Sample { value, at, window }))
 }
 
 /// Where the metrics of an object are found.
@@ -97,4 +102,25 @@ async fn path(client: &Client, namespace: &str, object: &DescribedObject) -> Res
     let (resource, _) = found.map_err(|error| told(&error))?;
     let dot = if group.is_empty() { "" } else { "." };
     Ok(format!("namespaces/{namespace}/{}{dot}{group}/{}", resource.plural, object.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_go_leaves_out_is_one_missing_pod_or_an_empty_list() {
+        assert!(serde_json::from_value::<MetricValueList>(json!({"items": null})).unwrap().items.is_empty());
+        let said = json!({"items": [
+            {"describedObject": {"name": "web-1"}, "timestamp": null, "value": "3"},
+            {"describedObject": {"name": "web-2"}, "timestamp": "2026-01-01T00:00:30Z", "value": "5"},
+        ]});
+        let list: MetricValueList = serde_json::from_value(said).unwrap();
+        let read = readable(list.items.into_iter().map(sample)).unwrap();
+        assert_eq!(
+            read.iter().map(|(name, sample)| (name.as_str(), sample.value)).collect::<Vec<_>>(),
+            [("web-2", 5000)]
+        );
+    }
 }

@@ -1,14 +1,14 @@
-//! Questions that a member did not answer in time: they are not put to it again for a while.
+//! Questions that a member, or the Prometheus of the hub, did not answer in time: they are not put to it again for a while.
 //!
-//! All autoscalers share a few workers. A member that takes requests and never answers would hold them all, look after look.
+//! All autoscalers share a few workers. One that takes requests and never answers would hold them all, look after look.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a look waits for one answer of one member.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How long a look waits for one answer.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a question without an answer is not put again; after that, one look at a time finds out.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ impl Hung {
         let key = (member.to_owned(), what);
         let silent = || {
             let (limit, pause) = (ANSWER_WITHIN.as_secs(), LEFT_ALONE.as_secs());
-            format!("no answer about {what} within {limit} s; the member is asked again after {pause} s")
+            format!("no answer about {what} within {limit} s; it is asked again after {pause} s")
         };
         if !self.may_ask(&key) {
             return Err(silent());

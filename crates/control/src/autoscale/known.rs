@@ -62,7 +62,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portolan_core::autoscale::Reading;
+    use portolan_core::autoscale::{MemberClock, Reading};
     use serde_json::json;
 
     fn autoscaler(target: &str, resource: &str, generation: i64) -> MultiClusterHorizontalPodAutoscaler {
@@ -92,6 +92,7 @@ mod tests {
             reachable: true,
             error: None,
             observed_at: None,
+            clock: MemberClock::default(),
             pods: Vec::new(),
             readings: vec![Reading::Value { value: 1, at: Timestamp::UNIX_EPOCH }],
         };

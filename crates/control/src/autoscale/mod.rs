@@ -12,6 +12,7 @@ mod external;
 mod hung;
 mod known;
 mod pods;
+mod queries;
 mod read;
 mod reconcile;
 mod request;
@@ -130,7 +131,8 @@ fn division(object: &MultiClusterHorizontalPodAutoscaler) -> Division {
     let clusters = object.status.iter().flat_map(|status| &status.clusters);
     let share = |share: i32| u32::try_from(share).unwrap_or(0);
     let shares = clusters.filter_map(|each| Some((each.cluster.clone(), share(each.share?)))).collect();
-    Division { workload: target(object), shares }
+    let deleted = object.metadata.deletion_timestamp.is_some();
+    Division { workload: target(object), shares, deleted }
 }
 
 #[cfg(test)]

@@ -24,10 +24,8 @@ pub(super) async fn list(
     namespace: &str,
     selector: &str,
 ) -> Result<Vec<PodSnapshot>, String> {
-    // By the right to list the pods of the whole cluster, which the hub has: none is needed in the namespace.
-    let api: Api<Pod> = Api::all(client.clone());
-    let within = format!("metadata.namespace={namespace}");
-    let mut params = ListParams::default().labels(selector).fields(&within).limit(PAGE);
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let mut params = ListParams::default().labels(selector).limit(PAGE);
     let mut pods = Vec::new();
     loop {
         let page = call(format!("list pods in {namespace}"), api.list(&params)).await;
@@ -88,7 +86,25 @@ fn amounts(requests: Option<&BTreeMap<String, Quantity>>) -> BTreeMap<String, u6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::client::Body;
     use serde_json::json;
+    use std::sync::Mutex;
+
+    #[tokio::test]
+    async fn pods_are_listed_in_their_namespace_alone() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            log.lock().unwrap().push(request.uri().to_string());
+            let list = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": []});
+            let response = http::Response::new(Body::from(list.to_string().into_bytes()));
+            async move { Ok::<_, std::convert::Infallible>(response) }
+        });
+        assert_eq!(list(&Client::new(service, "default"), "shop", "app=web").await, Ok(Vec::new()));
+        let asked = asked.lock().unwrap();
+        assert!(asked[0].contains("/api/v1/namespaces/shop/pods?"), "{asked:?}");
+        assert!(asked[0].contains("labelSelector=app%3Dweb"), "{asked:?}");
+    }
 
     #[test]
     fn a_pod_is_read_with_sidecars_and_its_own_requests() {

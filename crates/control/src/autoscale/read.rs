@@ -6,7 +6,7 @@ use super::{custom, external, pods};
 use crate::fleet::Member;
 use jiff::Timestamp;
 use portolan_api::autoscaling::{Metric, MetricType};
-use portolan_core::autoscale::{ClusterSnapshot, Reading};
+use portolan_core::autoscale::{ClusterSnapshot, MemberClock, Reading};
 
 /// Which pods are read, and which metrics.
 pub(super) struct Wanted<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Wanted<'a> {
     pub(super) metrics: &'a [Metric],
 }
 
-/// Reads pods and metrics in a member that is to run so many replicas.
+/// Reads pods and metrics in a member that is to run so many replicas, and whose clock stood so.
 ///
 /// # Errors
 /// Its pods cannot be read: then all that is known is old.
@@ -25,6 +25,7 @@ pub(super) async fn read(
     wanted: &Wanted<'_>,
     replicas: u32,
     hung: &Hung,
+    clock: MemberClock,
     now: Timestamp,
 ) -> Result<ClusterSnapshot, String> {
     let pods = pods::list(&member.client, wanted.namespace, wanted.selector);
@@ -36,6 +37,7 @@ pub(super) async fn read(
         reachable: true,
         error: None,
         observed_at: Some(now),
+        clock: clock.after(&readings, now),
         pods: pods?,
         readings,
     })

@@ -1,10 +1,10 @@
 //! One look at one autoscaler.
 
 use super::known::Known;
+use super::queries::answer;
 use super::read::{Wanted, read};
 use super::{Autoscalers, LOOK_AGAIN, target};
-use crate::driver::{CHANGED_MEANWHILE, SYNC_POLL_INTERVAL, replace_status};
-use crate::fleet::ask_number;
+use crate::driver::{CHANGED_MEANWHILE, Context, SYNC_POLL_INTERVAL, is_unreadable, replace_status};
 use crate::names::FIELD_MANAGER;
 use crate::placement::Workload;
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec};
@@ -16,7 +16,7 @@ use portolan_api::{
     Reason,
 };
 use portolan_core::autoscale::{
-    self, AutoscalerTarget, ClusterSnapshot, Decision, Memory, Reading, conflicts, effective_metrics,
+    self, ClusterSnapshot, Conflict, Decision, MemberClock, Memory, Reading, effective_metrics,
 };
 use portolan_runtime::{Action, CallError, EventType, Key, chain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,12 +31,14 @@ impl Autoscalers {
         }
         let Some(object) = self.objects.get(&key) else {
             self.known().remove(&key);
+            is_unreadable::<MultiClusterHorizontalPodAutoscaler, _>(&self.objects, &key, &self.recorder)
+                .await;
             return Ok(Action::AwaitChange);
         };
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Action::AwaitChange);
         }
-        if let Some(findings) = self.conflict(&key, &object) {
+        if let Some(findings) = self.conflict(&object) {
             return self.report(&object, findings).await;
         }
         let workload = self.workloads.get(&target(&object));
@@ -95,7 +97,10 @@ impl Autoscalers {
             object.clone()
         };
         self.remember(key, &decision);
-        if decision.desired != decision.current && self.set_replicas(&written, workload, &decision).await? {
+        if decision.desired != decision.current {
+            if !self.set_replicas(&written, workload, &decision).await? {
+                return Ok(Action::RequeueAfter(CHANGED_MEANWHILE));
+            }
             decision.carried_out(&mut status, object.metadata.generation, self.context.clock.now());
             self.remember(key, &decision);
             // If somebody has changed it meanwhile, the next look writes it.
@@ -111,7 +116,7 @@ impl Autoscalers {
         }
     }
 
-    /// Writes the replicas of a workload that was not changed since it was decided about; answers whether that was done.
+    /// Writes the replicas of a workload, unless it was changed since it was decided about; answers whether that was done.
     async fn set_replicas(
         &self,
         object: &MultiClusterHorizontalPodAutoscaler,
@@ -148,10 +153,7 @@ impl Autoscalers {
             // The workload has changed: it is decided about again, from what it is now.
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(false),
             Err(error) => {
-                let finding = autoscale::update_failed(&chain(&error));
-                let note = finding.message.clone();
-                self.report(object, vec![finding]).await?;
-                self.recorder.record(object, EventType::Warning, Reason::FailedUpdateScale, &note).await;
+                self.report(object, autoscale::update_failed(&chain(&error))).await?;
                 Err(error)
             }
         }
@@ -193,10 +195,8 @@ impl Autoscalers {
             let told = "the controller was not told which Prometheus to ask: start it with --prometheus NAMESPACE/SERVICE:PORT";
             return Reading::Failed(told.to_owned());
         };
-        match ask_number(&self.context.hub.client, &prometheus.with(query)).await {
-            Ok(value) => Reading::Value { value, at: self.context.clock.now() },
-            Err(error) => Reading::Failed(error),
-        }
+        let Context { hub, clock, .. } = &self.context;
+        answer(&self.hung, &hub.client, &prometheus.with(query), clock).await
     }
 
     async fn cluster(
@@ -209,7 +209,8 @@ impl Autoscalers {
         let member = self.context.fleet.member(name).filter(|member| member.health.is_reachable());
         let mut error = None;
         if let Some(member) = member {
-            match read(&member, wanted, replicas, &self.hung, self.context.clock.now()).await {
+            let clock = last.map(|last| last.clock).unwrap_or_default();
+            match read(&member, wanted, replicas, &self.hung, clock, self.context.clock.now()).await {
                 Ok(read) => return read,
                 Err(why) => error = Some(why),
             }
@@ -222,6 +223,7 @@ impl Autoscalers {
                 reachable: false,
                 error,
                 observed_at: None,
+                clock: MemberClock::default(),
                 pods: Vec::new(),
                 readings: Vec::new(),
             },
@@ -229,21 +231,11 @@ impl Autoscalers {
     }
 
     /// What an autoscaler is told that is not the only one of its workload.
-    fn conflict(&self, key: &Key, object: &MultiClusterHorizontalPodAutoscaler) -> Option<Vec<Finding>> {
-        let mut targets = Vec::new();
-        self.objects.for_each_in(&key.namespace, |other, each| {
-            let same = each.spec.scale_target_ref.name == object.spec.scale_target_ref.name;
-            if same && each.metadata.deletion_timestamp.is_none() {
-                targets.push(AutoscalerTarget {
-                    namespace: other.namespace.clone(),
-                    name: other.name.clone(),
-                    kind: each.spec.scale_target_ref.kind.clone(),
-                    target: each.spec.scale_target_ref.name.clone(),
-                });
-            }
-        });
-        let found = conflicts(targets).remove(&(key.namespace.clone(), key.name.clone()))?;
-        Some(found.findings())
+    fn conflict(&self, object: &MultiClusterHorizontalPodAutoscaler) -> Option<Vec<Finding>> {
+        let workload = target(object);
+        let all = self.shares.autoscalers_of(&workload);
+        let name = format!("{} {workload}", object.spec.scale_target_ref.kind);
+        Some(Conflict::between(name, all)?.findings())
     }
 
     /// Writes conditions into the status, and nothing else.

@@ -1,11 +1,12 @@
 //! Requests to the metrics APIs of a member.
 
 use crate::fleet::escaped;
+use jiff::Timestamp;
 use kube::Client;
 use portolan_core::capacity::milli;
 use portolan_runtime::{CallError, call, chain, foreign_text};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 
 /// A group of APIs, as it tells which of its versions it would rather be asked in.
 #[derive(Deserialize)]
@@ -63,6 +64,20 @@ async fn request<T: DeserializeOwned>(client: &Client, path: Path) -> Result<T, 
 /// An error with the member's own words in it.
 pub(super) fn told(error: &CallError) -> String {
     foreign_text(&chain(error))
+}
+
+/// A list as Go writes it: one without entries may be null.
+pub(super) fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// When something was measured. Go writes a time that nobody has set as null.
+pub(super) fn measured_at(of: &str, timestamp: Option<Timestamp>) -> Result<Timestamp, String> {
+    timestamp.ok_or_else(|| format!("{} has no timestamp", foreign_text(of)))
 }
 
 /// A quantity in thousandths. Nothing is used less than not at all: what is negative was measured wrongly.

@@ -1,6 +1,6 @@
 //! The use of resources by pods, from metrics.k8s.io.
 
-use super::request::{Path, amount, get, readable};
+use super::request::{Path, amount, get, listed, measured_at, readable};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use portolan_core::autoscale::{Reading, Sample, usage};
@@ -12,15 +12,18 @@ const API: &str = "/apis/metrics.k8s.io/v1beta1";
 
 #[derive(Deserialize)]
 struct PodMetricsList {
+    #[serde(default, deserialize_with = "listed")]
     items: Vec<PodMetrics>,
 }
 
 #[derive(Deserialize)]
 struct PodMetrics {
     metadata: Named,
-    timestamp: Timestamp,
-    window: String,
     #[serde(default)]
+    timestamp: Option<Timestamp>,
+    #[serde(default)]
+    window: String,
+    #[serde(default, deserialize_with = "listed")]
     containers: Vec<ContainerMetrics>,
 }
 
@@ -33,7 +36,7 @@ struct Named {
 struct ContainerMetrics {
     name: String,
     #[serde(default)]
-    usage: BTreeMap<String, String>,
+    usage: Option<BTreeMap<String, String>>,
 }
 
 /// The use of the pods that a selector selects, read once for all metrics that are about it.
@@ -79,10 +82,12 @@ fn read(metrics: PodMetrics) -> Result<PodUse, String> {
         window.map_err(|_| format!("the window of pod {pod} is no duration: {:?}", metrics.window))?;
     let mut containers = BTreeMap::new();
     for each in metrics.containers {
-        let amounts = each.usage.into_iter().map(|(name, text)| Ok((name, amount(&text)?)));
+        let amounts =
+            each.usage.unwrap_or_default().into_iter().map(|(name, text)| Ok((name, amount(&text)?)));
         containers.insert(each.name, amounts.collect::<Result<_, String>>()?);
     }
-    Ok(PodUse { pod, at: metrics.timestamp, window, containers })
+    let at = measured_at(&pod, metrics.timestamp)?;
+    Ok(PodUse { pod, at, window, containers })
 }
 
 #[cfg(test)]
@@ -102,6 +107,25 @@ mod tests {
         let Reading::Pods(samples) = reading else { panic!("{reading:?}") };
         assert_eq!(samples["web-1"].value, 138, "rounded up to a thousandth");
     }
+
+    #[test]
+    fn what_go_leaves_out_is_one_missing_pod_or_an_empty_list() {
+        for empty in [json!({"items": null}), json!({"items": []}), json!({})] {
+            assert!(serde_json::from_value::<PodMetricsList>(empty).unwrap().items.is_empty());
+        }
+        let said = json!({"items": [
+            {"metadata": {"name": "web-1"}, "timestamp": "2026-01-01T00:00:30Z", "window": "30s",
+                "containers": [{"name": "main", "usage": {"cpu": "1"}}]},
+            {"metadata": {"name": "web-2"}, "timestamp": null, "window": "30s", "containers": null},
+            {"metadata": {"name": "web-3"}, "timestamp": "2026-01-01T00:00:30Z", "window": "30s",
+                "containers": [{"name": "main", "usage": null}]},
+        ]});
+        let list: PodMetricsList = serde_json::from_value(said).unwrap();
+        let reading = Use(readable(list.items.into_iter().map(read))).of(None, "cpu");
+        let Reading::Pods(samples) = reading else { panic!("{reading:?}") };
+        assert_eq!(samples.keys().collect::<Vec<_>>(), ["web-1"]);
+    }
+
     #[test]
     fn an_absurd_number_is_one_missing_pod() {
         let said = |name: &str, cpu: &str| -> PodMetrics {

@@ -37,23 +37,32 @@ impl Watched for PodDisruptionBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BudgetsUnknown;
 
+/// The budgets that protect pods with these labels, and how many of them each lets go.
+pub(crate) fn budgets_of(
+    member: &Member,
+    namespace: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, u32>, BudgetsUnknown> {
+    if !member.is_known(NEEDS) {
+        return Err(BudgetsUnknown);
+    }
+    let mut found = BTreeMap::new();
+    member.index::<PodDisruptionBudget>().for_each_in(namespace, |key, budget| {
+        if budget.selector.as_ref().is_some_and(|wanted| selector::matches(wanted, labels)) {
+            found.insert(foreign_text(&key.name), budget.allowed);
+        }
+    });
+    Ok(found)
+}
+
 /// The budget that lets the fewest pods with these labels go, and how many.
 pub(crate) fn tightest_budget(
     member: &Member,
     namespace: &str,
     labels: &BTreeMap<String, String>,
 ) -> Result<Option<(String, u32)>, BudgetsUnknown> {
-    if !member.is_known(NEEDS) {
-        return Err(BudgetsUnknown);
-    }
-    let mut tightest: Option<(String, u32)> = None;
-    member.index::<PodDisruptionBudget>().for_each_in(namespace, |key, budget| {
-        let protects = budget.selector.as_ref().is_some_and(|wanted| selector::matches(wanted, labels));
-        if protects && tightest.as_ref().is_none_or(|(_, allowed)| budget.allowed < *allowed) {
-            tightest = Some((foreign_text(&key.name), budget.allowed));
-        }
-    });
-    Ok(tightest)
+    let found = budgets_of(member, namespace, labels)?;
+    Ok(found.into_iter().min_by_key(|(_, allowed)| *allowed))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ mod watched;
 
 pub(crate) use actuator::{About, Subject};
 pub use bearer::{Authorised, Bearer, TokenError, check_token};
-pub(crate) use budgets::{BudgetsUnknown, tightest_budget};
+pub(crate) use budgets::{BudgetsUnknown, budgets_of, tightest_budget};
 pub use connect::{Connect, Credentials, Dial, Refreshed};
 pub use connect_error::ConnectError;
 pub use copy_meta::CopyMeta;

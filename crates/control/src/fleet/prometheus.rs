@@ -18,6 +18,10 @@ use std::time::Duration;
 /// How often Prometheus is asked.
 const ASK_EVERY: Duration = Duration::from_secs(15);
 
+/// Prometheus gives up the query of a number sooner than who asks for it: a slow query is not taken for a Prometheus that
+/// hangs.
+const NUMBER_WITHIN: &str = "&timeout=4s";
+
 /// Asks for ever, and tells where traffic has changed. What cannot be asked grows old and then counts as not told.
 pub(super) async fn ask(
     client: Client,
@@ -91,7 +95,7 @@ async fn ask_once(
     query: &PrometheusQuery,
     now: Timestamp,
 ) -> Result<BTreeMap<Key, TrafficReport>, AskError> {
-    let series = vector(client, query, "spec.traffic.prometheus.query").await?;
+    let series = vector(client, query, "", "spec.traffic.prometheus.query").await?;
     Ok(series.into_iter().filter_map(|series| read(&series, now)).collect())
 }
 
@@ -100,7 +104,8 @@ async fn ask_once(
 /// # Errors
 /// A text for people.
 pub(crate) async fn ask_number(client: &Client, query: &PrometheusQuery) -> Result<u64, String> {
-    let series = vector(client, query, "external.query").await.map_err(|error| told(&error))?;
+    let series =
+        vector(client, query, NUMBER_WITHIN, "external.query").await.map_err(|error| told(&error))?;
     let mut sum: Option<u64> = None;
     for each in &series {
         let said = each.value.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
@@ -115,9 +120,11 @@ pub(crate) async fn ask_number(client: &Client, query: &PrometheusQuery) -> Resu
 async fn vector(
     client: &Client,
     query: &PrometheusQuery,
+    parameters: &str,
     field: &'static str,
 ) -> Result<Vec<Series>, AskError> {
-    let request = http::Request::get(address(query)).body(Vec::new()).map_err(AskError::Address)?;
+    let request =
+        http::Request::get(address(query) + parameters).body(Vec::new()).map_err(AskError::Address)?;
     let what = format!("ask Prometheus {}/{}", query.namespace, query.service);
     let answer: Answer = call(what, client.request(request)).await?;
     match answer.data {

@@ -73,6 +73,13 @@ impl DeclaredJob {
         }
     }
 
+    /// The clusters in which it still runs.
+    pub(crate) fn runs_in(&self) -> Vec<String> {
+        let record = record::record(self.object.status.as_ref());
+        let open = record.parts.iter().filter(|(_, part)| record.end.is_none() && part.open() > 0);
+        open.map(|(cluster, _)| cluster.clone()).collect()
+    }
+
     /// Whether a change of clusters makes a difference: completions wait for a cluster, or in one that cannot run them.
     fn is_unsettled(&self) -> bool {
         let stuck = |placed: &JobPlacementStatus| {

@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How soon to look again at replicas that may not leave a cluster yet.
+const LEAVES_AGAIN: Duration = Duration::from_secs(5);
+
 /// What came of deciding.
 enum Decided {
     /// A cluster is not listed yet.
@@ -124,8 +127,9 @@ impl Placement {
         if paused {
             return Ok(next);
         }
-        let waits =
-            [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), self.lately_ready.changes(key), due];
+        let stays = copies.values().any(|copy| copy.stays).then_some(LEAVES_AGAIN);
+        let changes = self.lately_ready.changes(key);
+        let waits = [Some(RESYNC_PERIOD), base.copies.memory.refusals_end(key), changes, due, stays];
         for wait in waits.into_iter().flatten() {
             next = earlier(next, Action::RequeueAfter(wait));
         }

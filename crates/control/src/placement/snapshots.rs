@@ -20,6 +20,11 @@ impl Placement {
         let recorded = workload.object.status.iter().flat_map(|status| &status.placements);
         let recorded: BTreeMap<&str, &PlacementStatus> =
             recorded.map(|placed| (placed.cluster.as_str(), placed)).collect();
+        let stays = |cluster: &str, seen: &ClusterSnapshot, copy: &DeploymentFacts| {
+            let decided = decision.placed.get(cluster).map_or(0, |placed| placed.replicas);
+            let leaving = count(copy.replicas).saturating_sub(decided);
+            self.waits_for_leave(key, workload, cluster, seen.member.as_deref(), leaving)
+        };
         let snapshot =
             |cluster: &String, seen: &ClusterSnapshot| match (&seen.copy, recorded.get(cluster.as_str())) {
                 (copy, record) if !seen.is_known => {
@@ -40,6 +45,7 @@ impl Placement {
                     current: !seen.changing
                         && copy.settled
                         && self.is_current(workload, decision, cluster, copy),
+                    stays: stays(cluster, seen, copy),
                     reachable: true,
                 }),
                 (None, _) => None,

@@ -3,13 +3,13 @@
 use super::observe::{ClusterSnapshot, wanted};
 use super::{Placement, Workload};
 use crate::driver::Declared;
-use crate::fleet::{BudgetsUnknown, tightest_budget};
+use crate::fleet::{Member, budgets_of};
 use crate::names::WORKLOAD_LABEL;
 use crate::reschedule::Rescheduler;
 use kube::ResourceExt;
 use portolan_api::placement::{PlacementState, PlacementStatus};
 use portolan_core::placement::{Candidate, PlacementRequest};
-use portolan_core::reschedule::{Held, WorkloadSnapshot, confine, stands_in, whereabouts};
+use portolan_core::reschedule::{WorkloadSnapshot, confine, may_leave, stands_in, whereabouts};
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ impl Placement {
         candidates: &mut [Candidate],
     ) -> Option<()> {
         if let Some(rescheduler) = self.rescheduler(key, workload)? {
-            confine(wanted, candidates, placements(workload), rescheduler.move_of(key));
+            let moving = rescheduler.move_of(key).filter(|moving| moving.is_of(workload.uid()));
+            confine(wanted, candidates, placements(workload), moving);
         }
         Some(())
     }
@@ -70,22 +71,45 @@ impl Placement {
         let candidates: Vec<Candidate> = seen.values().map(|each| each.candidate.clone()).collect();
         let placements: Vec<PlacementStatus> =
             placements(workload).iter().map(|placed| with_ready(placed, seen.get(&placed.cluster))).collect();
-        let (mut held, homes) = whereabouts(&wanted, &candidates, &placements);
+        let (held, leaving, homes) = whereabouts(&wanted, &candidates, &placements);
         let labels = pod_labels(workload);
-        for (cluster, held) in held.iter_mut().filter(|(_, held)| held.away) {
-            let member = seen.get(cluster).and_then(|seen| seen.member.as_deref());
-            let budget =
-                member.map_or(Err(BudgetsUnknown), |member| tightest_budget(member, &key.namespace, &labels));
-            let (budget, budgets_unknown) = budget.map_or((None, true), |budget| (budget, false));
-            *held = Held { budget, budgets_unknown, ..held.clone() };
-        }
+        let is_asked = |name: &String| moves || held.get(name).is_some_and(|held| held.away);
+        let budgets = seen.iter().filter(|(name, _)| is_asked(name)).filter_map(|(name, seen)| {
+            let found = budgets_of(seen.member.as_deref()?, &key.namespace, &labels).ok()?;
+            Some((name.clone(), found))
+        });
+        let budgets = budgets.collect();
         Ok(Some(WorkloadSnapshot {
+            uid: workload.uid().to_owned(),
             labels: workload.object.labels().clone(),
             held,
+            leaving,
+            budgets,
             homes,
             settled: is_settled(workload, &seen),
             paused: workload.object.spec.paused,
         }))
+    }
+
+    /// Whether so many replicas of a copy have to stay where they are for now: a move brings them home, and they may not
+    /// leave yet.
+    pub(super) fn waits_for_leave(
+        &self,
+        key: &Key,
+        workload: &Workload,
+        cluster: &str,
+        member: Option<&Member>,
+        replicas: u32,
+    ) -> bool {
+        let rescheduler = self.rescheduler(key, workload).flatten();
+        let moving = rescheduler.as_ref().and_then(|each| each.move_of(key));
+        let moving = moving.filter(|moving| moving.is_of(workload.uid()));
+        if moving.is_none() || replicas == 0 {
+            return false;
+        }
+        let labels = pod_labels(workload);
+        let budgets = member.and_then(|member| budgets_of(member, &key.namespace, &labels).ok());
+        !may_leave(moving, cluster, replicas, budgets.as_ref())
     }
 
     /// Whether a cluster of the workload only stands in until there is room at home.

@@ -3,11 +3,14 @@
 use super::known::workload_key;
 use super::status::{is_news, status};
 use super::{Rescheduler, Rescheduling};
-use crate::driver::{CHANGED_MEANWHILE, Controller, SYNC_POLL_INTERVAL, is_unreadable, replace_status_by};
+use crate::driver::{
+    CHANGED_MEANWHILE, Controller, Declared, SYNC_POLL_INTERVAL, is_unreadable, replace_status_by,
+};
+use crate::jobs;
 use kube::{Api, ResourceExt};
 use portolan_api::multiclusterrescheduler::MovePhase;
 use portolan_api::{MultiClusterRescheduler, MultiClusterReschedulerStatus, Reason};
-use portolan_core::reschedule::{Plan, WorkloadKey, WorkloadSnapshot, plan};
+use portolan_core::reschedule::{Plan, StayReason, WorkloadKey, WorkloadSnapshot, plan};
 use portolan_runtime::{Action, CallError, EventType, Key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +34,8 @@ impl Rescheduling {
         let uid = rescheduler.object.metadata.uid.clone();
         let stays = self.stays().get(&key).filter(|(of, _)| *of == uid).map(|(_, stays)| stays.clone());
         let record = rescheduler.record.clone().recalling(&stays.unwrap_or_default());
-        let plan = plan(&rescheduler.settings, &record, &workloads, now);
+        let mut plan = plan(&rescheduler.settings, &record, &workloads, now);
+        plan.staying.extend(self.jobs_away(&rescheduler));
         let new = status(&rescheduler, &plan, now);
         if is_news(rescheduler.object.status.as_ref(), &new, rescheduler.settings.interval) {
             let api = Api::all(self.context.hub.client.clone());
@@ -63,6 +67,23 @@ impl Rescheduling {
         Some(found)
     }
 
+    /// The jobs that it selects and that run in cloud clusters.
+    fn jobs_away(&self, rescheduler: &Rescheduler) -> BTreeMap<WorkloadKey, (Vec<String>, StayReason)> {
+        let clusters = &self.context.fleet.clusters;
+        let is_cloud = |name: &String| clusters.get(&Key::cluster(name)).is_some_and(|each| each.spec.cloud);
+        let mut found = BTreeMap::new();
+        self.jobs.base().objects.for_each(|key, job| {
+            if rescheduler.settings.selects(job.object().labels()) {
+                let away: Vec<String> = job.runs_in().into_iter().filter(is_cloud).collect();
+                if !away.is_empty() {
+                    let key = WorkloadKey { kind: jobs::KIND.to_owned(), ..workload_key(key) };
+                    found.insert(key, (away, StayReason::JobRunsToEnd));
+                }
+            }
+        });
+        found
+    }
+
     /// Tells users, as events on their workloads, which moves began and ended.
     async fn tell(&self, before: &Rescheduler, plan: &Plan, new: &MultiClusterReschedulerStatus) {
         let (old, now) = (&before.record.moves, &plan.record.moves);
@@ -82,7 +103,9 @@ impl Rescheduling {
             };
             let message = told.message.as_deref().unwrap_or_default();
             let note = format!("{message} (MultiClusterRescheduler {})", before.name());
-            self.recorder.record(&workload.object, type_, reason, &note).await;
+            // A workload may move as often as it is away.
+            let occasion = told.started_at.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
+            self.recorder.on(&occasion).record(&workload.object, type_, reason, &note).await;
         }
     }
 }

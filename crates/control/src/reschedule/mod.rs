@@ -14,6 +14,7 @@ pub(crate) use known::{Rescheduler, Reschedulers};
 
 use crate::capacity::Owner;
 use crate::driver::{Context, Controller, Declared};
+use crate::jobs::Jobs;
 use crate::placement::{Placement, Workload};
 use kube::Api;
 use kube::runtime::watcher;
@@ -38,6 +39,7 @@ const WORKERS: usize = 2;
 pub(crate) struct Rescheduling {
     context: Context,
     placement: Arc<Placement>,
+    jobs: Arc<Jobs>,
     queue: Queue<Key>,
     recorder: Recorder,
     /// The stays of each rescheduler, by its uid as well: the status does not list them all.
@@ -47,8 +49,8 @@ pub(crate) struct Rescheduling {
 type Stays = BTreeMap<WorkloadKey, Stay>;
 
 impl Rescheduling {
-    /// Rescheduling for a hub, of the workloads that placement places.
-    pub(crate) fn new(context: &Context, placement: &Arc<Placement>) -> Arc<Self> {
+    /// Rescheduling for a hub, of the workloads that placement places. Jobs are not moved, only named.
+    pub(crate) fn new(context: &Context, placement: &Arc<Placement>, jobs: &Arc<Jobs>) -> Arc<Self> {
         let queue = Queue::new(context.seed.child(KIND).child("queue"));
         let recorder =
             Recorder::new(context.hub.client.clone(), context.clock.clone(), "portolan.dev/reschedule");
@@ -58,6 +60,7 @@ impl Rescheduling {
         Arc::new(Self {
             context: context.clone(),
             placement: Arc::clone(placement),
+            jobs: Arc::clone(jobs),
             queue,
             recorder,
             stays: Mutex::default(),

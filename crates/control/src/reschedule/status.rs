@@ -39,8 +39,8 @@ pub(super) fn status(
     status
 }
 
-/// Whether a status is to be written: it says more than that workloads were looked at again, or that was last said an
-/// interval ago.
+/// Whether a status is to be written: it says more than that workloads were looked at again, and more than other numbers
+/// in the messages of those that stay, which change with every pod; or it was last written an interval ago.
 pub(super) fn is_news(
     old: Option<&MultiClusterReschedulerStatus>,
     new: &MultiClusterReschedulerStatus,
@@ -49,15 +49,19 @@ pub(super) fn is_news(
     let Some(old) = old else { return true };
     let (Some(last), Some(now)) = (&old.last_run_time, &new.last_run_time) else { return true };
     let since = Duration::try_from(now.0.duration_since(last.0)).unwrap_or_default();
-    let same =
-        MultiClusterReschedulerStatus { last_run_time: old.last_run_time.clone(), ..new.clone() } == *old;
-    !same || since >= interval
+    let timeless = |status: &MultiClusterReschedulerStatus| {
+        let mut status = MultiClusterReschedulerStatus { last_run_time: None, ..status.clone() };
+        status.staying.iter_mut().for_each(|each| each.message = None);
+        status
+    };
+    since >= interval || timeless(old) != timeless(new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use portolan_api::multiclusterrescheduler::Staying;
 
     #[test]
     fn a_look_without_news_is_written_once_in_an_interval() {
@@ -71,5 +75,14 @@ mod tests {
         assert!(is_news(Some(&looked_at(0)), &looked_at(30), interval));
         let moved = MultiClusterReschedulerStatus { moved: 1, ..looked_at(1) };
         assert!(is_news(Some(&looked_at(0)), &moved, interval));
+        let stays = |second, reason: &str, message: &str| {
+            let (reason, message) = (reason.to_owned(), Some(message.to_owned()));
+            let staying = Staying { reason, message, ..Staying::default() };
+            MultiClusterReschedulerStatus { staying: vec![staying], ..looked_at(second) }
+        };
+        let old = stays(0, "NoRoom", "1 more fit");
+        assert!(!is_news(Some(&old), &stays(1, "NoRoom", "2 more fit"), interval), "a number in a message");
+        assert!(is_news(Some(&old), &stays(30, "NoRoom", "2 more fit"), interval));
+        assert!(is_news(Some(&old), &stays(1, "HomeBusy", "busy"), interval));
     }
 }

@@ -1,3 +1,4 @@
+use super::super::MemberClock;
 use super::super::test_support::{at, cluster, cpu, external, loaded};
 use super::*;
 use portolan_api::autoscaling::{Metric, MetricTargetType};
@@ -122,6 +123,31 @@ fn numbers_of_a_clock_that_is_ahead_are_no_newer_than_the_answer() {
     assert_eq!(wish_of(&metrics, &ahead, at(300)).desired, 10);
     let later = wish_of(&metrics, &ahead, at(600));
     assert_eq!((later.desired, later.metric), (4, None), "{:?}", later.message);
+}
+
+#[test]
+fn numbers_of_a_clock_that_is_behind_count_as_soon_as_they_move_on() {
+    let metrics = [cpu(50)];
+    let mut clock = MemberClock::default();
+    let mut look = |measured: i64, now: i64| {
+        let cluster = loaded("paris", 4, 4000, at(measured));
+        clock = clock.after(&cluster.readings, at(now));
+        let cluster = ClusterSnapshot { clock, observed_at: Some(at(now)), ..cluster };
+        wish_of(&metrics, &cluster, at(now)).desired
+    };
+    assert_eq!(look(-3600, 0), 4, "nobody knows whether this is an hour old or its clock an hour behind");
+    assert_eq!(look(-3585, 15), 8, "it is its clock");
+    assert_eq!(look(-3585, 310), 8);
+    assert_eq!(look(-3585, 330), 4, "its numbers do not move any more");
+    assert_eq!(look(-2700, 900), 8, "they do again, by the clock as it stood");
+    let mut clock = MemberClock::default();
+    for (measured, now) in [(0, 0), (600, 2000)] {
+        let cluster = loaded("paris", 4, 4000, at(measured));
+        clock = clock.after(&cluster.readings, at(now));
+        let cluster = ClusterSnapshot { clock, observed_at: Some(at(now)), ..cluster };
+        let old = now > 0;
+        assert_eq!(wish_of(&metrics, &cluster, at(now)).desired == 4, old, "after a silence old is old");
+    }
 }
 
 #[test]

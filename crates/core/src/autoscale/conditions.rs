@@ -3,6 +3,7 @@
 use super::assess::Assessment;
 use super::metric::unknown;
 use super::schedule::Minimum;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::Reason;
 use portolan_api::autoscaling::MetricType;
 use portolan_api::conditions::{ConditionStatus, ConditionType, Finding};
@@ -18,9 +19,20 @@ pub(super) fn updated(replicas: u32) -> Finding {
 
 /// The replicas of the workload could not be changed.
 #[must_use]
-pub fn update_failed(error: &str) -> Finding {
+pub fn update_failed(error: &str) -> Vec<Finding> {
     let message = format!("the autoscaler could not change the replicas of its target: {error}");
-    Finding::new(ConditionType::AbleToScale, false, Reason::FailedUpdateScale, message)
+    let of = |type_: &ConditionType| Finding::new(*type_, false, Reason::FailedUpdateScale, message.clone());
+    UPDATED.iter().map(of).collect()
+}
+
+/// The conditions that tell whether replicas can be changed.
+const UPDATED: [ConditionType; 2] = [ConditionType::Ready, ConditionType::AbleToScale];
+
+/// Whether a finding says less than a change that was refused before, and is tried again.
+pub(super) fn is_outdone(finding: &Finding, conditions: &[Condition]) -> bool {
+    let able = conditions.iter().find(|each| each.type_ == ConditionType::AbleToScale.as_str());
+    UPDATED.contains(&finding.type_)
+        && able.is_some_and(|able| able.reason == Reason::FailedUpdateScale.as_ref())
 }
 
 /// Whether the windows hold a change back.

@@ -2,20 +2,6 @@
 
 use portolan_api::Reason;
 use portolan_api::conditions::{ConditionType, Finding};
-use std::collections::BTreeMap;
-
-/// An autoscaler and what it scales, in one namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AutoscalerTarget {
-    /// The namespace of both.
-    pub namespace: String,
-    /// The name of the autoscaler.
-    pub name: String,
-    /// The kind of the workload.
-    pub kind: String,
-    /// The name of the workload.
-    pub target: String,
-}
 
 /// Several autoscalers of one workload: none of them may scale it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +13,13 @@ pub struct Conflict {
 }
 
 impl Conflict {
+    /// The conflict between all autoscalers of a workload; none if there is only one.
+    #[must_use]
+    pub fn between(workload: String, mut autoscalers: Vec<String>) -> Option<Self> {
+        autoscalers.sort();
+        (autoscalers.len() > 1).then_some(Self { workload, autoscalers })
+    }
+
     /// What users are told.
     #[must_use]
     pub fn message(&self) -> String {
@@ -48,60 +41,23 @@ impl Conflict {
     }
 }
 
-/// The conflicts of all autoscalers that are in one, by namespace and name.
-#[must_use]
-pub fn conflicts(
-    autoscalers: impl IntoIterator<Item = AutoscalerTarget>,
-) -> BTreeMap<(String, String), Conflict> {
-    let mut by_target: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
-    for each in autoscalers {
-        by_target.entry((each.namespace, each.kind, each.target)).or_default().push(each.name);
-    }
-    let mut found = BTreeMap::new();
-    for ((namespace, kind, target), mut names) in by_target {
-        names.sort();
-        names.dedup();
-        if names.len() < 2 {
-            continue;
-        }
-        let conflict =
-            Conflict { workload: format!("{kind} {namespace}/{target}"), autoscalers: names.clone() };
-        found.extend(names.into_iter().map(|name| ((namespace.clone(), name), conflict.clone())));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn autoscaler(namespace: &str, name: &str, target: &str) -> AutoscalerTarget {
-        let kind = "MultiClusterDeployment".to_owned();
-        AutoscalerTarget { namespace: namespace.into(), name: name.into(), kind, target: target.into() }
-    }
-
     #[test]
     fn all_that_share_a_target_are_refused_with_all_names() {
-        let found = conflicts([
-            autoscaler("shop", "night", "web"),
-            autoscaler("shop", "day", "web"),
-            autoscaler("shop", "other", "api"),
-            autoscaler("test", "day", "web"),
-        ]);
-        let names: Vec<&str> = found.keys().map(|(_, name)| name.as_str()).collect();
-        assert_eq!(names, ["day", "night"]);
-        assert!(found.keys().all(|(namespace, _)| namespace == "shop"));
-        let conflict = found.values().next().unwrap();
+        let between = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Conflict::between("MultiClusterDeployment shop/web".to_owned(), names)
+        };
+        assert_eq!(between(&["day"]), None);
+        let conflict = between(&["night", "day"]).unwrap();
         assert!(conflict.findings().iter().all(|finding| finding.reason == Reason::AmbiguousTarget));
         assert_eq!(
             conflict.message(),
             "MultiClusterDeployment shop/web is the scaleTargetRef of 2 autoscalers, day and night: none of them scales \
              it. Delete all but one"
         );
-    }
-
-    #[test]
-    fn one_autoscaler_is_no_conflict_however_often_it_is_listed() {
-        assert!(conflicts([autoscaler("shop", "day", "web"), autoscaler("shop", "day", "web")]).is_empty());
     }
 }

@@ -387,6 +387,44 @@ fn the_status_reads_like_that_of_an_autoscaler() {
     assert_eq!(status.conditions[1].reason, Reason::SucceededRescale.to_string());
 }
 
+#[test]
+fn a_change_that_is_refused_again_and_again_is_told_once() {
+    let mut world = World::new(spec(2, 100, &[cpu(75)]), PerLocation, &[(4, 6000)]);
+    let mut status = MultiClusterHorizontalPodAutoscalerStatus::default();
+    let write = |world: &World, status: &mut MultiClusterHorizontalPodAutoscalerStatus| {
+        let decision = world.decide();
+        decision.write_to(status, &world.clusters(), Some(1), at(world.second));
+        decision
+    };
+    let refuse = |status: &mut MultiClusterHorizontalPodAutoscalerStatus, second: i64| {
+        for finding in conditions::update_failed("forbidden") {
+            portolan_api::conditions::set(&mut status.conditions, finding, Some(1), at(second));
+        }
+    };
+    let of = |status: &MultiClusterHorizontalPodAutoscalerStatus| -> Vec<(String, String)> {
+        status.conditions.iter().take(2).map(|each| (each.status.clone(), each.reason.clone())).collect()
+    };
+    let decision = write(&world, &mut status);
+    assert_eq!((decision.current, decision.desired), (4, 8));
+    refuse(&mut status, 1);
+    let failed = ("False".to_owned(), "FailedUpdateScale".to_owned());
+    assert_eq!(of(&status), [failed.clone(), failed], "what cannot scale is not ready");
+    let told = status.conditions.clone();
+    world.second = 15;
+    let mut decision = write(&world, &mut status);
+    assert_eq!(status.conditions, told, "before it is tried again nothing else is told");
+    refuse(&mut status, 16);
+    assert_eq!(status.conditions, told);
+
+    let mut unwanted = status.clone();
+    world.loads = vec![3000];
+    write(&world, &mut unwanted);
+    assert_eq!(of(&unwanted).iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(), ["True", "True"]);
+    decision.carried_out(&mut status, Some(1), at(17));
+    let told = of(&status);
+    assert_eq!((told[0].0.as_str(), told[1].1.as_str()), ("True", "SucceededRescale"));
+}
+
 fn clusters() -> impl Strategy<Value = Vec<(u32, u64)>> {
     proptest::collection::vec((1u32..30, 0u64..25_000), 1..5)
 }

@@ -41,7 +41,7 @@ mod test_support;
 
 pub use cluster::ClusterWish;
 pub use conditions::update_failed;
-pub use conflicts::{AutoscalerTarget, Conflict, conflicts};
+pub use conflicts::Conflict;
 pub use cron::{Cron, InvalidCron};
 pub use decide::{Decision, Known, decide};
 pub use division::{Share, divide_by_load};
@@ -49,5 +49,6 @@ pub use memory::{Memory, Recommended, ScaleChange};
 pub use metric::effective as effective_metrics;
 pub use schedule::{InvalidSchedule, Minimum, minimum};
 pub use snapshot::{
-    ClusterSnapshot, NUMBERS_VALID_FOR, PodPhase, PodRequests, PodSnapshot, Readiness, Reading, Sample, usage,
+    ClusterSnapshot, MemberClock, NUMBERS_VALID_FOR, PodPhase, PodRequests, PodSnapshot, Readiness, Reading,
+    Sample, usage,
 };

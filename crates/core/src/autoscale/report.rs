@@ -2,7 +2,7 @@
 
 use super::assess::Assessment;
 use super::cluster::{ClusterWish, Measurement};
-use super::conditions::updated;
+use super::conditions::{is_outdone, updated};
 use super::decide::Decision;
 use super::memory::{Memory, Recommended, ScaleChange};
 use super::metric::{Goal, Source};
@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::MultiClusterHorizontalPodAutoscalerStatus;
 use portolan_api::autoscaling::{CurrentMetric, Recommendation, ScaleEvent};
-use portolan_api::conditions;
+use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::multiclusterhorizontalpodautoscaler::ClusterScale;
 use std::collections::BTreeMap;
 
@@ -43,8 +43,13 @@ impl Decision {
         now: Timestamp,
     ) {
         status.observed_generation = generation;
-        for finding in &self.findings {
-            conditions::set(&mut status.conditions, finding.clone(), generation, now);
+        // A change that was refused before is told until it succeeds or is not wanted any more: what was found before it is
+        // tried again says nothing about that.
+        let tries = self.desired != self.current;
+        let news = |finding: &&Finding| !(tries && is_outdone(finding, &status.conditions));
+        let findings: Vec<Finding> = self.findings.iter().filter(news).cloned().collect();
+        for finding in findings {
+            conditions::set(&mut status.conditions, finding, generation, now);
         }
         status.current_replicas = number(self.current);
         status.desired_replicas = number(self.desired);
@@ -74,7 +79,10 @@ impl Decision {
         self.memory.changes.push(ScaleChange { change, at: now });
         status.scale_events = self.memory.changes.iter().map(scale_event).collect();
         status.last_scale_time = Some(Time(now));
-        conditions::set(&mut status.conditions, updated(self.desired), generation, now);
+        let ready = self.findings.iter().find(|finding| finding.type_ == ConditionType::Ready);
+        for finding in ready.cloned().into_iter().chain([updated(self.desired)]) {
+            conditions::set(&mut status.conditions, finding, generation, now);
+        }
     }
 
     fn cluster_scale(&self, wish: &ClusterWish, observed_at: Option<Timestamp>) -> ClusterScale {

@@ -20,6 +20,8 @@ pub struct ClusterSnapshot {
     pub error: Option<String>,
     /// When the member last reported its pods.
     pub observed_at: Option<Timestamp>,
+    /// How its clock stands.
+    pub clock: MemberClock,
     /// The pods of the workload.
     pub pods: Vec<PodSnapshot>,
     /// What was read for each metric, in the order of the spec.
@@ -116,6 +118,42 @@ pub fn usage(
     used.try_fold(first, |sum, each| Some(sum.saturating_add(each?)))
 }
 
+/// How the clock of a member stands to that of the hub, by the times of its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberClock {
+    /// The time of its newest number, and when that was last read.
+    newest: Option<(Timestamp, Timestamp)>,
+    /// How old the newest number seemed when it came.
+    behind: SignedDuration,
+}
+
+impl MemberClock {
+    /// How it stands after an answer. A number that is newer than those of the last look was measured since then, whatever
+    /// its time: it grows old from now on by the clock of the hub. Nothing is known of the first numbers, nor of those after
+    /// a long silence.
+    #[must_use]
+    pub fn after(self, readings: &[Reading], now: Timestamp) -> Self {
+        let Some(newest) = readings.iter().filter_map(Reading::newest).max() else { return self };
+        let moves = |(before, read): (Timestamp, Timestamp)| newest > before && is_valid(read, now);
+        let behind = match self.newest {
+            Some(last) if moves(last) => now.duration_since(newest).max(SignedDuration::ZERO),
+            _ => self.behind,
+        };
+        let latest = self.newest.map_or(newest, |(before, _)| before.max(newest));
+        Self { newest: Some((latest, now)), behind }
+    }
+}
+
+impl Reading {
+    fn newest(&self) -> Option<Timestamp> {
+        match self {
+            Self::Pods(samples) => samples.values().map(|sample| sample.at).max(),
+            Self::Value { at, .. } => Some(*at),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
 impl PodRequests {
     /// The request for a resource by the pod, or by one container of it.
     ///
@@ -141,9 +179,10 @@ pub(super) fn is_valid(at: Timestamp, now: Timestamp) -> bool {
 }
 
 impl ClusterSnapshot {
-    /// Whether a number that the member says is of that time is still used. Its clock may be ahead of the hub's: no number is
-    /// newer than the answer that it came with.
+    /// Whether a number that the member says is of that time is still used. Its clock may be behind the hub's, or ahead of
+    /// it: no number is newer than the answer that it came with.
     pub(super) fn is_valid(&self, at: Timestamp, now: Timestamp) -> bool {
+        let at = at.checked_add(self.clock.behind).unwrap_or(at);
         is_valid(self.observed_at.map_or(at, |observed| at.min(observed)), now)
     }
 }

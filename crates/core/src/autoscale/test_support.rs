@@ -1,6 +1,6 @@
 //! What tests of this folder share.
 
-use super::{ClusterSnapshot, PodPhase, PodRequests, PodSnapshot, Readiness, Reading, Sample};
+use super::{ClusterSnapshot, MemberClock, PodPhase, PodRequests, PodSnapshot, Readiness, Reading, Sample};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use portolan_api::autoscaling::{Metric, MetricTarget, MetricTargetType, MetricType, ResourceMetric};
@@ -42,6 +42,7 @@ pub(super) fn cluster(name: &str, replicas: u32, used: &[u64], now: Timestamp) -
         reachable: true,
         error: None,
         observed_at: Some(now),
+        clock: MemberClock::default(),
         pods,
         readings: vec![Reading::Pods(samples)],
     }

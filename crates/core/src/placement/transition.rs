@@ -19,6 +19,8 @@ pub struct CopySnapshot {
     pub rolling: bool,
     /// Whether it is of the present template, and its numbers tell of that.
     pub current: bool,
+    /// Whether none of its replicas may go now, even if others replace them.
+    pub stays: bool,
     /// Whether the cluster answers; if not, the numbers are the last ones known.
     pub reachable: bool,
 }
@@ -63,6 +65,7 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         let serving = serving(&copy);
         let replicas = match target(cluster) {
             request if copy.replicas <= request => request,
+            _ if copy.stays => copy.replicas,
             request => {
                 // Replicas that are pending could only be where others of the workload are not wanted any more.
                 let asked = if request > 0 { placed } else { placed.saturating_add(decision.pending) };
@@ -75,7 +78,7 @@ pub fn transition(decision: &Decision, copies: &BTreeMap<String, CopySnapshot>) 
         };
         // What is about to go is not updated, and what serves of it goes in one step.
         let goes = !decision.placed.contains_key(cluster);
-        let replicas = if goes && replicas > 0 { serving } else { replicas };
+        let replicas = if goes && replicas > 0 && !copy.stays { serving } else { replicas };
         Some(match replicas {
             0 => Order::Delete,
             replicas if (former || goes) && replicas < copy.replicas => Order::Scale { replicas },

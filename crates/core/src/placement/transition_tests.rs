@@ -10,7 +10,15 @@ fn decided(places: &[(&str, u32)], pending: u32) -> Decision {
 }
 
 fn copy(replicas: u32, ready: u32) -> CopySnapshot {
-    CopySnapshot { replicas, ready, lately_ready: ready, rolling: false, current: true, reachable: true }
+    CopySnapshot {
+        replicas,
+        ready,
+        lately_ready: ready,
+        rolling: false,
+        current: true,
+        stays: false,
+        reachable: true,
+    }
 }
 
 fn copies(all: &[(&str, CopySnapshot)]) -> BTreeMap<String, CopySnapshot> {
@@ -23,6 +31,16 @@ fn a_cluster_shrinks_as_the_others_become_ready() {
     let run = |ready| transition(&decision, &copies(&[("a", copy(4, 4)), ("b", copy(2, ready))]))["a"];
     let runs = [0, 1, 2].map(run);
     assert_eq!(runs, [4, 3, 2].map(|replicas| Order::Apply { replicas }));
+}
+
+#[test]
+fn a_copy_that_stays_gives_nothing_up_even_if_all_is_replaced() {
+    let stays = |decision: &Decision| {
+        let cloud = CopySnapshot { stays: true, ..copy(3, 3) };
+        transition(decision, &copies(&[("cloud", cloud), ("home", copy(3, 3))]))["cloud"]
+    };
+    assert_eq!(stays(&decided(&[("home", 3)], 0)), Order::Keep);
+    assert_eq!(stays(&decided(&[("cloud", 1), ("home", 3)], 0)), Order::Apply { replicas: 3 });
 }
 
 #[test]

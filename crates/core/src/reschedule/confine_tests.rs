@@ -1,7 +1,9 @@
 use super::*;
 use crate::capacity::{PodShape, Room, Shortage};
 use crate::placement::{CopySnapshot, Decision, Order, decide, transition};
-use crate::reschedule::{Record, Settings, WorkloadKey, WorkloadSnapshot, plan, whereabouts};
+use crate::reschedule::{
+    Budgets, Record, Settings, WorkloadKey, WorkloadSnapshot, may_leave, plan, whereabouts,
+};
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::MultiClusterReschedulerStatus;
 use portolan_api::placement::Placement;
@@ -115,6 +117,11 @@ impl World {
         confine(&workload.request, &mut candidates, &workload.placements, moves.get(key));
         let decision = decide(&workload.request, &candidates, |_, _| Shortage::default()).unwrap();
         workload.placements = written(&decision);
+        for (cluster, copy) in &mut workload.copies {
+            let decided = decision.placed.get(cluster).map_or(0, |placed| placed.replicas);
+            let leaves = copy.replicas.saturating_sub(decided);
+            copy.stays = leaves > 0 && !may_leave(moves.get(key), cluster, leaves, Some(&Budgets::new()));
+        }
         for (cluster, order) in transition(&decision, &workload.copies) {
             let ready = workload.copies.get(&cluster).map_or(0, |copy| copy.ready);
             match order {
@@ -144,14 +151,18 @@ impl World {
             for placed in &mut placements {
                 placed.ready_replicas = i32::try_from(ready(&placed.cluster)).unwrap();
             }
-            let (held, homes) = whereabouts(&workload.request, &self.candidates(key), &placements);
+            let (held, leaving, homes) = whereabouts(&workload.request, &self.candidates(key), &placements);
             let as_decided = |(cluster, copy): (&String, &CopySnapshot)| {
                 held.get(cluster)
                     .is_some_and(|held| held.replicas == copy.replicas && held.ready == copy.replicas)
             };
             let settled = workload.copies.iter().all(as_decided)
                 && held.keys().all(|name| workload.copies.contains_key(name));
-            (key.clone(), WorkloadSnapshot { held, homes, settled, ..WorkloadSnapshot::default() })
+            let budgets = self.slots.keys().map(|name| (name.clone(), Budgets::new())).collect();
+            (
+                key.clone(),
+                WorkloadSnapshot { held, leaving, budgets, homes, settled, ..WorkloadSnapshot::default() },
+            )
         };
         self.workloads.iter().map(snapshot).collect()
     }

@@ -1,5 +1,6 @@
 //! The plan itself: who comes home, and why the others stay.
 
+use super::budgets::Taken;
 use super::follow::follow;
 use super::room::{arrivals, away};
 use super::{Home, Move, Plan, Record, Settings, Stay, StayReason, WorkloadKey, WorkloadSnapshot};
@@ -23,7 +24,7 @@ pub fn plan(
     let mut plan = Plan { record: record.clone(), ..Plan::default() };
     plan.record.last_run = Some(now);
     plan.next = Some(after(now, settings.interval));
-    follow(settings, workloads, now, &mut plan);
+    let mut taken = follow(settings, workloads, now, &mut plan);
     let mut waiting: Vec<(&WorkloadKey, &WorkloadSnapshot)> = workloads
         .iter()
         .filter(|(_, workload)| away(workload) > 0 && settings.selects(&workload.labels))
@@ -39,12 +40,15 @@ pub fn plan(
     waiting.sort_by_key(|(key, workload)| (Reverse(in_cloud(workload)), since(key), (*key).clone()));
     let mut busy = unreserved(&plan.record, workloads);
     for (key, workload) in waiting {
-        let stay = stays.get(key).copied().unwrap_or(Stay { since: now, room_since: None, retry_at: None });
-        match decide(settings, &plan.record, workload, stay, &busy, now) {
+        let stay = stays.get(key).cloned().unwrap_or_else(|| Stay::beginning(workload, now));
+        let allowed = allowed(&taken, key, workload);
+        match decide(settings, &plan.record, workload, &stay, &busy, allowed, now) {
             Ok(arrivals) => {
                 busy.extend(arrivals.keys().cloned());
                 plan.record.stays.remove(key);
-                plan.record.moves.insert(key.clone(), begin(workload, &arrivals, now));
+                let moving = begin(workload, &arrivals, now);
+                taken.take(key, &moving, workload);
+                plan.record.moves.insert(key.clone(), moving);
                 plan.decide.push(key.clone());
             }
             Err(reason) => {
@@ -67,11 +71,13 @@ fn take_note(
     now: Timestamp,
     record: &mut Record,
 ) {
-    let stay =
-        record.stays.entry(key.clone()).or_insert(Stay { since: now, room_since: None, retry_at: None });
-    let mut unbudgeted = workload.clone();
-    unbudgeted.held.values_mut().for_each(|held| held.budget = None);
-    let room = !arrivals(settings, &unbudgeted, &BTreeSet::new()).is_empty();
+    let stay = record.stays.entry(key.clone()).or_insert_with(|| Stay::beginning(workload, now));
+    if stay.uid.as_ref().is_some_and(|uid| *uid != workload.uid) {
+        // Another one had its name.
+        *stay = Stay::beginning(workload, now);
+    }
+    stay.uid = Some(workload.uid.clone());
+    let room = !arrivals(settings, workload, &BTreeSet::new(), u32::MAX).is_empty();
     stay.room_since = stay.room_since.filter(|_| room).or(room.then_some(now));
     stay.retry_at = stay.retry_at.filter(|at| *at > now);
 }
@@ -89,16 +95,31 @@ fn unreserved(record: &Record, workloads: &BTreeMap<WorkloadKey, WorkloadSnapsho
     busy
 }
 
+/// How many replicas budgets let go where they stand in, or why none.
+fn allowed(taken: &Taken, key: &WorkloadKey, workload: &WorkloadSnapshot) -> Result<u32, StayReason> {
+    let mut all = u32::MAX;
+    for (cluster, held) in workload.held.iter().filter(|(_, held)| held.away) {
+        match taken.rest(key, cluster, workload)? {
+            Some((budget, 0)) => {
+                let (cluster, leaves) = (cluster.clone(), held.replicas);
+                return Err(StayReason::DisruptionBudget { cluster, budget, allows: 0, leaves });
+            }
+            rest => all = rest.map_or(all, |(_, pods)| all.min(pods)),
+        }
+    }
+    Ok(all)
+}
+
 /// How many replicas come to which home, or why none does.
 fn decide(
     settings: &Settings,
     record: &Record,
     workload: &WorkloadSnapshot,
-    stay: Stay,
+    stay: &Stay,
     busy: &BTreeSet<String>,
+    allowed: Result<u32, StayReason>,
     now: Timestamp,
 ) -> Result<BTreeMap<String, u32>, StayReason> {
-    let mut stand_ins = workload.held.iter().filter(|(_, held)| held.away);
     if settings.paused {
         return Err(StayReason::ReschedulerPaused);
     }
@@ -127,17 +148,7 @@ fn decide(
     if now < until {
         return Err(StayReason::RoomNotStable { until });
     }
-    if let Some((cluster, _)) = workload.held.iter().find(|(_, held)| held.away && held.budgets_unknown) {
-        return Err(StayReason::BudgetsUnknown { cluster: cluster.clone() });
-    }
-    let forbids = |(cluster, held): (&String, &super::Held)| match &held.budget {
-        Some((budget, 0)) => Some((cluster.clone(), budget.clone())),
-        _ => None,
-    };
-    if let Some((cluster, budget)) = stand_ins.find_map(forbids) {
-        return Err(StayReason::DisruptionBudget { cluster, budget });
-    }
-    let arrivals = arrivals(settings, workload, busy);
+    let arrivals = arrivals(settings, workload, busy, allowed?);
     if arrivals.is_empty() {
         return Err(StayReason::HomeBusy);
     }
@@ -158,6 +169,7 @@ fn begin(workload: &WorkloadSnapshot, arrivals: &BTreeMap<String, u32>, now: Tim
     let target =
         |(name, comes): (&String, &u32)| (name.clone(), before.get(name).copied().unwrap_or(0) + comes);
     Move {
+        uid: Some(workload.uid.clone()),
         phase: MovePhase::Surging,
         started_at: now,
         finished_at: None,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::reschedule::Held;
+use crate::reschedule::{Budgets, Held};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use portolan_api::{MultiClusterReschedulerStatus, Reason};
 use std::time::Duration;
@@ -32,10 +32,16 @@ fn in_cloud(replicas: u32, fits: u32) -> WorkloadSnapshot {
         Held { replicas, ready: replicas, away: true, cloud: true, reachable: true, ..Held::default() };
     WorkloadSnapshot {
         held: BTreeMap::from([("cloud1".to_owned(), held)]),
+        budgets: BTreeMap::from([("cloud1".to_owned(), Budgets::new())]),
         homes: BTreeMap::from([("rennes".to_owned(), Home { lacks: replicas, fits })]),
         settled: true,
         ..WorkloadSnapshot::default()
     }
+}
+
+/// A PodDisruptionBudget of the cloud cluster that lets so many pods go.
+fn allowing(pods: u32) -> BTreeMap<String, Budgets> {
+    BTreeMap::from([("cloud1".to_owned(), Budgets::from([("web".to_owned(), pods)]))])
 }
 
 fn workloads(all: &[(&str, WorkloadSnapshot)]) -> BTreeMap<WorkloadKey, WorkloadSnapshot> {
@@ -109,13 +115,11 @@ fn every_reason_to_stay() {
     assert_eq!(of(&settings(), &|workload| workload.settled = false), StayReason::NotSettled);
     let silent = |workload: &mut WorkloadSnapshot| workload.held.get_mut("cloud1").unwrap().reachable = false;
     assert_eq!(of(&settings(), &silent), StayReason::Unreachable { cluster: "cloud1".into() });
-    let unknown =
-        |workload: &mut WorkloadSnapshot| workload.held.get_mut("cloud1").unwrap().budgets_unknown = true;
+    let unknown = |workload: &mut WorkloadSnapshot| workload.budgets.clear();
     assert_eq!(of(&settings(), &unknown), StayReason::BudgetsUnknown { cluster: "cloud1".into() });
-    let budget = |workload: &mut WorkloadSnapshot| {
-        workload.held.get_mut("cloud1").unwrap().budget = Some(("web".into(), 0));
-    };
-    let forbidden = StayReason::DisruptionBudget { cluster: "cloud1".into(), budget: "web".into() };
+    let budget = |workload: &mut WorkloadSnapshot| workload.budgets = allowing(0);
+    let (cluster, budget_name) = ("cloud1".to_owned(), "web".to_owned());
+    let forbidden = StayReason::DisruptionBudget { cluster, budget: budget_name, allows: 0, leaves: 3 };
     assert_eq!(of(&settings(), &budget), forbidden);
     assert_eq!(forbidden.to_string(), "PodDisruptionBudget web in cluster cloud1 allows no disruption");
 }
@@ -123,10 +127,78 @@ fn every_reason_to_stay() {
 #[test]
 fn a_budget_lets_replicas_go_a_few_at_a_time() {
     let mut workload = in_cloud(5, 9);
-    workload.held.get_mut("cloud1").unwrap().budget = Some(("web".into(), 2));
+    workload.budgets = allowing(2);
     let all = workloads(&[("web", workload)]);
     let begun = plan(&settings(), &noted(&all), &all, at(300));
     assert_eq!(begun.record.moves[&key("web")].replicas, 2);
+}
+
+/// A workload with so many replicas ready at home, and as many in the cloud that are to leave under budgets.
+fn replaced(replicas: u32, budgets: &BTreeMap<String, Budgets>) -> WorkloadSnapshot {
+    let mut workload = in_cloud(0, 0);
+    let home = Held { replicas, ready: replicas, reachable: true, ..Held::default() };
+    workload.held = BTreeMap::from([("rennes".to_owned(), home)]);
+    workload.leaving = BTreeMap::from([("cloud1".to_owned(), replicas)]);
+    (workload.budgets, workload.settled) = (budgets.clone(), false);
+    workload
+}
+
+#[test]
+fn replicas_wait_in_the_cloud_while_a_budget_does_not_let_them_go() {
+    let mut workload = in_cloud(3, 9);
+    workload.budgets = allowing(3);
+    let all = workloads(&[("web", workload)]);
+    let begun = plan(&settings(), &noted(&all), &all, at(300)).record;
+    let then = |record: &Record, budgets: &BTreeMap<String, Budgets>, now| {
+        let plan = plan(&settings(), record, &workloads(&[("web", replaced(3, budgets))]), at(now));
+        (plan.record.moves[&key("web")].phase, plan)
+    };
+    let (phase, held) = then(&begun, &allowing(2), 400);
+    assert_eq!(phase, MovePhase::Surging, "the budget has changed since the move began");
+    let mut status = MultiClusterReschedulerStatus::default();
+    held.write(&mut status);
+    assert_eq!(
+        status.moves[0].message.as_deref(),
+        Some(
+            "the replicas in rennes are ready; those in cloud1 still run: PodDisruptionBudget web in cluster cloud1 allows 2 \
+             disruptions, and 3 pods are to leave"
+        )
+    );
+    assert_eq!(then(&begun, &BTreeMap::new(), 400).0, MovePhase::Surging);
+    assert_eq!(then(&held.record, &allowing(0), 900).0, MovePhase::Returning, "it is given back in the end");
+    let (phase, drains) = then(&held.record, &allowing(3), 410);
+    assert_eq!((phase, drains.waiting.len()), (MovePhase::Draining, 0));
+    assert_eq!(then(&drains.record, &allowing(1), 420).0, MovePhase::Surging, "they have not left yet");
+}
+
+#[test]
+fn two_workloads_do_not_both_take_what_one_budget_allows() {
+    let settings = Settings { max_concurrent: 2, ..settings() };
+    let mut here = in_cloud(3, 9);
+    here.budgets = allowing(4);
+    let mut there = here.clone();
+    there.homes = BTreeMap::from([("lille".to_owned(), Home { lacks: 3, fits: 9 })]);
+    let all = workloads(&[("a", here.clone()), ("b", there)]);
+    let begun = plan(&settings, &noted(&all), &all, at(300)).record;
+    let moving = |name: &str| begun.moves[&key(name)].replicas;
+    assert_eq!((moving("a"), moving("b")), (3, 1), "four in all");
+
+    let both = workloads(&[("a", replaced(3, &allowing(3))), ("b", replaced(1, &allowing(3)))]);
+    let mut record = begun.clone();
+    record.moves.get_mut(&key("b")).unwrap().targets = BTreeMap::from([("rennes".to_owned(), 1)]);
+    let phases = |record: &Record, all| {
+        let plan = plan(&settings, record, all, at(310));
+        (["a", "b"].map(|name| plan.record.moves[&key(name)].phase), plan.record)
+    };
+    let (first, record) = phases(&record, &both);
+    assert_eq!(first, [MovePhase::Draining, MovePhase::Surging]);
+    let mut gone = both.clone();
+    gone.get_mut(&key("a")).unwrap().leaving.clear();
+    let (then, mut record) = phases(&record, &gone);
+    assert_eq!(then, [MovePhase::Draining, MovePhase::Surging], "the budget may not tell of it yet");
+    record.moves.remove(&key("a"));
+    let alone = plan(&settings, &record, &gone, at(320));
+    assert_eq!(alone.record.moves[&key("b")].phase, MovePhase::Draining);
 }
 
 #[test]
@@ -183,6 +255,25 @@ fn a_move_ends_when_all_is_ready_and_is_given_back_when_it_is_not() {
     assert_eq!(given_up.staying[&key("web")].1, StayReason::RetryLater { until: at(1230) });
     let (never, _) = phase(&begun.record, seen(0, 0, 3, true), 900);
     assert_eq!(never, MovePhase::Failed, "the room was gone before it was reserved");
+}
+
+#[test]
+fn a_workload_of_the_same_name_inherits_neither_stay_nor_move() {
+    let of = |uid: &str| {
+        let workload = WorkloadSnapshot { uid: uid.to_owned(), ..in_cloud(3, 9) };
+        workloads(&[("web", workload)])
+    };
+    let record = noted(&of("1"));
+    let begun = plan(&settings(), &record, &of("1"), at(300)).record;
+    assert_eq!(begun.moves.len(), 1);
+    let new = plan(&settings(), &begun, &of("2"), at(310));
+    assert!(new.record.moves.is_empty() && new.record.ended.is_empty(), "{:?}", new.record);
+    assert_eq!(new.staying[&key("web")].1, StayReason::MinimumStay { until: at(610) });
+    let stays = plan(&settings(), &record, &of("2"), at(310));
+    assert_eq!(stays.staying[&key("web")].1, StayReason::MinimumStay { until: at(610) });
+    let mut unknown = record.clone();
+    unknown.stays.get_mut(&key("web")).unwrap().uid = None;
+    assert_eq!(plan(&settings(), &unknown, &of("1"), at(310)).record.moves.len(), 1, "an older record");
 }
 
 #[test]

@@ -8,15 +8,15 @@ pub(super) fn away(workload: &WorkloadSnapshot) -> u32 {
     workload.held.values().filter(|held| held.away).map(|held| held.replicas).sum()
 }
 
-/// How many more replicas each home gets: no more than it lacks, than leave the margin free, and than budgets let go of
-/// where they are.
+/// How many more replicas each home gets: no more than it lacks, than leave the margin free, and than may leave where they
+/// are.
 pub(super) fn arrivals(
     settings: &Settings,
     workload: &WorkloadSnapshot,
     busy: &BTreeSet<String>,
+    allowed: u32,
 ) -> BTreeMap<String, u32> {
-    let allowed = workload.held.values().filter(|held| held.away).filter_map(|held| held.budget.as_ref());
-    let mut open = allowed.map(|(_, pods)| *pods).fold(away(workload), u32::min);
+    let mut open = away(workload).min(allowed);
     let mut arrivals = BTreeMap::new();
     for (name, home) in workload.homes.iter().filter(|(name, _)| !busy.contains(*name)) {
         let comes = open.min(home.lacks).min(with_margin(home, settings.margin));

@@ -1,6 +1,6 @@
 //! The record as it stands in the status of the MultiClusterRescheduler.
 
-use super::{Move, Plan, Record, Stay, WorkloadKey};
+use super::{Move, Plan, Record, Stay, StayReason, WorkloadKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::MultiClusterReschedulerStatus;
@@ -35,7 +35,7 @@ impl Record {
             if let Some(since) = read(&staying.since) {
                 let (room_since, retry_at) = (read(&staying.room_since), read(&staying.retry_at));
                 let key = key(&staying.kind, &staying.namespace, &staying.name);
-                record.stays.insert(key, Stay { since, room_since, retry_at });
+                record.stays.insert(key, Stay { uid: staying.uid.clone(), since, room_since, retry_at });
             }
         }
         record
@@ -48,7 +48,7 @@ impl Record {
     pub fn recalling(mut self, stays: &BTreeMap<WorkloadKey, Stay>) -> Self {
         for (key, stay) in stays {
             if !self.moves.contains_key(key) {
-                self.stays.entry(key.clone()).or_insert(*stay);
+                self.stays.entry(key.clone()).or_insert_with(|| stay.clone());
             }
         }
         self
@@ -64,7 +64,7 @@ impl Plan {
         status.moved = i64::try_from(record.moved).unwrap_or(i64::MAX);
         let ended = record.ended.iter().map(|(key, moving)| (key, moving));
         let moves = record.moves.iter().chain(ended).take(MOVES_AT_MOST);
-        status.moves = moves.map(|(key, moving)| shown(key, moving)).collect();
+        status.moves = moves.map(|(key, moving)| shown(key, moving, self.waiting.get(key))).collect();
         let staying = self.staying.iter().take(STAYING_AT_MOST);
         status.staying = staying
             .map(|(key, (clusters, reason))| {
@@ -73,6 +73,7 @@ impl Plan {
                     kind: key.kind.clone(),
                     namespace: key.namespace.clone(),
                     name: key.name.clone(),
+                    uid: stay.and_then(|stay| stay.uid.clone()),
                     cluster: clusters.join(", "),
                     since: stay.map(|stay| Time(stay.since)),
                     room_since: stay.and_then(|stay| stay.room_since).map(Time),
@@ -90,6 +91,7 @@ fn move_of(shown: &Shown) -> Option<Move> {
         numbers.iter().map(|(name, number)| (name.clone(), u32::try_from(*number).unwrap_or(0))).collect()
     };
     Some(Move {
+        uid: shown.uid.clone(),
         phase: shown.phase,
         started_at: read(&shown.started_at)?,
         finished_at: read(&shown.finished_at),
@@ -100,7 +102,7 @@ fn move_of(shown: &Shown) -> Option<Move> {
     })
 }
 
-fn shown(key: &WorkloadKey, moving: &Move) -> Shown {
+fn shown(key: &WorkloadKey, moving: &Move, waits: Option<&StayReason>) -> Shown {
     let signed = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     let all = |numbers: &BTreeMap<String, u32>| {
         numbers.iter().map(|(name, number)| (name.clone(), signed(*number))).collect()
@@ -109,6 +111,7 @@ fn shown(key: &WorkloadKey, moving: &Move) -> Shown {
         kind: key.kind.clone(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
+        uid: moving.uid.clone(),
         from: moving.from.join(", "),
         to: moving.targets.keys().cloned().collect::<Vec<_>>().join(", "),
         before: all(&moving.before),
@@ -117,24 +120,29 @@ fn shown(key: &WorkloadKey, moving: &Move) -> Shown {
         phase: moving.phase,
         started_at: Some(Time(moving.started_at)),
         finished_at: moving.finished_at.map(Time),
-        message: Some(message(moving)),
+        message: Some(message(moving, waits)),
     }
 }
 
 /// What happens, or happened, in a move.
-fn message(moving: &Move) -> String {
+fn message(moving: &Move, waits: Option<&StayReason>) -> String {
     let Move { replicas, from, .. } = moving;
     let (from, to) = (from.join(", "), moving.targets.keys().cloned().collect::<Vec<_>>().join(", "));
-    match moving.phase {
-        MovePhase::Surging => format!("{replicas} replicas start in {to}; those in {from} still run"),
-        MovePhase::Draining => format!("the replicas in {to} are ready; those in {from} are being removed"),
-        MovePhase::Returning => {
-            format!("the replicas in {to} were not ready within spec.moveTimeout and are given back")
+    match (moving.phase, waits) {
+        (MovePhase::Surging, Some(why)) => {
+            format!("the replicas in {to} are ready; those in {from} still run: {why}")
         }
-        MovePhase::Done => format!("{replicas} replicas came from {from} to {to}"),
-        MovePhase::Failed => {
+        (MovePhase::Surging, None) => format!("{replicas} replicas start in {to}; those in {from} still run"),
+        (MovePhase::Draining, _) => {
+            format!("the replicas in {to} are ready; those in {from} are being removed")
+        }
+        (MovePhase::Returning, _) => {
+            format!("the move was not over within spec.moveTimeout; the replicas in {to} are given back")
+        }
+        (MovePhase::Done, _) => format!("{replicas} replicas came from {from} to {to}"),
+        (MovePhase::Failed, _) => {
             format!(
-                "{to} did not have {replicas} more replicas ready within spec.moveTimeout; those in {from} still run"
+                "the move of {replicas} replicas to {to} was not over within spec.moveTimeout; those in {from} still run"
             )
         }
     }

@@ -33,12 +33,16 @@ pub enum StayReason {
         /// The cluster.
         cluster: String,
     },
-    /// A PodDisruptionBudget lets none of its pods go.
+    /// A PodDisruptionBudget lets none of its pods go, or fewer than are to leave.
     DisruptionBudget {
         /// The cluster.
         cluster: String,
         /// The PodDisruptionBudget.
         budget: String,
+        /// How many pods it still lets go.
+        allows: u32,
+        /// How many pods are to leave.
+        leaves: u32,
     },
     /// There is no room at home, or not with the margin.
     NoRoom {
@@ -61,6 +65,8 @@ pub enum StayReason {
         /// How many.
         moves: u32,
     },
+    /// It is a job, and jobs are not moved.
+    JobRunsToEnd,
     /// It would move, and nothing is moved in a dry run.
     DryRun {
         /// How many replicas would move.
@@ -87,6 +93,7 @@ impl StayReason {
             Self::RoomNotStable { .. } => Reason::RoomNotStable,
             Self::HomeBusy => Reason::HomeBusy,
             Self::MaxConcurrentMoves { .. } => Reason::MaxConcurrentMoves,
+            Self::JobRunsToEnd => Reason::JobRunsToEnd,
             Self::DryRun { .. } => Reason::DryRun,
         }
     }
@@ -117,9 +124,13 @@ impl fmt::Display for StayReason {
                 f,
                 "the PodDisruptionBudgets of the member cluster {cluster} cannot be listed: `portolan peer` grants the right"
             ),
-            Self::DisruptionBudget { cluster, budget } => {
+            Self::DisruptionBudget { cluster, budget, allows: 0, .. } => {
                 write!(f, "PodDisruptionBudget {budget} in cluster {cluster} allows no disruption")
             }
+            Self::DisruptionBudget { cluster, budget, allows, leaves } => write!(
+                f,
+                "PodDisruptionBudget {budget} in cluster {cluster} allows {allows} disruptions, and {leaves} pods are to leave"
+            ),
             Self::NoRoom { replicas, fits, margin } => write!(
                 f,
                 "{replicas} replicas are away and {fits} more fit in the preferred clusters; spec.margin keeps {margin} percent free"
@@ -133,6 +144,7 @@ impl fmt::Display for StayReason {
             Self::MaxConcurrentMoves { moves } => {
                 write!(f, "{moves} workloads are being moved, which is spec.maxConcurrentMoves")
             }
+            Self::JobRunsToEnd => f.write_str("a job runs to its end in the cluster where it was placed"),
             Self::DryRun { replicas, to } => {
                 write!(f, "{replicas} replicas would move to {}; spec.dryRun is true", to.join(", "))
             }

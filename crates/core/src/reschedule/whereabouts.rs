@@ -23,13 +23,14 @@ pub fn stands_in(request: &PlacementRequest, placed: &PlacementStatus, cloud: bo
     placed.replicas > 0 && cause && !locations.contains(&placed.cluster)
 }
 
-/// What each cluster holds of a workload, and what each home lacks and has room for. Budgets are added by who knows them.
+/// What each cluster holds of a workload, how many replicas are to leave each, and what each home lacks and has
+/// room for.
 #[must_use]
 pub fn whereabouts(
     request: &PlacementRequest,
     candidates: &[Candidate],
     placements: &[PlacementStatus],
-) -> (BTreeMap<String, Held>, BTreeMap<String, Home>) {
+) -> (BTreeMap<String, Held>, BTreeMap<String, u32>, BTreeMap<String, Home>) {
     let candidate = |name: &str| candidates.iter().find(|each| each.name() == name);
     let count = |number: i32| u32::try_from(number).unwrap_or(0);
     let mut held = BTreeMap::new();
@@ -42,16 +43,18 @@ pub fn whereabouts(
             away: stands_in(request, placed, cloud),
             cloud,
             reachable: site.is_some_and(|candidate| !candidate.silent),
-            budget: None,
-            budgets_unknown: false,
         };
         held.insert(placed.cluster.clone(), each);
     }
     let away: u32 = held.values().filter(|each| each.away).map(|each| each.replicas).sum();
     let affine = request.placement.effective_policy() == PlacementPolicy::ClusterAffinity;
-    let mut homes = BTreeMap::new();
+    let (mut leaving, mut homes) = (BTreeMap::new(), BTreeMap::new());
     for candidate in candidates {
         let name = candidate.name();
+        let decided = held.get(name).map_or(0, |held| held.replicas);
+        if !candidate.silent && candidate.running > decided {
+            leaving.insert(name.to_owned(), candidate.running - decided);
+        }
         let location = request.placement.locations.iter().any(|location| location == name);
         let is_home = if affine { location } else { !candidate.site.cloud };
         let Standing::Feasible { max_replicas, .. } = candidate.stands(request, candidates) else { continue };
@@ -64,5 +67,5 @@ pub fn whereabouts(
         };
         homes.insert(name.to_owned(), Home { lacks, fits: max_replicas.saturating_sub(candidate.reserved) });
     }
-    (held, homes)
+    (held, leaving, homes)
 }
