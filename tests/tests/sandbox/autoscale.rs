@@ -208,15 +208,21 @@ async fn mistakes_are_named() {
     assert_eq!(message, "there is no MultiClusterDeployment shop/web, which scaleTargetRef names");
     let refused = try_apply(&user, &autoscaler("wrong", 9, 8)).await.unwrap_err().to_string();
     assert!(refused.contains("minReplicas must not be greater than maxReplicas"), "{refused}");
-    let hours = json!({"spec": {"schedules": [
-        {"name": "day", "start": "0 25 * * *", "end": "0 18 * * *", "minReplicas": 4}]}});
-    autoscalers(&fleet).patch("web", &PatchParams::default(), &Patch::Merge(hours)).await.unwrap();
+    let hours = |start: &str, zone: &str| {
+        let day =
+            json!({"name": "day", "start": start, "end": "0 18 * * *", "timeZone": zone, "minReplicas": 4});
+        Patch::Merge(json!({"spec": {"schedules": [day]}}))
+    };
+    let (api, params) = (autoscalers(&fleet), PatchParams::default());
+    let refused = api.patch("web", &params, &hours("0 25 * * *", "Etc/UTC")).await.unwrap_err().to_string();
+    assert!(refused.contains("must be a cron expression"), "{refused}");
+    api.patch("web", &params, &hours("0 8 * * *", "Europe/Nowhere")).await.unwrap();
     set_up(&fleet, &web(1, json!({"locations": ["c2"]})), &json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unrelated", "namespace": NAMESPACE},
     })).await;
     let (_, reason, message) = condition(&fleet, "web", "Ready").await;
     assert_eq!(reason, "InvalidSchedule");
-    assert!(message.contains("the hour cannot be \"25\""), "{message}");
+    assert!(message.contains("Europe/Nowhere"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,8 +28,7 @@ fn key(name: &str) -> WorkloadKey {
 
 /// A workload with so many replicas in a cloud cluster, and a home that has room for so many.
 fn in_cloud(replicas: u32, fits: u32) -> WorkloadSnapshot {
-    let held =
-        Held { replicas, ready: replicas, away: true, cloud: true, reachable: true, ..Held::default() };
+    let held = Held { replicas, ready: replicas, away: true, cloud: true, reachable: true };
     WorkloadSnapshot {
         held: BTreeMap::from([("cloud1".to_owned(), held)]),
         budgets: BTreeMap::from([("cloud1".to_owned(), Budgets::new())]),
