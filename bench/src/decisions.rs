@@ -6,7 +6,7 @@
 //! decisions.
 
 use portolan_api::placement::{Placement, PlacementPolicy, ReplicasMode};
-use portolan_control::capacity::{ClusterFeed, Ledger, Reservation};
+use portolan_control::capacity::{ClusterFeed, Ledger, Reservation, Waits};
 use portolan_core::capacity::{Amounts, CPU, MEMORY, NodeFacts, PODS, PodFacts, PodShape, Shape};
 use portolan_core::placement::{Candidate, PlacementRequest, Site, decide};
 use portolan_runtime::{Change, Key};
@@ -169,7 +169,8 @@ impl Fleet {
 
     fn told(&self, uid: &str, version: &str, shape: &Shape, held: BTreeMap<String, u32>) {
         let (shape, version) = (Some(shape.clone()), Some(version.to_owned()));
-        let reservation = Reservation { uid: uid.to_owned(), version, shape, reserved: held, waits: false };
+        let reservation =
+            Reservation { uid: uid.to_owned(), version, shape, reserved: held, waits: Waits::nowhere() };
         let change = Change::Set(Key::new("default", uid), reservation);
         self.ledger.transact(|book| book.take(KIND, &change, Reservation::clone));
     }

@@ -1,4 +1,4 @@
-use crate::capacity::{ClusterFeed, Ledger, Reservation};
+use crate::capacity::{ClusterFeed, Ledger, Reservation, Waits};
 use portolan_core::capacity::{Amounts, CPU, Growth, NodeFacts, PODS, PodFacts, PodShape, Shape};
 use portolan_runtime::{Change, Key};
 use proptest::collection::vec;
@@ -116,7 +116,8 @@ impl Fleet {
                     held.into_iter().map(|(at, replicas)| (CLUSTERS[at].to_owned(), replicas)).collect();
                 let (uid, version) = (UIDS[uid].to_owned(), Some(self.version.to_string()));
                 let key = Key::new("d", &uid);
-                let told = Reservation { uid, version, shape: Some(shape(size)), reserved, waits: false };
+                let told =
+                    Reservation { uid, version, shape: Some(shape(size)), reserved, waits: Waits::nowhere() };
                 self.ledger.transact(|book| book.take("Kind", &Change::Set(key, told), Reservation::clone));
             }
             Act::Gone(uid) => {

@@ -222,7 +222,8 @@ impl Book {
         if let Some(other) = self.owner(&uid).filter(|other| **other != owner).cloned() {
             self.gone(&other);
         }
-        self.waiting.set(&owner, reservation.waits.then_some(reservation.shape.as_ref()).flatten());
+        let waits = Some(&reservation.waits).filter(|waits| waits.is_somewhere());
+        self.waiting.set(&owner, reservation.shape.as_ref().zip(waits));
         if !self.reservations.contains_key(&uid) {
             let recorded = Reservation { reserved: BTreeMap::new(), ..reservation.clone() };
             Arc::make_mut(&mut self.uids).insert(owner.clone(), uid.clone());

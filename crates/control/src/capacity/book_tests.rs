@@ -1,5 +1,5 @@
 use super::*;
-use crate::capacity::Ledger;
+use crate::capacity::{Ledger, Waits};
 use portolan_core::capacity::{CPU, NodeFacts, PODS, PodFacts, PodShape};
 
 fn shape(milli: i64) -> Shape {
@@ -21,7 +21,7 @@ fn reservation(uid: &str, version: &str, reserved: &[(&str, u32)]) -> Reservatio
         version: Some(version.into()),
         shape: Some(shape(1000)),
         reserved,
-        waits: false,
+        waits: Waits::nowhere(),
     }
 }
 

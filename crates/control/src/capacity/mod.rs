@@ -29,7 +29,7 @@ mod woken;
 pub use book::Book;
 pub use feed::{ClusterFeed, Listed};
 pub(crate) use growth::growth;
-pub use reservations::{Owner, Reservation};
+pub use reservations::{Owner, Reservation, Waits};
 pub use woken::tell_of_room;
 
 use std::sync::{Arc, Mutex, PoisonError};

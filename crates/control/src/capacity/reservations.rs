@@ -2,7 +2,7 @@
 
 use portolan_core::capacity::Shape;
 use portolan_runtime::Key;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A workload of the hub.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +24,46 @@ pub struct Reservation {
     pub shape: Option<Shape>,
     /// How many replicas it holds in which cluster.
     pub reserved: BTreeMap<String, u32>,
-    /// Whether it has replicas that wait for room.
-    pub waits: bool,
+    /// Where room would be used.
+    pub waits: Waits,
+}
+
+/// The clusters in which room makes a difference to a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// These alone.
+    In(BTreeSet<String>),
+    /// All but these.
+    NotIn(BTreeSet<String>),
+}
+
+impl Waits {
+    /// Room makes no difference.
+    #[must_use]
+    pub const fn nowhere() -> Self {
+        Self::In(BTreeSet::new())
+    }
+
+    /// Room in any cluster would be used.
+    #[must_use]
+    pub const fn anywhere() -> Self {
+        Self::NotIn(BTreeSet::new())
+    }
+
+    /// Whether there is a cluster whose room would be used.
+    #[must_use]
+    pub fn is_somewhere(&self) -> bool {
+        *self != Self::nowhere()
+    }
+
+    /// Whether room in this cluster would be used.
+    #[must_use]
+    pub fn wants(&self, cluster: &str) -> bool {
+        match self {
+            Self::In(clusters) => clusters.contains(cluster),
+            Self::NotIn(clusters) => !clusters.contains(cluster),
+        }
+    }
 }
 
 /// A reservation, and the decision that will replace it.

@@ -1,6 +1,6 @@
 //! Who waits for room.
 
-use super::Owner;
+use super::{Owner, Waits};
 use portolan_core::capacity::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use std::ops::Bound;
 /// Who waits, and what has changed.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    pub(super) by_shape: BTreeMap<Shape, BTreeSet<Owner>>,
+    pub(super) by_shape: BTreeMap<Shape, BTreeMap<Owner, Waits>>,
     shapes: BTreeMap<Owner, Shape>,
     /// Clusters that have changed, and whether there may be more room.
     pub(super) changed: BTreeMap<String, bool>,
@@ -31,9 +31,11 @@ pub(super) enum Cause {
 }
 
 impl Waiting {
-    /// A workload waits for room for this shape, or for none.
-    pub(super) fn set(&mut self, owner: &Owner, shape: Option<&Shape>) {
-        if self.shapes.get(owner) == shape {
+    /// A workload waits for room for this shape in some clusters, or for none.
+    pub(super) fn set(&mut self, owner: &Owner, waits: Option<(&Shape, &Waits)>) {
+        let known =
+            self.shapes.get(owner).and_then(|shape| Some((shape, self.by_shape.get(shape)?.get(owner)?)));
+        if known == waits {
             return;
         }
         if let Some(before) = self.shapes.remove(owner)
@@ -44,9 +46,9 @@ impl Waiting {
                 self.by_shape.remove(&before);
             }
         }
-        if let Some(shape) = shape {
+        if let Some((shape, waits)) = waits {
             self.shapes.insert(owner.clone(), shape.clone());
-            self.by_shape.entry(shape.clone()).or_default().insert(owner.clone());
+            self.by_shape.entry(shape.clone()).or_default().insert(owner.clone(), waits.clone());
         }
     }
 
@@ -57,7 +59,8 @@ impl Waiting {
 
     /// There is room in a cluster for a shape.
     pub(super) fn hope(&mut self, shape: &Shape, cluster: &str) {
-        for owner in self.by_shape.get(shape).into_iter().flatten() {
+        let owners = self.by_shape.get(shape).into_iter().flatten();
+        for (owner, _) in owners.filter(|(_, waits)| waits.wants(cluster)) {
             let cause = self.backlog.entry(owner.clone()).or_insert_with(|| Cause::Room(BTreeSet::new()));
             if let Cause::Room(clusters) = cause {
                 clusters.insert(cluster.to_owned());

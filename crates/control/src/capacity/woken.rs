@@ -40,7 +40,9 @@ impl Book {
             if freed {
                 let from = after.as_ref().map_or(Bound::Unbounded, |(_, shape)| Bound::Excluded(shape));
                 let mut fit = Vec::new();
-                for shape in self.waiting.by_shape.range((from, Bound::Unbounded)).map(|(shape, _)| shape) {
+                let waiting = self.waiting.by_shape.range((from, Bound::Unbounded));
+                let waiting = waiting.filter(|(_, owners)| owners.values().any(|waits| waits.wants(&name)));
+                for shape in waiting.map(|(shape, _)| shape) {
                     if questions == 0 {
                         break;
                     }
@@ -123,7 +125,7 @@ pub async fn tell_of_room(ledger: Ledger, wake: impl Fn(&Owner)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::{ClusterFeed, Reservation};
+    use crate::capacity::{ClusterFeed, Reservation, Waits};
     use portolan_core::capacity::{Amounts, CPU, NodeFacts, PODS, PodShape};
     use portolan_runtime::{Change, Key};
 
@@ -144,7 +146,11 @@ mod tests {
         let reserved =
             reserved.iter().map(|(cluster, replicas)| ((*cluster).to_owned(), *replicas)).collect();
         let (uid, shape) = (format!("uid-{name}"), Some(shape(cpus)));
-        let reservation = Reservation { uid, version: Some("1".into()), shape, reserved, waits };
+        let waits = if waits { Waits::anywhere() } else { Waits::nowhere() };
+        record(ledger, name, Reservation { uid, version: Some("1".into()), shape, reserved, waits });
+    }
+
+    fn record(ledger: &Ledger, name: &str, reservation: Reservation) {
         ledger.transact(|book| {
             book.take("Kind", &Change::Set(Key::new("d", name), reservation), Reservation::clone)
         });
@@ -180,6 +186,32 @@ mod tests {
         assert_eq!(woken(&ledger), [] as [&str; 0]);
         workload(&ledger, "small", 2, &[], false);
         assert_eq!(woken(&ledger), ["large"], "a reservation was given up");
+    }
+
+    #[test]
+    fn room_elsewhere_wakes_nobody_who_waits_for_a_place_of_their_own() {
+        let ledger = Ledger::default();
+        let feeds = ["home", "other"].map(|name| ledger.open(name));
+        feeds.iter().for_each(|feed| grow(feed, 0));
+        let only = |name: &str| [name.to_owned()].into();
+        let waiting = [
+            ("at-home", Waits::In(only("home"))),
+            ("elsewhere", Waits::NotIn(only("home"))),
+            ("anywhere", Waits::anywhere()),
+        ];
+        for (name, waits) in waiting {
+            let (uid, shape) = (format!("uid-{name}"), Some(shape(1)));
+            record(
+                &ledger,
+                name,
+                Reservation { uid, version: None, shape, reserved: BTreeMap::new(), waits },
+            );
+        }
+        grow(&feeds[0], 1);
+        assert_eq!(woken(&ledger), ["anywhere", "at-home"]);
+        grow(&feeds[0], 0);
+        grow(&feeds[1], 1);
+        assert_eq!(woken(&ledger), ["elsewhere", "anywhere"], "in turn after the last one");
     }
 
     #[test]

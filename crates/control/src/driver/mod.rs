@@ -53,7 +53,7 @@ pub(crate) use run::{AnyController, Controllers, Driver};
 pub(crate) use unreadable::is_unreadable;
 pub(crate) use watch::{Delay, watch};
 
-use crate::capacity;
+use crate::capacity::{self, Waits};
 use crate::copies::{Copied, Kind, Round};
 use crate::dependencies::References;
 use crate::fleet::MemberEvent;
@@ -111,7 +111,7 @@ pub(crate) trait Declared: Send + Sync + Sized + 'static {
     /// The room that the object holds by its status; only asked if objects of the kind hold any.
     fn reserved(&self) -> capacity::Reservation {
         let (uid, reserved) = (self.uid().to_owned(), BTreeMap::new());
-        capacity::Reservation { uid, version: None, shape: None, reserved, waits: false }
+        capacity::Reservation { uid, version: None, shape: None, reserved, waits: Waits::nowhere() }
     }
 
     /// The ConfigMaps and Secrets that the object refers to.

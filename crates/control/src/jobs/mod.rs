@@ -18,7 +18,7 @@ mod waiting;
 
 pub(crate) use preview::{JobOutlook, Previews};
 
-use crate::capacity;
+use crate::capacity::{self, Waits};
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared};
@@ -176,7 +176,7 @@ impl Declared for DeclaredJob {
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
             reserved: record.reserved(),
-            waits,
+            waits: if waits { Waits::anywhere() } else { Waits::nowhere() },
         }
     }
 }

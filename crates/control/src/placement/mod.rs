@@ -20,6 +20,7 @@ mod refusals;
 mod replace;
 mod shares;
 mod snapshots;
+mod stand_in;
 mod status;
 mod trial;
 mod waiting;
@@ -29,7 +30,7 @@ pub(crate) use observe::candidate;
 pub(crate) use preview::{Outlook, Previews};
 pub(crate) use shares::{Division, Shares};
 
-use crate::capacity;
+use crate::capacity::{self, Waits};
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared, Delay};
@@ -40,13 +41,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lately::LatelyReady;
 use news::Unwritten;
-use portolan_api::placement::{
-    PlacementCause, PlacementPolicy, PlacementState, PlacementStatus, ReplicasMode, Reservation,
-};
+use portolan_api::placement::{PlacementPolicy, PlacementState, ReplicasMode, Reservation};
 use portolan_api::{MultiClusterDeployment, MultiClusterDeploymentSpec, MultiClusterDeploymentStatus};
 use portolan_core::capacity::{PodShape, Shape, ShapeError};
 use portolan_core::placement::is_shared_out;
 use portolan_runtime::{Action, CallError, Key};
+use stand_in::{stands_in, waits_to_leave};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -147,11 +147,19 @@ impl Workload {
                 .any(|placed| placed.state != PlacementState::Ready)
     }
 
-    /// Whether room would be used: replicas have no cluster, one that only stands in until there is room at home, or
-    /// one that has more than its share of them.
+    /// Whether room would be used in some cluster.
     fn waits_for_room(&self) -> bool {
-        let Some(status) = &self.object.status else { return true };
-        status.pending_replicas > 0 || self.stands_in() || !self.is_shared_out()
+        self.waits().is_somewhere()
+    }
+
+    /// Where room would be used: by replicas without a cluster, with one that only stands in until there is room at home,
+    /// or with one that has more than its share of them.
+    fn waits(&self) -> Waits {
+        let Some(status) = &self.object.status else { return Waits::anywhere() };
+        if status.pending_replicas > 0 || !self.is_shared_out() {
+            return Waits::anywhere();
+        }
+        waits_to_leave(&self.object.spec.placement.locations, &status.placements)
     }
 
     /// Whether a cluster of it only stands in until there is room at home.
@@ -252,7 +260,7 @@ impl Declared for Workload {
             version: self.object.metadata.resource_version.clone(),
             shape: self.shape.as_ref().ok().cloned(),
             reserved: reserved.filter(|(_, replicas)| *replicas > 0).collect(),
-            waits: self.waits_for_room(),
+            waits: self.waits(),
         }
     }
 }
@@ -327,13 +335,6 @@ impl Controller for Placement {
         self.unwritten.forget(key);
         self.lately_ready.forget(key);
     }
-}
-
-/// Whether a cluster only stands in until there is room at home.
-fn stands_in(placed: &PlacementStatus) -> bool {
-    use PlacementCause::{Bursting, Cloud, NoAlternative, Replacement, Substitution};
-    let cause = matches!(placed.cause, Some(Substitution | Bursting | Cloud | Replacement | NoAlternative));
-    placed.replicas > 0 && (cause || placed.substitute_for.is_some())
 }
 
 /// The shares of clusters when a total is divided.

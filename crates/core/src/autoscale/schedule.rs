@@ -78,8 +78,7 @@ impl Hours {
         let cron =
             |text: &str| Cron::parse(text).map_err(|problem| InvalidSchedule::Time { name: name(), problem });
         let zone = TimeZoneDatabase::bundled().get(&schedule.time_zone);
-        let zone =
-            zone.map_err(|_| InvalidSchedule::Zone { name: name(), zone: schedule.time_zone.clone() });
+        let zone = zone.map_err(|_| InvalidSchedule::Zone { name: name(), zone: schedule.time_zone.clone() });
         match (cron(&schedule.start), cron(&schedule.end), zone) {
             (Ok(start), Ok(end), Ok(zone)) => Ok(Self { start, end, zone }),
             (start, end, zone) => Err([start.err(), end.err(), zone.err()].into_iter().flatten().collect()),
