@@ -29,7 +29,7 @@ async fn a_cluster_that_lost_a_label_is_left_alone_and_no_second_one_is_bought()
         pass(10 * 60).await;
         let there: Vec<_> =
             stage.clusters().await.into_iter().filter_map(|each| each.metadata.name).collect();
-        assert_eq!(there, [name.clone()], "without {lost}");
+        assert_eq!(there, [name.as_str()], "without {lost}");
         assert_eq!(stage.placed("web").await, [("cloud1".to_owned(), 3), ("home".to_owned(), 4)]);
         let member = Api::<ForeignCluster>::all(user.clone()).get("cloud1").await.unwrap();
         assert!(member.metadata.deletion_timestamp.is_none() && member.spec.taints.is_empty());
