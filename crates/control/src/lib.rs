@@ -6,7 +6,9 @@ pub mod copies;
 pub mod dependencies;
 mod driver;
 pub mod fleet;
+mod hub_kinds;
 mod jobs;
+mod monitor;
 pub mod names;
 pub mod peering;
 mod placement;
@@ -19,5 +21,6 @@ mod run;
 mod services;
 mod settings;
 
+pub use monitor::{Check, Monitor};
 pub use run::{run, run_with};
 pub use settings::{NotAService, PrometheusService, Settings};

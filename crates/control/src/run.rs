@@ -1,27 +1,24 @@
 //! All controllers of a hub on one fleet.
 
-use crate::autoscale::{self, Autoscalers};
+use crate::autoscale::Autoscalers;
 use crate::capacity::tell_of_room;
 use crate::dependencies::DependencyGc;
 use crate::driver::{AnyController, Context, Controllers, Driver};
 use crate::fleet::{Connect, Hub, keep};
+use crate::hub_kinds::{hub_kinds, warn_of_unlisted};
 use crate::jobs::{self, Jobs};
+use crate::monitor::Running;
 use crate::placement::{self, Placement};
 use crate::provision::Provision;
 use crate::registrations::REGISTRATIONS;
-use crate::reschedule::{self, Rescheduling};
+use crate::reschedule::Rescheduling;
 use crate::review::Reviews;
 use crate::services::{self, Services};
 use crate::settings::Settings;
 use kube::Client;
-use portolan_runtime::{Clock, Seed, Term, WatchHealth};
-use std::collections::BTreeMap;
+use portolan_runtime::{Clock, Seed, Term};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinSet;
-
-/// How long the hub has to list its own kinds before that is said.
-const HUB_LISTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the fleet's membership and all controllers for the length of a term. Dropped, they stop at once.
 ///
@@ -70,7 +67,9 @@ pub async fn run_with(
         },
     );
     let mut tasks = JoinSet::new();
-    tasks.spawn(watch_hub(&context, &controllers, autoscalers_health));
+    let kinds = hub_kinds(&context, &controllers, autoscalers_health);
+    let shown = context.settings.monitor.show(Running { kinds: kinds.clone(), fence: context.fence.clone() });
+    tasks.spawn(warn_of_unlisted(kinds));
     tasks.spawn(tell_of_room(context.fleet.ledger.clone(), {
         let (controllers, rescheduling) = (controllers.clone(), Arc::clone(&rescheduling));
         move |owner| {
@@ -113,53 +112,7 @@ pub async fn run_with(
             tracing::error!(why, "a controller failed: all are stopped");
         }
     }
+    drop(shown);
     tasks.shutdown().await;
     context.fleet.dissolve();
-}
-
-/// Says loudly which kinds the hub does not let us list: nothing is decided without them.
-fn watch_hub(
-    context: &Context,
-    controllers: &Controllers,
-    autoscalers: WatchHealth,
-) -> impl Future<Output = ()> + Send + use<> {
-    let mut watches: Vec<(&'static str, WatchHealth)> =
-        vec![("ForeignCluster", context.fleet.clusters.health().clone())];
-    let optional =
-        [(reschedule::KIND, context.reschedulers.health().clone()), (autoscale::KIND, autoscalers)];
-    watches.extend(optional.clone());
-    watches.extend(controllers.iter().map(|each| (each.kind(), each.health().clone())));
-    let mut said: BTreeMap<&str, String> = BTreeMap::new();
-    async move {
-        loop {
-            tokio::time::sleep(HUB_LISTED_WITHIN).await;
-            for (kind, health) in &watches {
-                let problem = health.failure().map(|failure| failure.error).filter(|_| !health.is_listed());
-                match problem {
-                    Some(problem) if said.get(kind) != Some(&problem) => {
-                        let is_optional = optional.iter().any(|(each, _)| each == kind);
-                        if is_optional && health.is_not_served() {
-                            tracing::warn!(
-                                kind,
-                                problem,
-                                "the hub does not serve this kind, and there are none of it: `portolan crds | kubectl \
-                                 apply --server-side -f -` installs the definition"
-                            );
-                            said.insert(kind, problem);
-                            continue;
-                        }
-                        tracing::error!(
-                            kind,
-                            problem,
-                            "the hub does not list its objects of this kind, and nothing is placed anywhere until it \
-                             does: `portolan crds | kubectl apply --server-side -f -` installs the definitions"
-                        );
-                        said.insert(kind, problem);
-                    }
-                    Some(_) => {}
-                    None => _ = said.remove(kind),
-                }
-            }
-        }
-    }
 }

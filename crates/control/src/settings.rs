@@ -1,13 +1,16 @@
 //! What the operator of a hub sets for all its controllers.
 
+use crate::monitor::Monitor;
 use portolan_api::foreigncluster::PrometheusQuery;
 use std::str::FromStr;
 
 /// What the operator of a hub sets for all its controllers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The Prometheus of the hub, which queries of autoscalers are put to.
     pub prometheus: Option<PrometheusService>,
+    /// Where the controllers can be seen from outside.
+    pub monitor: Monitor,
 }
 
 /// The Service of a Prometheus, which is asked through the API server's proxy.

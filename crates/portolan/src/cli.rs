@@ -11,6 +11,7 @@ mod simulate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use portolan_api::duration::Duration;
 use portolan_control::PrometheusService;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use adopt::AdoptArgs;
@@ -187,6 +188,11 @@ pub(crate) struct ControllerArgs {
     /// who may create an autoscaler can then learn from it.
     #[arg(long, value_name = "NAMESPACE/SERVICE:PORT")]
     pub(crate) prometheus: Option<PrometheusService>,
+
+    /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as 0.0.0.0:8080. Without it, nothing is
+    /// served.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 #[derive(Debug, Args)]

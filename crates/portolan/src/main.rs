@@ -4,6 +4,7 @@ mod clean;
 mod cli;
 mod commands;
 mod connection;
+mod endpoints;
 mod failure;
 mod human;
 mod kind;

@@ -18,7 +18,7 @@
 //! deleted counts on from the greatest number that a candidate has seen in it, and a candidate that saw somebody else
 //! hold it waits until that term has run out, as if it were still there.
 
-use crate::{Backoff, CallError, Clock, Seed, Term, call, chain};
+use crate::{Backoff, CallError, Clock, Seed, Standing, Term, call, chain};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
@@ -54,6 +54,8 @@ pub struct Election {
     pub clock: Clock,
     /// What waits are jittered by.
     pub seed: Seed,
+    /// How it stands, for those who ask from outside.
+    pub standing: Standing,
 }
 
 impl Election {
@@ -76,6 +78,7 @@ impl Election {
             };
             let term = held.term.clone();
             tracing::info!(holder = term.holder(), epoch = term.epoch(), now = %self.clock.now(), "leads");
+            self.standing.elected();
             let mut held = held;
             let mut working = Box::pin(work(term.clone()));
             let (stopped, failed) = tokio::select! {
@@ -87,6 +90,7 @@ impl Election {
             // The term ends before the lease is given up, and the work has a moment to stop by itself: dropped tasks may
             // be running on another thread.
             term.end();
+            self.standing.lost();
             if !failed && tokio::time::timeout(WIND_DOWN, &mut working).await.is_err() {
                 tracing::debug!("the work of the term did not stop by itself");
             }
@@ -245,10 +249,15 @@ impl Election {
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, CallError> {
         let what = format!("{verb} Lease {}/{}", self.namespace, self.name);
-        match tokio::time::timeout(LEASE_REQUEST_LIMIT, call(what.clone(), request)).await {
+        let answer = match tokio::time::timeout(LEASE_REQUEST_LIMIT, call(what.clone(), request)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Silent { what, limit: LEASE_REQUEST_LIMIT }),
+        };
+        // Who was faster has written to a hub that answers.
+        if answer.as_ref().map_or_else(CallError::is_conflict, |_| true) {
+            self.standing.answered();
         }
+        answer
     }
 }
 

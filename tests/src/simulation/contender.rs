@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 use portolan_api::ForeignCluster;
 use portolan_control::fleet::{Connect, ConnectError};
-use portolan_runtime::{Election, Seed, Term};
+use portolan_runtime::{Election, Seed, Standing, Term};
 use portolan_sandbox::{Cluster, World};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +60,7 @@ impl Contender {
                 holder: party.to_owned(),
                 clock: clock.clone(),
                 seed: seed.child("election"),
+                standing: Standing::default(),
             };
             let work = async {
                 if self.elect {

@@ -102,12 +102,12 @@ impl EpochFence {
                 return Step::Claim;
             }
         }
-        let done = |open: &Open| open.unclaimed.len() == open.refused.len();
-        if kinds.values().all(|open| open.as_ref().is_some_and(done)) {
-            Step::Decide
-        } else {
-            Step::Wait(Action::RequeueAfter(CLAIMING))
-        }
+        if is_closed(&kinds) { Step::Decide } else { Step::Wait(Action::RequeueAfter(CLAIMING)) }
+    }
+
+    /// Whether decisions may be taken: no object is still to be claimed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.ours().is_none() || is_closed(&self.kinds())
     }
 
     /// This leader, as statuses name it; nobody without an election.
@@ -174,6 +174,12 @@ impl EpochFence {
     fn kinds(&self) -> MutexGuard<'_, BTreeMap<&'static str, Option<Open>>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether no object of any kind is still to be claimed.
+fn is_closed(kinds: &BTreeMap<&'static str, Option<Open>>) -> bool {
+    let done = |open: &Open| open.unclaimed.len() == open.refused.len();
+    kinds.values().all(|open| open.as_ref().is_some_and(done))
 }
 
 /// Who stands for what a status says: this leader, since it last changed hands or places.

@@ -3,6 +3,7 @@
 use super::version::VERSION_ANNOTATION;
 use crate::cli::ControllerArgs;
 use crate::connection;
+use crate::endpoints::{self, Endpoints};
 use crate::failure::Failure;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -10,8 +11,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::Credentials;
-use portolan_control::{Settings, peering, run_with};
-use portolan_runtime::{Clock, Election, Seed, Term, call, chain};
+use portolan_control::{Monitor, Settings, peering, run_with};
+use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,12 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 }
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
+    let (monitor, standing) = (Monitor::default(), Standing::default());
+    if let Some(address) = args.listen {
+        let listener = endpoints::bind(address).await?;
+        let standing = args.leader_elect.then(|| standing.clone());
+        tokio::spawn(endpoints::serve(listener, Endpoints::new(standing, monitor.clone())));
+    }
     let (hub, version) = connection::answering(&args.cluster).await?;
     eprintln!("Portolan {} runs for a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version);
     let seed = Seed::new(Timestamp::now().as_nanosecond().unsigned_abs() as u64);
@@ -40,7 +47,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     };
     let controllers = |term: Term| {
         let leading = announced();
-        let settings = Settings { prometheus: args.prometheus.clone() };
+        let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
         Box::pin(async {
@@ -62,6 +69,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         holder,
         clock: clock.clone(),
         seed: seed.child("election"),
+        standing,
     };
     let mut ended = None;
     election.lead(controllers, async { ended = Some(stopped(&clock).await) }).await;

@@ -1,0 +1,135 @@
+//! A small HTTP server that costs little whoever asks: few connections, one request each, all of it within seconds.
+
+use super::Endpoints;
+use crate::failure::Failure;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// How many connections are open at the same time; others wait in the queue of the system.
+const CONNECTIONS: usize = 16;
+/// How long the head of a request may take, and a connection in all.
+const HEAD_WITHIN: Duration = Duration::from_secs(3);
+const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
+/// How much of a request is read, and how many headers.
+const HEAD_SIZE: usize = 16 << 10;
+const HEADERS: usize = 64;
+/// How long to wait when the system gives no connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens on an address.
+pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::other(format!("cannot listen on {address}: {error}"))
+            .hint("name another address by --listen, such as 0.0.0.0:8080")
+    })
+}
+
+/// Answers for ever.
+pub(crate) async fn serve(listener: TcpListener, endpoints: Endpoints) {
+    let (places, endpoints) = (Arc::new(Semaphore::new(CONNECTIONS)), Arc::new(endpoints));
+    loop {
+        // It is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let endpoints = Arc::clone(&endpoints);
+                tokio::spawn(async move {
+                    // Whoever is too slow is cut off.
+                    _ = tokio::time::timeout(CONNECTION_WITHIN, converse(stream, endpoints)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, endpoints: Arc<Endpoints>) {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let response: Response<Full<Bytes>> = endpoints.answer(&request);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_SIZE)
+        .max_headers(HEADERS)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a request was not answered");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portolan_control::Monitor;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    async fn start() -> SocketAddr {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, Endpoints::new(None, Monitor::default())));
+        address
+    }
+
+    async fn ask(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_request_is_answered_and_the_connection_closed() {
+        let address = start().await;
+        let answer = ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nok\n"), "{answer}");
+        let answer = ask(address, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_body_is_not_read_and_a_head_without_end_is_refused() {
+        let address = start().await;
+        let answer =
+            ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "answered without waiting for the body: {answer}");
+        let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(2 * HEAD_SIZE));
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(long.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // The rest of the request was not read, so that the connection may be reset.
+        _ = stream.read_to_end(&mut answer).await;
+        assert!(!String::from_utf8_lossy(&answer).contains("200 OK"));
+    }
+
+    #[tokio::test]
+    async fn connections_that_say_nothing_keep_others_out_for_seconds_only() {
+        let address = start().await;
+        let mut silent = Vec::new();
+        for _ in 0..CONNECTIONS {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let answer = ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        drop(silent);
+    }
+}
