@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use portolan_lab::image::{Linkage, linkage};
+use portolan_image::{Linkage, linkage};
 use portolan_lab::parts::{self, DEFAULT_KUBERNETES, Parts};
 
 /// The version of Kubernetes to look at, for a run over several of them.

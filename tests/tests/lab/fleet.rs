@@ -2,14 +2,13 @@
 
 use super::proof::{LOG, TIMEOUT, eventually, shown};
 use super::{install_kinds, kubectl_apply};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube::config::Kubeconfig;
 use portolan_control::peering::hub_roles;
-use portolan_lab::{Cluster, Lab, Seen};
+use portolan_lab::{Cluster, Lab, Seen, portolan_binary};
 use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace};
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const PID: &str = "/lab/run/portolan.pid";
 
@@ -69,7 +68,8 @@ impl Fleet {
         let node = hub.control_plane();
         let binary = node.dir().join("portolan");
         if !binary.exists() {
-            std::fs::copy(portolan()?, &binary).context("cannot put the binary into the node")?;
+            std::fs::copy(portolan_binary().await?, &binary)
+                .context("cannot put the binary into the node")?;
             std::fs::copy(hub.kubeconfig_path(), node.dir().join("hub.kubeconfig"))?;
         }
         self.account("controller", "portolan", "portolan-controller", &hub_roles()).await?;
@@ -238,19 +238,4 @@ fn merge(into: &mut Value, more: Value) {
         }
         (into, more) => *into = more,
     }
-}
-
-/// Portolan's binary as it is in the tree now.
-fn portolan() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "--workspace", "--bin", "portolan"])
-        .stdin(Stdio::null())
-        .status()
-        .context("cannot run cargo to build portolan")?;
-    ensure!(built.success(), "portolan does not build");
-    let test = std::env::current_exe()?;
-    let profile =
-        test.parent().and_then(|deps| deps.parent()).context("the test runs in a target directory")?;
-    Ok(profile.join("portolan"))
 }

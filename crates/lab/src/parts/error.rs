@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::image::ImageError;
+use portolan_image::ImageError;
 
 /// Something that the machine lacks, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,13 +6,16 @@ use std::process::Command;
 
 use super::cache::{Key, Part, clear};
 use super::{BUSYBOX_IMAGE, COREDNS_IMAGE, PAUSE_IMAGE, PartsError, Step, process};
-use crate::image::Image;
+use portolan_image::Image;
 
 const PAUSE_SOURCE: &str = include_str!("../../parts/pause/pause.c");
 
 /// A changed way to make images makes them anew.
-const RECIPE: &[&[u8]] =
-    &[include_bytes!("images.rs"), include_bytes!("../image/layer.rs"), include_bytes!("../image/layout.rs")];
+const RECIPE: &[&[u8]] = &[
+    include_bytes!("images.rs"),
+    include_bytes!("../../../image/src/layer.rs"),
+    include_bytes!("../../../image/src/layout.rs"),
+];
 
 /// The images, made from parts that are already there.
 #[derive(Debug, Clone)]

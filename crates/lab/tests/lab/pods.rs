@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
-use portolan_lab::image::Image;
+use portolan_image::Image;
 use portolan_lab::{Cluster, Lab, Seen};
 use serde_json::json;
 

@@ -48,6 +48,14 @@ pub enum ImageError {
         /// The image.
         image: String,
     },
+    /// The shared objects of a program were not found.
+    #[error("{}: its shared objects were not found: {problem}", path.display())]
+    Libraries {
+        /// The program.
+        path: PathBuf,
+        /// What the dynamic linker says.
+        problem: String,
+    },
     /// A file that should be a program is none.
     #[error("{} is no ELF program: {problem}", path.display())]
     NotElf {

@@ -167,6 +167,24 @@ fn a_dynamic_program_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_dynamic_program_brings_its_linker_and_libraries() {
+    let own = std::env::current_exe().unwrap();
+    let Linkage::Dynamic { interpreter } = linkage(&own).unwrap() else {
+        panic!("tests are linked dynamically");
+    };
+    let (written, tar) = write(&portolan("localhost/portolan:test", &own).unwrap());
+    let files = unpack(&tar);
+    let manifest = json(blob(&files, &written.manifest));
+    let config = json(blob(&files, &written.id));
+    assert_eq!(config["config"]["Entrypoint"], serde_json::json!(["/portolan"]));
+    assert_eq!(config["config"]["User"], "65532:65532");
+    let layer = unpack(blob(&files, manifest["layers"][0]["digest"].as_str().unwrap()));
+    assert_eq!(layer["portolan"], fs::read(&own).unwrap());
+    assert_eq!(layer[interpreter.trim_start_matches('/')], fs::read(&interpreter).unwrap());
+    assert!(layer.keys().any(|path| path.ends_with("/libc.so.6")), "{:?}", layer.keys());
+}
+
+#[test]
 fn a_missing_file_is_named_when_the_image_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let absent = directory.path().join("absent");

@@ -7,9 +7,12 @@ mod elf;
 mod error;
 mod layer;
 mod layout;
+mod libraries;
+mod portolan;
 
 pub use elf::{Linkage, linkage};
 pub use error::ImageError;
+pub use portolan::portolan;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,6 +83,19 @@ impl Image {
                 Err(ImageError::Dynamic { path: path.to_path_buf(), interpreter, image: self.name })
             }
         }
+    }
+
+    /// Adds a program. If it is dynamically linked, its dynamic linker and the shared objects that it needs are added
+    /// where they are on this machine.
+    pub fn program(self, target: &str, path: &Path) -> Result<Self, ImageError> {
+        let Linkage::Dynamic { interpreter } = linkage(path)? else {
+            return self.file_from(target, 0o755, path);
+        };
+        libraries::of(path, &interpreter)?
+            .iter()
+            .try_fold(self.file_from(target, 0o755, path)?, |image, library| {
+                image.file_from(&library.to_string_lossy(), 0o755, library)
+            })
     }
 
     /// Adds a file with the content of the one at `path`, read when the image is written.

@@ -1,0 +1,50 @@
+//! Portolan as it is in the tree now: its binary, and an image of it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use tokio::sync::OnceCell;
+
+use crate::command::run;
+
+/// The name of the image that [`portolan_image`] makes. Its tag is not `latest`, so that nodes do not try to pull it.
+pub const PORTOLAN_IMAGE: &str = "localhost/portolan:test";
+
+/// Portolan's binary in the target directory that this test was built in. Nothing is compiled if it is current.
+pub async fn portolan_binary() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = tokio::process::Command::new(cargo);
+    // All packages are selected for the same features, and so the same builds, as in the tests.
+    build.args(["build", "--quiet", "--workspace", "--bin", "portolan"]).stdin(std::process::Stdio::null());
+    let built = build.status().await.context("cannot run cargo to build portolan")?;
+    ensure!(built.success(), "portolan does not build");
+    let test = std::env::current_exe()?;
+    let profile =
+        test.parent().and_then(|deps| deps.parent()).context("the test runs in a target directory")?;
+    Ok(profile.join("portolan"))
+}
+
+/// An archive with the image [`PORTOLAN_IMAGE`] of [`portolan_binary`] without its debug information, for
+/// [`Lab::load_image`] and [`Cluster::load_image`]. It is made once in a process, in a second or two.
+///
+/// [`Lab::load_image`]: crate::Lab::load_image
+/// [`Cluster::load_image`]: crate::Cluster::load_image
+pub async fn portolan_image() -> Result<PathBuf> {
+    static ARCHIVE: OnceCell<PathBuf> = OnceCell::const_new();
+    ARCHIVE.get_or_try_init(make).await.cloned()
+}
+
+async fn make() -> Result<PathBuf> {
+    let binary = portolan_binary().await?;
+    let archive = binary.with_file_name("portolan-image.tar");
+    let directory = archive.parent().context("the binary lies in a directory")?;
+    let stripped = tempfile::NamedTempFile::new_in(directory)?.into_temp_path();
+    let mut strip = Command::new("strip");
+    strip.arg("-o").arg(&*stripped).arg(&binary);
+    run(strip).await?;
+    let image = portolan_image::portolan(PORTOLAN_IMAGE, &stripped)?;
+    let to = archive.clone();
+    tokio::task::spawn_blocking(move || image.write_tar(&to)).await??;
+    Ok(archive)
+}
