@@ -8,7 +8,7 @@ mod driver;
 pub mod fleet;
 mod hub_kinds;
 mod jobs;
-mod monitor;
+pub mod monitor;
 pub mod names;
 pub mod peering;
 mod placement;

@@ -68,7 +68,14 @@ pub async fn run_with(
     );
     let mut tasks = JoinSet::new();
     let kinds = hub_kinds(&context, &controllers, autoscalers_health);
-    let shown = context.settings.monitor.show(Running { kinds: kinds.clone(), fence: context.fence.clone() });
+    let shown = context.settings.monitor.show(Running {
+        kinds: kinds.clone(),
+        fence: context.fence.clone(),
+        fleet: context.fleet.clone(),
+        controllers: controllers.clone(),
+        provisioners: provision.provisioners().clone(),
+        connect: Arc::clone(&connect),
+    });
     tasks.spawn(warn_of_unlisted(kinds));
     tasks.spawn(tell_of_room(context.fleet.ledger.clone(), {
         let (controllers, rescheduling) = (controllers.clone(), Arc::clone(&rescheduling));

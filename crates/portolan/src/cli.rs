@@ -193,6 +193,24 @@ pub(crate) struct ControllerArgs {
     /// served.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+
+    /// The form of the log: a line of text for each event, or a JSON object.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// The form of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl LogFormat {
+    pub(crate) fn is_json(self) -> bool {
+        self == Self::Json
+    }
 }
 
 #[derive(Debug, Args)]

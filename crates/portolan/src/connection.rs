@@ -4,22 +4,32 @@ use crate::cli::ClusterArgs;
 use crate::failure::Failure;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use kube::client::ClientBuilder;
 use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use portolan_control::fleet::{check_server, check_token};
 use portolan_control::peering::Address;
+use portolan_runtime::metrics::CountedRequests;
 use std::path::{Path, PathBuf};
 
 /// A client for the cluster that the flags name.
 pub(crate) async fn client(args: &ClusterArgs) -> Result<Client, Failure> {
+    made(config(args).await?).map_err(unmade)
+}
+
+fn unmade(problem: String) -> Failure {
+    Failure::input(format!("cannot make a client: {problem}"))
+}
+
+async fn config(args: &ClusterArgs) -> Result<Config, Failure> {
     let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
     let file = args.kubeconfig.as_deref();
     let loaded = load(file)?;
     let names_none = loaded.as_ref().is_none_or(|loaded| loaded.kubeconfig.contexts.is_empty());
-    let config = if names_none && file.is_none() && args.context.is_none() && in_cluster() {
+    if names_none && file.is_none() && args.context.is_none() && in_cluster() {
         Config::incluster().map_err(|error| {
             Failure::input(format!("the service account of this pod is not usable: {error}"))
-        })?
+        })
     } else {
         let Loaded { kubeconfig, called } = loaded.ok_or_else(no_kubeconfig)?;
         if let Some(context) = &args.context {
@@ -27,9 +37,8 @@ pub(crate) async fn client(args: &ClusterArgs) -> Result<Client, Failure> {
         }
         Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
-            .map_err(|error| Failure::input(format!("{called} is not usable: {}", unreadable(&error))))?
-    };
-    made(config).map_err(|problem| Failure::input(format!("cannot make a client: {problem}")))
+            .map_err(|error| Failure::input(format!("{called} is not usable: {}", unreadable(&error))))
+    }
 }
 
 /// Whether this process runs in a pod.
@@ -39,12 +48,30 @@ fn in_cluster() -> bool {
 
 /// A client, unless something in the configuration cannot be sent: the library panics on it.
 fn made(config: Config) -> Result<Client, String> {
+    check(&config)?;
+    Client::try_from(config).map_err(|error| error.to_string())
+}
+
+fn check(config: &Config) -> Result<(), String> {
     check_server(&config.cluster_url.to_string(), true)?;
     let user = serde_json::to_value(&config.auth_info).map_err(|error| error.to_string())?;
     if let Some(token) = user["token"].as_str() {
         check_token(token).map_err(|error| error.to_string())?;
     }
-    Client::try_from(config).map_err(|error| error.to_string())
+    Ok(())
+}
+
+/// A client for a hub that answers, and its version of Kubernetes. Its requests are counted.
+pub(crate) async fn answering_counted(
+    args: &ClusterArgs,
+    requests: &CountedRequests,
+) -> Result<(Client, String), Failure> {
+    let config = config(args).await?;
+    check(&config).map_err(unmade)?;
+    let builder = ClientBuilder::try_from(config).map_err(|error| unmade(error.to_string()))?;
+    let client = builder.with_layer(requests).build();
+    let version = version(&client, "the hub", "--kubeconfig and --context").await?;
+    Ok((client, version))
 }
 
 /// A client for a hub that answers, and its version of Kubernetes.

@@ -1,6 +1,7 @@
 //! Failures as a user meets them: what went wrong, what would help, and an exit code that says whose turn it is.
 
 use crate::clean;
+use crate::cli::LogFormat;
 use anstream::eprintln;
 use portolan_runtime::{CallError, chain};
 use std::fmt::Display;
@@ -113,16 +114,24 @@ impl Failure {
         self
     }
 
-    /// Prints it for the user, and gives the exit code.
-    pub(crate) fn report(self) -> ExitCode {
-        let (red, bold, reset) = ("\u{1b}[1;31m", "\u{1b}[1m", "\u{1b}[0m");
-        eprintln!("{red}error{reset}: {}", clean::lines(&self.message));
-        for hint in &self.hints {
-            eprintln!("{bold}hint{reset}: {}", clean::lines(hint));
+    /// Prints it for the user or, as JSON, for the log, and gives the exit code.
+    pub(crate) fn report(self, format: LogFormat) -> ExitCode {
+        if format.is_json() {
+            tracing::error!(hints = self.hints.join("; "), "{}", self.message);
+        } else {
+            self.print();
         }
         match self.kind {
             Kind::Input => ExitCode::from(2),
             Kind::Forbidden | Kind::NotFound | Kind::Other => ExitCode::FAILURE,
+        }
+    }
+
+    fn print(&self) {
+        let (red, bold, reset) = ("\u{1b}[1;31m", "\u{1b}[1m", "\u{1b}[0m");
+        eprintln!("{red}error{reset}: {}", clean::lines(&self.message));
+        for hint in &self.hints {
+            eprintln!("{bold}hint{reset}: {}", clean::lines(hint));
         }
     }
 }

@@ -31,9 +31,13 @@ fn main() -> ExitCode {
         cli::Command::Controller(_) => output::Log::Daemon,
         _ => output::Log::Command,
     };
-    output::log(cli.verbose, log);
+    let format = match &cli.command {
+        cli::Command::Controller(args) => args.log_format,
+        _ => cli::LogFormat::Text,
+    };
+    output::log(cli.verbose, log, format);
     match commands::run(cli) {
         Ok(code) => code,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(format),
     }
 }

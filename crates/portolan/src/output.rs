@@ -1,6 +1,7 @@
 //! What goes to the terminal. Data goes to standard output; everything else to standard error.
 
 use crate::clean;
+use crate::cli::LogFormat;
 use crate::failure::Failure;
 use portolan_api::convert::to_yaml;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ pub(crate) enum Log {
 
 /// Turns on the log, on standard error. What kube prints of an answer that it cannot read is the answer, which is a
 /// member's to choose: it is for -vv only. Every failure of a command is reported with its object anyway.
-pub(crate) fn log(verbose: u8, log: Log) {
+pub(crate) fn log(verbose: u8, log: Log, format: LogFormat) {
     let level = match (verbose, log) {
         (0, Log::Daemon) | (1, _) => "info,kube_client=off,kube_runtime=error",
         (0, Log::Command) => "warn,kube_client=off,kube_runtime=error",
@@ -29,7 +30,12 @@ pub(crate) fn log(verbose: u8, log: Log) {
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let colour = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if format.is_json() {
+        log.with_ansi(false).json().flatten_event(true).init();
+    } else {
+        log.with_ansi(colour).init();
+    }
 }
 
 /// Writes data to standard output. A reader that has heard enough is no failure.

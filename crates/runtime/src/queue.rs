@@ -1,6 +1,7 @@
 //! What is to be looked at, and when.
 
 use crate::call::told;
+use crate::metrics::Histogram;
 use crate::{Clock, FOREIGN_TEXT_LIMIT, Seed, backoff, bounded_text};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,39 @@ struct State<K> {
     working: BTreeMap<K, Working>,
     failures: BTreeMap<K, u32>,
     rng: ChaCha8Rng,
+    stats: QueueStats,
+}
+
+/// What was counted of a queue.
+#[derive(Clone, Debug, Default)]
+pub struct QueueStats {
+    /// How often a key was added that was not in it.
+    pub adds: u64,
+    /// How often a key was dealt with, and is not due again by itself.
+    pub done: u64,
+    /// How often a key was dealt with, and is to be looked at again.
+    pub requeued: u64,
+    /// How often a key could not be dealt with.
+    pub failed: u64,
+    /// How long keys were due before they were taken.
+    pub latency: Histogram,
+    /// How long they were worked on.
+    pub work: Histogram,
+}
+
+/// How a queue stands.
+#[derive(Clone, Debug)]
+pub struct QueueView {
+    /// How many keys are due and wait to be taken.
+    pub due: usize,
+    /// How many are being worked on.
+    pub working: usize,
+    /// How long the longest work is under way.
+    pub longest: Duration,
+    /// How long all of it together is.
+    pub unfinished: Duration,
+    /// What was counted so far.
+    pub stats: QueueStats,
 }
 
 /// A key that is being worked on.
@@ -71,6 +105,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
             working: BTreeMap::new(),
             failures: BTreeMap::new(),
             rng: seed.rng(),
+            stats: QueueStats::default(),
         };
         Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
     }
@@ -123,8 +158,19 @@ impl<K: Ord + Clone + Debug> Queue<K> {
     pub fn done(&self, key: &K) {
         self.finish(key, |state| {
             state.failures.remove(key);
+            state.stats.done += 1;
             None
         });
+    }
+
+    /// The key was dealt with, and is to be looked at again after this long; its failures are forgotten.
+    pub fn done_until(&self, key: K, wait: Duration) {
+        self.finish(&key, |state| {
+            state.failures.remove(&key);
+            state.stats.requeued += 1;
+            None
+        });
+        self.add_after(key, wait);
     }
 
     /// The key could not be dealt with; it comes back after a backoff, which is returned.
@@ -134,6 +180,7 @@ impl<K: Ord + Clone + Debug> Queue<K> {
             let failures = state.failures.entry(key.clone()).or_insert(0);
             *failures = failures.saturating_add(1);
             let failures = *failures;
+            state.stats.failed += 1;
             wait = backoff::delay(failures, &mut state.rng);
             Some(Due::at(Instant::now() + wait))
         });
@@ -155,6 +202,20 @@ impl<K: Ord + Clone + Debug> Queue<K> {
         since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
+    /// How it stands, for those who watch over it.
+    #[must_use]
+    pub fn view(&self) -> QueueView {
+        let (state, now) = (self.lock(), Instant::now());
+        let since = state.working.values().map(|working| now.saturating_duration_since(working.since));
+        QueueView {
+            due: state.ready.len() + state.later.iter().take_while(|(from, _)| *from <= now).count(),
+            working: state.working.len(),
+            longest: since.clone().max().unwrap_or_default(),
+            unfinished: since.sum(),
+            stats: state.stats.clone(),
+        }
+    }
+
     /// How many keys wait or are being worked on.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -170,14 +231,19 @@ impl<K: Ord + Clone + Debug> Queue<K> {
 
     fn finish(&self, key: &K, retry: impl FnOnce(&mut State<K>) -> Option<Due>) {
         let mut state = self.lock();
-        let asked = state.working.remove(key).and_then(|working| working.asked);
+        let working = state.working.remove(key);
+        if let Some(working) = &working {
+            state.stats.work.observe(working.since.elapsed());
+        }
         let retry = retry(&mut state);
         // A change seen during the work is a reason to look at once; a failure alone waits.
-        if let Some(due) = asked.or(retry) {
-            state.schedule(key.clone(), due);
-            drop(state);
-            self.changed.notify_one();
+        match (working.and_then(|working| working.asked), retry) {
+            (Some(asked), _) => state.insert(key.clone(), asked),
+            (None, Some(retry)) => state.schedule(key.clone(), retry),
+            (None, None) => return,
         }
+        drop(state);
+        self.changed.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -188,10 +254,17 @@ impl<K: Ord + Clone + Debug> Queue<K> {
 impl<K: Ord + Clone> State<K> {
     fn schedule(&mut self, key: K, due: Due) {
         if let Some(working) = self.working.get_mut(&key) {
+            self.stats.adds += u64::from(working.asked.is_none());
             working.asked = Some(working.asked.map_or(due, |before| before.earlier(due)));
             return;
         }
-        let due = self.remove(&key).map_or(due, |before| before.earlier(due));
+        let before = self.remove(&key);
+        self.stats.adds += u64::from(before.is_none());
+        self.insert(key, before.map_or(due, |before| before.earlier(due)));
+    }
+
+    /// Puts a key in that is not in it.
+    fn insert(&mut self, key: K, due: Due) {
         self.due.insert(key.clone(), due);
         self.later.insert((due.from, key));
     }
@@ -216,7 +289,9 @@ impl<K: Ord + Clone> State<K> {
 
     fn take(&mut self, now: Instant) -> Option<K> {
         let (_, key) = self.first_ready(now).cloned()?;
-        self.remove(&key);
+        if let Some(due) = self.remove(&key) {
+            self.stats.latency.observe(now.saturating_duration_since(due.from));
+        }
         self.working.insert(key.clone(), Working { since: now, asked: None });
         Some(key)
     }
@@ -278,10 +353,7 @@ where
         let key = queue.next().await;
         match reconcile(key.clone()).await {
             Ok(Action::AwaitChange) => queue.done(&key),
-            Ok(Action::RequeueAfter(wait)) => {
-                queue.done(&key);
-                queue.add_after(key, wait);
-            }
+            Ok(Action::RequeueAfter(wait)) => queue.done_until(key, wait),
             Err(error) => {
                 let wait = queue.failed(&key);
                 // Some causes are a member's own words.
@@ -449,6 +521,32 @@ mod tests {
         working.abort();
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(*done.lock().unwrap(), ["a", "b"], "what was under way is dropped");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_happens_in_it_is_counted() {
+        let (queue, second) = (Queue::new(Seed::new(1)), Duration::from_secs(1));
+        queue.add("a");
+        queue.add("a");
+        queue.add_after("later", 60 * second);
+        tokio::time::sleep(second).await;
+        assert_eq!((queue.view().due, queue.view().stats.adds), (1, 2));
+        let key = queue.next().await;
+        queue.add("a");
+        queue.add("a");
+        tokio::time::sleep(2 * second).await;
+        let view = queue.view();
+        assert_eq!((view.due, view.working, view.longest, view.unfinished), (0, 1, 2 * second, 2 * second));
+        queue.done_until(key, 60 * second);
+        let key = queue.next().await;
+        queue.failed(&key);
+        let key = queue.next().await;
+        queue.done(&key);
+        let stats = queue.view().stats;
+        // It was added at first, during the work, by the wish to look again, and by the retry.
+        assert_eq!((stats.adds, stats.done, stats.requeued, stats.failed), (4, 1, 1, 1));
+        assert_eq!((stats.latency.count(), stats.work.count()), (3, 3));
+        assert!((stats.latency.sum() - 3.0).abs() < 0.01 && (stats.work.sum() - 2.0).abs() < 0.01);
     }
 
     #[tokio::test(start_paused = true)]

@@ -72,6 +72,7 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
     files.insert(reference.join("reasons.md"), crate::reasons_page::page());
     files.insert(reference.join("member-role.md"), portolan_control::peering::page());
     files.insert(reference.join("hub-role.md"), hub_role()?);
+    files.insert(reference.join("metrics.md"), portolan_control::monitor::page());
     Ok(files)
 }
 

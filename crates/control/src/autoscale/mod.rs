@@ -63,7 +63,7 @@ impl Autoscalers {
             workloads: placement.base().objects.clone(),
             objects: Index::fed_by(placement.shares().health().clone()),
             shares: placement.shares().clone(),
-            queue: Queue::new(seed.child("queue")),
+            queue: context.fleet.queues.show(KIND, Queue::new(seed.child("queue"))),
             recorder: Recorder::new(
                 context.hub.client.clone(),
                 context.clock.clone(),

@@ -46,7 +46,7 @@ impl DependencyGc {
         wake: impl Fn(&Owner) + Send + Sync + 'static,
     ) -> Self {
         let (fleet, term, clock) = (fleet.clone(), term.clone(), clock.clone());
-        let queue = Queue::new(seed);
+        let queue = fleet.queues.show("Dependencies", Queue::new(seed));
         Self { fleet, term, clock, queue, is_used: Arc::new(is_used), wake: Arc::new(wake) }
     }
 

@@ -1,7 +1,7 @@
 //! What every controller has: the objects of its kind, a queue of those to be looked at, and their copies.
 
 use super::fence::{Claimant, claimant, reservation};
-use super::{Context, Declared, replace_status};
+use super::{Context, Decisions, Declared, replace_status};
 use crate::copies::{Copied, Copies, Outcome, Remaining, Round};
 use crate::dependencies::{Propagation, References, is_left};
 use crate::fleet::Member;
@@ -19,6 +19,7 @@ pub(crate) struct Base<D: Declared, K> {
     pub(crate) queue: Queue<Key>,
     pub(crate) copies: Arc<Copies<K>>,
     pub(crate) recorder: Recorder,
+    pub(crate) decisions: Decisions,
     listeners: Arc<Mutex<Vec<Listener>>>,
 }
 
@@ -42,12 +43,14 @@ impl<D: Declared, K: Copied> Base<D, K> {
             context.fleet.ledger.expect(D::KIND);
         }
         let queue = Queue::new(context.seed.child(D::KIND).child("queue"));
+        let queue = context.fleet.queues.show(D::KIND, queue);
         Self {
             context: context.clone(),
             objects: Index::default(),
             copies: Copies::new(D::KIND, &context.fleet, &context.term, &queue),
             queue,
             recorder: Recorder::new(context.hub.client.clone(), context.clock.clone(), controller),
+            decisions: Decisions::default(),
             listeners: Arc::default(),
         }
     }

@@ -32,6 +32,7 @@
 
 mod base;
 mod context;
+mod decisions;
 mod fence;
 mod hub_object;
 mod identify;
@@ -44,6 +45,7 @@ mod watch;
 
 pub(crate) use base::{Base, Write};
 pub(crate) use context::Context;
+pub(crate) use decisions::{Decisions, Pending};
 pub(crate) use fence::EpochFence;
 pub(crate) use hub_object::{replace_status, replace_status_by, set_finalizer_by};
 pub(crate) use identify::taken_over;
@@ -116,6 +118,11 @@ pub(crate) trait Declared: Send + Sync + Sized + 'static {
 
     /// The ConfigMaps and Secrets that the object refers to.
     fn references(&self) -> Option<&References> {
+        None
+    }
+
+    /// What has no cluster by its status; nothing for kinds of which no part can be without one.
+    fn pending(&self) -> Option<Pending<'_>> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! Running the controllers of all kinds.
 
 use super::reconcile::reconcile;
-use super::{Controller, Declared, Delay, watch};
+use super::{Controller, Decisions, Declared, Delay, Pending, watch};
 use crate::capacity::Owner;
 use crate::dependencies::Reference;
 use crate::fleet::MemberEvent;
@@ -41,6 +41,15 @@ pub(crate) trait AnyController: Send + Sync {
 
     /// Whether an object of a namespace that is in a cluster by its status refers to a ConfigMap or Secret.
     fn uses(&self, cluster: &str, namespace: &str, reference: &Reference) -> bool;
+
+    /// How many objects of the kind there are.
+    fn count(&self) -> usize;
+
+    /// What came of the decisions about them.
+    fn decisions(&self) -> &Decisions;
+
+    /// Visits what has no cluster of each of them.
+    fn for_each_pending(&self, visit: &mut dyn FnMut(Pending<'_>));
 
     /// Decides about the objects of the kind for ever.
     fn run(self: Arc<Self>) -> BoxFuture<'static, ()>;
@@ -129,6 +138,22 @@ impl<C: Controller> AnyController for Driver<C> {
             used = used || (refers() && object.is_in(cluster));
         });
         used
+    }
+
+    fn count(&self) -> usize {
+        self.0.base().objects.len()
+    }
+
+    fn decisions(&self) -> &Decisions {
+        &self.0.base().decisions
+    }
+
+    fn for_each_pending(&self, visit: &mut dyn FnMut(Pending<'_>)) {
+        self.0.base().objects.for_each(|_, object| {
+            if let Some(pending) = object.pending() {
+                visit(pending);
+            }
+        });
     }
 
     fn run(self: Arc<Self>) -> BoxFuture<'static, ()> {

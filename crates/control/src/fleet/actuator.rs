@@ -109,6 +109,12 @@ impl Actuator {
         drop(pending);
     }
 
+    /// How much waits for its turn, and how much is under way.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.pending.len(), state.running.len())
+    }
+
     /// For how long the longest work is under way: the longer, the busier is the member.
     pub(crate) fn under_way(&self) -> Duration {
         let since = self.state().running.values().map(|running| running.since).min();

@@ -5,6 +5,7 @@ use super::bounded::bounded;
 use super::connect_error::ConnectError;
 use super::credential::Credential;
 use super::transport::over_the_network;
+use super::validity::Validity;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::KubeConfigOptions;
@@ -12,6 +13,7 @@ use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterType, SecretKeyRef};
 use portolan_runtime::call;
+use portolan_runtime::metrics::RequestCounts;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,6 +54,12 @@ pub trait Connect: Send + Sync + 'static {
         let _ = cluster;
         None
     }
+
+    /// From when to when the credential is valid that the open connection to this cluster uses, if it has an end.
+    fn credential_validity(&self, cluster: &str) -> Option<Validity> {
+        let _ = cluster;
+        None
+    }
 }
 
 /// How a configuration without a token becomes a client, on whose requests the token is put if there is one.
@@ -63,6 +71,7 @@ pub struct Credentials {
     dial: Dial,
     /// By name of the ForeignCluster: what its open connection uses.
     open: Mutex<BTreeMap<String, Open>>,
+    requests: RequestCounts,
 }
 
 /// What an open connection uses.
@@ -70,6 +79,7 @@ struct Open {
     bearer: Option<Bearer>,
     made_of: String,
     version: Option<String>,
+    validity: Option<Validity>,
 }
 
 impl Credentials {
@@ -82,14 +92,21 @@ impl Credentials {
     /// Reads Secrets from this hub, and connects as `dial` does.
     #[must_use]
     pub fn dialling(hub: Client, dial: Dial) -> Self {
-        Self { hub, dial, open: Mutex::default() }
+        Self { hub, dial, open: Mutex::default(), requests: RequestCounts::default() }
+    }
+
+    /// The same; requests to members are counted there.
+    #[must_use]
+    pub fn counting(self, requests: RequestCounts) -> Self {
+        Self { requests, ..self }
     }
 
     async fn client_apart(&self, cluster: &ForeignCluster) -> Result<Client, ConnectError> {
         match reference(cluster)? {
             None => Ok(self.hub.clone()),
             Some(reference) => {
-                let (client, _) = self.dial(reference, self.read(reference).await?).await?;
+                let credential = self.read(reference).await?;
+                let (client, _) = self.dial(&name(cluster), reference, credential).await?;
                 Ok(client)
             }
         }
@@ -97,7 +114,8 @@ impl Credentials {
 
     async fn client(&self, cluster: &ForeignCluster) -> Result<Client, ConnectError> {
         let Some(reference) = reference(cluster)? else { return Ok(self.hub.clone()) };
-        let (client, open) = self.dial(reference, self.read(reference).await?).await?;
+        let credential = self.read(reference).await?;
+        let (client, open) = self.dial(&name(cluster), reference, credential).await?;
         self.open().insert(name(cluster), open);
         Ok(client)
     }
@@ -126,6 +144,7 @@ impl Credentials {
             _ => return Ok(Refreshed::Outdated),
         }
         open.version = credential.version;
+        open.validity = credential.validity;
         Ok(Refreshed::Open)
     }
 
@@ -137,17 +156,19 @@ impl Credentials {
 
     async fn dial(
         &self,
+        name: &str,
         reference: &SecretKeyRef,
         credential: Credential,
     ) -> Result<(Client, Open), ConnectError> {
-        let Credential { kubeconfig, token, made_of, version } = credential;
+        let Credential { kubeconfig, token, made_of, version, validity } = credential;
         let bearer = token.map(|token| Bearer::new(&token)).transpose();
         let bearer = bearer.map_err(|error| unusable(reference, error.to_string()))?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|error| unusable(reference, error.to_string()))?;
         let client = (self.dial)(config, bearer.as_ref()).map_err(|problem| unusable(reference, problem))?;
-        Ok((bounded(client), Open { bearer, made_of, version }))
+        let client = bounded(client, self.requests.of(name));
+        Ok((client, Open { bearer, made_of, version, validity }))
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
@@ -177,6 +198,10 @@ impl Connect for Credentials {
 
     fn credential_version(&self, cluster: &str) -> Option<String> {
         self.open().get(cluster).and_then(|open| open.version.clone())
+    }
+
+    fn credential_validity(&self, cluster: &str) -> Option<Validity> {
+        self.open().get(cluster).and_then(|open| open.validity)
     }
 }
 

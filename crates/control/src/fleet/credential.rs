@@ -2,6 +2,7 @@
 
 use super::ConnectError;
 use super::bearer::check_token;
+use super::validity::Validity;
 use crate::names::ALLOW_INSECURE_ANNOTATION;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
@@ -20,6 +21,8 @@ pub(super) struct Credential {
     pub(super) made_of: String,
     /// The resourceVersion of the Secret.
     pub(super) version: Option<String>,
+    /// From when to when the token or the client certificate is valid, if it tells.
+    pub(super) validity: Option<Validity>,
 }
 
 impl Credential {
@@ -50,6 +53,7 @@ impl Credential {
         }
         Ok(Self {
             made_of: digest(&kubeconfig),
+            validity: Validity::of(token.as_deref(), &kubeconfig),
             kubeconfig,
             token,
             version: secret.metadata.resource_version.clone(),

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::foreigncluster::TrafficSource;
-use portolan_runtime::{Clock, Index, Key, Seed, follow};
+use portolan_runtime::{Clock, Index, Key, Seed, WatchHealth, follow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,6 +189,11 @@ impl Member {
     #[must_use]
     pub fn readable(&self, needs: Needs) -> Readable {
         self.watches.readable(needs)
+    }
+
+    /// How its watches stand.
+    pub(crate) fn watch_health(&self) -> impl Iterator<Item = &WatchHealth> {
+        self.watches.health()
     }
 
     /// Since when lists tell what it holds; what was listed before may be of the past.

@@ -82,7 +82,8 @@ pub(crate) async fn keep(
     seed: Seed,
     on_event: impl Fn(&str, MemberEvent) + Clone + Send + Sync + 'static,
 ) {
-    let (queue, pace) = (Queue::<String>::new(seed.child("clusters")), WriteLatency::default());
+    let queue = fleet.queues.show("ForeignCluster", Queue::<String>::new(seed.child("clusters")));
+    let pace = WriteLatency::default();
     let mut tasks = JoinSet::new();
     let (changed, told, known, paced) = (queue.clone(), on_event.clone(), fleet.clone(), pace.clone());
     tasks.spawn(follow_with(

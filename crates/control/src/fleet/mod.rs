@@ -33,6 +33,7 @@ mod secrets;
 mod sites;
 mod traffic;
 mod transport;
+mod validity;
 mod watched;
 
 pub(crate) use actuator::{About, Subject};
@@ -58,4 +59,5 @@ pub use registry::Fleet;
 pub use sites::HUB;
 pub(crate) use sites::{allowed_adoption, is_confirmed_lost};
 pub use traffic::Traffic;
+pub use validity::Validity;
 pub(crate) use watched::{CopyKind, Indexes, KEEP, Registration, Starting, Watched, resource};

@@ -81,6 +81,11 @@ impl Watches {
         health
     }
 
+    /// How each of them stands.
+    pub(super) fn health(&self) -> impl Iterator<Item = &WatchHealth> {
+        self.all.iter().map(|(_, health)| health)
+    }
+
     /// Has those look again who tell of changes.
     pub(super) fn look_again(&self) {
         self.changed.notify_one();

@@ -5,6 +5,7 @@ use super::identity::Identity;
 use super::sites::sites;
 use super::{KNOWN_WITHIN, Member};
 use crate::capacity::Ledger;
+use crate::monitor::Queues;
 use crate::recovery::{Identities, InitialCopies};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterCredentials, ClusterType, TrafficSource};
@@ -31,6 +32,8 @@ pub struct Fleet {
     /// When it was first known which clusters there are.
     started: Arc<OnceLock<Instant>>,
     pub(super) spawner: Spawner,
+    /// The work queues of the controllers, for those who watch over them.
+    pub(crate) queues: Queues,
 }
 
 #[derive(Clone)]

@@ -21,7 +21,7 @@ pub(crate) use preview::{JobOutlook, Previews};
 use crate::capacity::{self, Waits};
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
-use crate::driver::{Base, Context, Controller, Declared};
+use crate::driver::{Base, Context, Controller, Declared, Pending};
 use crate::fleet::MemberEvent;
 use crate::recovery::Identity;
 use k8s_openapi::api::batch::v1::Job;
@@ -141,6 +141,11 @@ impl Declared for DeclaredJob {
     fn first_status(&self) -> MultiClusterJobStatus {
         let total = signed(count(self.object.spec.completions).saturating_mul(self.times()));
         MultiClusterJobStatus { completions: total, pending_completions: total, ..Default::default() }
+    }
+
+    fn pending(&self) -> Option<Pending<'_>> {
+        let status = self.object.status.as_ref()?;
+        Some(Pending::Completions(status.pending_completions, &status.pending))
     }
 
     fn identity(&self) -> Option<&Identity> {

@@ -67,8 +67,12 @@ impl Jobs {
             Planned::CacheNotSynced => return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL)),
             // The change brings us back.
             Planned::StaleObject => return Ok(Action::AwaitChange),
-            Planned::Made(seen, plan, total) => (seen, plan, total),
+            Planned::Made(seen, plan, total) => {
+                base.decisions.made(plan.pending > 0);
+                (seen, plan, total)
+            }
             Planned::Impossible(reason, message) => {
+                base.decisions.impossible();
                 let new = undecided(&job.object, reason, &message, &now());
                 let written = base.write_status(job, new, Write::IfChanged).await?;
                 return Ok(if written.is_some() {

@@ -33,7 +33,7 @@ pub(crate) use shares::{Division, Shares};
 use crate::capacity::{self, Waits};
 use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
-use crate::driver::{Base, Context, Controller, Declared, Delay};
+use crate::driver::{Base, Context, Controller, Declared, Delay, Pending};
 use crate::fleet::MemberEvent;
 use crate::recovery::Identity;
 use drift::Comparisons;
@@ -229,6 +229,11 @@ impl Declared for Workload {
 
     fn places(status: &MultiClusterDeploymentStatus) -> Vec<(String, i32, i32)> {
         status.placements.iter().map(|placed| (placed.cluster.clone(), placed.replicas, 0)).collect()
+    }
+
+    fn pending(&self) -> Option<Pending<'_>> {
+        let status = self.object.status.as_ref()?;
+        Some(Pending::Replicas(status.pending_replicas, &status.pending))
     }
 
     fn identity(&self) -> Option<&Identity> {

@@ -81,8 +81,12 @@ impl Placement {
             Decided::CacheNotSynced => return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL)),
             // The change brings us back.
             Decided::StaleObject => return Ok(Action::AwaitChange),
-            Decided::Made(seen, decision, due) => (seen, decision, due),
+            Decided::Made(seen, decision, due) => {
+                base.decisions.made(decision.pending > 0);
+                (seen, decision, due)
+            }
             Decided::Impossible(seen, reason, message) => {
+                base.decisions.impossible();
                 self.claim_copies(key, &seen, round);
                 let new = undecided(workload, reason, &message, &now());
                 let written = base.write_status(workload, new, Write::IfChanged).await?;

@@ -98,7 +98,8 @@ impl Provision {
         placement: &Arc<Placement>,
         jobs: &Arc<Jobs>,
     ) -> Arc<Self> {
-        let queue = Queue::new(context.seed.child("provision").child("queue"));
+        let (seed, queues) = (context.seed.child("provision"), &context.fleet.queues);
+        let queue = queues.show("CloudProvisioner", Queue::new(seed.child("queue")));
         for_changes(&queue, |changed| placement.on_change(changed));
         for_changes(&queue, |changed| jobs.on_change(changed));
         Arc::new(Self {
@@ -110,7 +111,7 @@ impl Provision {
             clusters: Index::default(),
             machines: Index::default(),
             queue,
-            visits: Queue::new(context.seed.child("provision").child("visits")),
+            visits: queues.show("CloudVisits", Queue::new(seed.child("visits"))),
             recorder: Recorder::new(
                 context.hub.client.clone(),
                 context.clock.clone(),
@@ -119,6 +120,11 @@ impl Provision {
             appeared: Arc::default(),
             state: Mutex::default(),
         })
+    }
+
+    /// The CloudProvisioners of the hub.
+    pub(crate) fn provisioners(&self) -> &Index<CloudProvisioner> {
+        &self.provisioners
     }
 
     /// Something has changed in a member.

@@ -52,6 +52,7 @@ impl Rescheduling {
     /// Rescheduling for a hub, of the workloads that placement places. Jobs are not moved, only named.
     pub(crate) fn new(context: &Context, placement: &Arc<Placement>, jobs: &Arc<Jobs>) -> Arc<Self> {
         let queue = Queue::new(context.seed.child(KIND).child("queue"));
+        let queue = context.fleet.queues.show(KIND, queue);
         let recorder =
             Recorder::new(context.hub.client.clone(), context.clock.clone(), "portolan.dev/reschedule");
         let (workloads, known, looks) =

@@ -105,7 +105,7 @@ impl Reviews {
             jobs,
             services,
             reviews: Index::default(),
-            queue: Queue::new(seed.child("queue")),
+            queue: context.fleet.queues.show("PlacementReview", Queue::new(seed.child("queue"))),
             clock: context.clock.clone(),
             term: context.term.clone(),
             seed,

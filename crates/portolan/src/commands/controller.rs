@@ -3,14 +3,14 @@
 use super::version::VERSION_ANNOTATION;
 use crate::cli::ControllerArgs;
 use crate::connection;
-use crate::endpoints::{self, Endpoints};
+use crate::endpoints::{self, Endpoints, Watched};
 use crate::failure::Failure;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use portolan_control::fleet::Credentials;
+use portolan_control::fleet::{Credentials, HUB};
 use portolan_control::{Monitor, Settings, peering, run_with};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
@@ -20,6 +20,8 @@ use std::time::Duration;
 /// How often the clock is compared with that of the machine.
 const CLOCK_CHECK: Duration = Duration::from_secs(10);
 
+const GOODBYE: &str = "stopped; workloads in the members keep running";
+
 pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(args))
@@ -27,17 +29,22 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     let (monitor, standing) = (Monitor::default(), Standing::default());
+    let say =
+        |text: String| if args.log_format.is_json() { tracing::info!("{text}") } else { eprintln!("{text}") };
     if let Some(address) = args.listen {
         let listener = endpoints::bind(address).await?;
-        let standing = args.leader_elect.then(|| standing.clone());
-        tokio::spawn(endpoints::serve(listener, Endpoints::new(standing, monitor.clone())));
+        say(format!("serves /healthz, /readyz and /metrics at http://{}", listener.local_addr()?));
+        let election = args.leader_elect.then(|| (args.lease_name.clone(), standing.clone()));
+        let watched = Watched { election, monitor: monitor.clone(), started: Timestamp::now() };
+        tokio::spawn(endpoints::serve(listener, Endpoints::new(watched)));
     }
-    let (hub, version) = connection::answering(&args.cluster).await?;
-    eprintln!("Portolan {} runs for a hub of Kubernetes {}", env!("CARGO_PKG_VERSION"), version);
+    let requests = monitor.requests().of(HUB);
+    let (hub, version) = connection::answering_counted(&args.cluster, &requests).await?;
+    say(format!("Portolan {} runs for a hub of Kubernetes {version}", env!("CARGO_PKG_VERSION")));
     let seed = Seed::new(Timestamp::now().as_nanosecond().unsigned_abs() as u64);
     let clock = Clock::starting_at(Timestamp::now());
     let holder = holder()?;
-    let connect = Arc::new(Credentials::from_hub(hub.clone()));
+    let connect = Arc::new(Credentials::from_hub(hub.clone()).counting(monitor.requests().clone()));
     let announced = || {
         let (hub, namespace, name) = (hub.clone(), args.lease_namespace.clone(), args.lease_name.clone());
         async move {
@@ -57,11 +64,11 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     if !args.leader_elect {
         return tokio::select! {
             () = controllers(Term::alone(&holder)) => Err(Failure::other("the controllers ended by themselves")),
-            stopped = stopped(&clock) => stopped.inspect(|()| say_goodbye()),
+            stopped = stopped(&clock) => stopped.inspect(|()| say(GOODBYE.to_owned())),
         };
     }
     ensure_namespace(&hub, &args.lease_namespace).await?;
-    eprintln!("{holder} takes part in the election by Lease {}/{}", args.lease_namespace, args.lease_name);
+    say(format!("{holder} takes part in the election by Lease {}/{}", args.lease_namespace, args.lease_name));
     let election = Election {
         client: hub.clone(),
         namespace: args.lease_namespace.clone(),
@@ -75,7 +82,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     election.lead(controllers, async { ended = Some(stopped(&clock).await) }).await;
     // Whoever starts it anew starts it whole; meanwhile another one may lead.
     let stopped = ended.unwrap_or_else(|| Err(Failure::other("the controllers ended by themselves")));
-    stopped.inspect(|()| say_goodbye())
+    stopped.inspect(|()| say(GOODBYE.to_owned()))
 }
 
 /// Waits for the end: a signal, or a clock that was set. All times would be wrong for as long as this process lives: when a
@@ -95,10 +102,6 @@ async fn stopped(clock: &Clock) -> Result<(), Failure> {
         by = was_set => Err(Failure::other(format!("the clock of this machine was set by {by:#}: start the controller anew"))
             .hint("a Deployment or a service manager does so by itself; check that the time is synchronised")),
     }
-}
-
-fn say_goodbye() {
-    eprintln!("stopped; workloads in the members keep running");
 }
 
 /// Writes the version of this program on the Lease, for `portolan version`.

@@ -78,14 +78,14 @@ async fn converse(stream: TcpStream, endpoints: Arc<Endpoints>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Watched;
     use super::*;
-    use portolan_control::Monitor;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     async fn start() -> SocketAddr {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(serve(listener, Endpoints::new(None, Monitor::default())));
+        tokio::spawn(serve(listener, Endpoints::new(Watched::default())));
         address
     }
 
@@ -104,6 +104,20 @@ mod tests {
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nok\n"), "{answer}");
         let answer = ask(address, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn metrics_are_answered_in_the_form_that_is_asked_for() {
+        let address = start().await;
+        let plain = ask(address, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(plain.contains("content-type: text/plain; version=0.0.4"), "{plain}");
+        assert!(plain.contains("\nportolan_build_info{version=") && !plain.contains("# EOF"), "{plain}");
+        let accept = "Accept: application/openmetrics-text; version=1.0.0,text/plain;q=0.5\r\n";
+        let open = ask(address, &format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{accept}\r\n")).await;
+        assert!(
+            open.contains("content-type: application/openmetrics-text") && open.ends_with("# EOF\n"),
+            "{open}"
+        );
     }
 
     #[tokio::test]
