@@ -12,6 +12,9 @@ use std::process::Stdio;
 
 const PID: &str = "/lab/run/portolan.pid";
 
+/// Where the controller serves its metrics, in the hub's network.
+pub(super) const METRICS: &str = "127.0.0.1:9464";
+
 /// Cluster `c1` is the hub; the others are its members.
 pub(super) struct Fleet {
     pub(super) lab: Lab,
@@ -74,7 +77,7 @@ impl Fleet {
         }
         self.account("controller", "portolan", "portolan-controller", &hub_roles()).await?;
         let script = format!(
-            "setsid /lab/portolan controller --kubeconfig /lab/controller.kubeconfig </dev/null >>/lab/{LOG} 2>&1 & \
+            "setsid /lab/portolan controller --listen {METRICS} --kubeconfig /lab/controller.kubeconfig </dev/null >>/lab/{LOG} 2>&1 & \
              echo $! >{PID}"
         );
         node.exec(&["sh", "-c", &script]).await?;

@@ -10,6 +10,7 @@ mod expiry;
 mod fleet;
 mod following;
 mod jobs;
+mod monitoring;
 mod outlook;
 mod partition;
 mod peered;

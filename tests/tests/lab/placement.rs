@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, list, uids};
 use super::proof::{TIMEOUT, eventually};
-use super::{can_run, edits, following, outlook};
+use super::{can_run, edits, following, monitoring, outlook};
 use anyhow::{Result, ensure};
 use portolan_lab::{Component, Seen};
 use portolan_tests::{NAMESPACE, workload};
@@ -25,6 +25,7 @@ async fn there_and_back(fleet: &Fleet) -> Result<()> {
         ensure!(pods.len() == 2 && pods.iter().all(|pod| pod["status"]["phase"] == "Running"), "{pods:?}");
     }
 
+    monitoring::prove(fleet).await?;
     corrects_drift(fleet).await?;
     reports_drift(fleet).await?;
     edits::prove(fleet).await?;
@@ -78,6 +79,7 @@ async fn survives_a_silent_member(fleet: &Fleet) -> Result<()> {
     hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready=Unknown", "mcd/affine", TIMEOUT]).await?;
     let status = fleet.get("affine").await?["status"].clone();
     ensure!(status["locationsSummary"] == "c2=2,c3=2", "silence is not absence: {status}");
+    monitoring::prove_silence(fleet).await?;
     member.start(Component::ApiServer).await?;
     fleet.placed("affine", "c2=2,c3=2").await?;
     ensure!(uids(&list(member, "pods", "app=affine").await?) == before, "the same pods are still there");
