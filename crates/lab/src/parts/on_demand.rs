@@ -14,6 +14,8 @@ pub struct ClusterApiParts {
     pub program: PathBuf,
     /// A file with the definitions of its kinds, as one List.
     pub definitions: PathBuf,
+    /// A file with the configurations of its webhooks, as one List.
+    pub webhooks: PathBuf,
 }
 
 impl ClusterApiParts {
@@ -23,7 +25,8 @@ impl ClusterApiParts {
         let program = program(&module, "cluster-api", report)?;
         let definitions = Definitions::of(&module, modules::CLUSTER_API)?;
         let definitions = Cache::of_user().ensure(&definitions, report)?;
-        Ok(Self { program, definitions: definitions.join(super::definitions::FILE) })
+        let webhooks = definitions.join(super::definitions::WEBHOOKS);
+        Ok(Self { program, definitions: definitions.join(super::definitions::FILE), webhooks })
     }
 }
 
