@@ -35,6 +35,11 @@ pub fn metrics_server(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsErro
     program(&modules::metrics_server()?, "metrics-server", report)
 }
 
+/// Gives the program of the adapter of custom and external metrics, making it first when it is not in the cache.
+pub fn custom_metrics_adapter(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
+    program(&modules::custom_metrics()?, "custom-metrics", report)
+}
+
 fn program(module: &GoModule, name: &str, report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
     let cache = Cache::of_user();
     if !cache.holds(module)
