@@ -99,6 +99,9 @@ pub const PROVISIONER_LABEL: &str = "portolan.dev/cloud-provisioner";
 /// On Clusters in Cluster API: which cluster of their CloudProvisioner they are, counted from 1.
 pub const CLUSTER_NUMBER_LABEL: &str = "portolan.dev/cloud-cluster-number";
 
+/// On Clusters in Cluster API that are made from templates: all parts that they refer to were created.
+pub const PARTS_ANNOTATION: &str = "portolan.dev/cloud-cluster-parts";
+
 /// On the MachineDeployments of a Cluster: the machine type of the CloudProvisioner that their nodes are of.
 pub const MACHINE_TYPE_ANNOTATION: &str = "portolan.dev/machine-type";
 

@@ -22,6 +22,7 @@ mod cidr;
 mod cluster;
 mod command;
 mod component;
+mod custom_metrics;
 mod cuts;
 mod host;
 mod kwok;

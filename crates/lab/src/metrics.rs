@@ -1,5 +1,6 @@
 //! metrics-server, as a program on the node of the control plane, behind the cluster's own API.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -46,7 +47,9 @@ impl Cluster {
             "--kubelet-request-timeout=5s".to_owned(),
         ];
         node.spawn_program(NAME, &flags).await?;
-        addons::apply(&self.client().await?, &self.metrics_objects(&ca.certificate)).await?;
+        let groups = [("metrics.k8s.io", "v1beta1")];
+        let objects = aggregated(NAME, (node.address(), PORT), &groups, &ca.certificate);
+        addons::apply(&self.client().await?, &objects).await?;
         let wanted = self.workers().len();
         self.wait_until("there are numbers of every node", LIMIT, async || {
             let numbers = self.kubectl(&["get", "nodes.metrics.k8s.io", "-o", "name"]).await;
@@ -61,28 +64,37 @@ impl Cluster {
         .await
         .with_context(|| format!("{NAME} does not work"))
     }
+}
 
-    /// A Service of what is no pod, and the group of the API behind it.
-    fn metrics_objects(&self, authority: &str) -> String {
-        let metadata = json!({"name": NAME, "namespace": NAMESPACE});
-        let service = json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": metadata,
-            "spec": {"ports": [{"name": "https", "port": 443, "targetPort": PORT}]},
-        });
-        let slice = json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": NAME}},
-            "ports": [{"name": "https", "port": PORT, "protocol": "TCP"}],
-            "endpoints": [{"addresses": [self.control_plane().address()], "conditions": {"ready": true}}],
-        });
-        let group = json!({
+/// A Service of what is no pod, and groups of the API behind it.
+pub(crate) fn aggregated(
+    name: &str,
+    (address, port): (Ipv4Addr, u16),
+    groups: &[(&str, &str)],
+    authority: &str,
+) -> String {
+    let metadata = json!({"name": name, "namespace": NAMESPACE});
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": port}]},
+    });
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": name}},
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
+    });
+    let groups = groups.iter().map(|(group, version)| {
+        json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-            "metadata": {"name": "v1beta1.metrics.k8s.io"},
+            "metadata": {"name": format!("{version}.{group}")},
             "spec": {
-                "group": "metrics.k8s.io", "version": "v1beta1", "service": metadata,
+                "group": group, "version": version, "service": metadata,
                 "groupPriorityMinimum": 100, "versionPriority": 100, "caBundle": STANDARD.encode(authority),
             },
-        });
-        [service, slice, group].map(|object| object.to_string()).join("\n---\n")
-    }
+        })
+    });
+    let all: Vec<String> =
+        [service, slice].into_iter().chain(groups).map(|object| object.to_string()).collect();
+    all.join("\n---\n")
 }

@@ -29,7 +29,10 @@ mod world;
 
 pub use admission::{DenyingPolicy, MutatingHook};
 pub use auth::User;
-pub use cloud::{BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, MachineRecord, cluster_class};
+pub use cloud::{
+    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, MachineRecord, cluster_class,
+    cluster_templates,
+};
 pub use pki::{CertificateError, ClientCertificate};
 pub use profile::{Behaviour, Curve, CurveError, Pattern, Profile, Rule};
 pub use serve::{ServeError, Served, kubeconfig, kubeconfig_with};

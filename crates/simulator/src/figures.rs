@@ -122,8 +122,7 @@ fn allocation(record: &Record) -> Figure {
 /// The CPU that pods request in each cluster, and the CPU that the cloud has: as figure 6 of the paper.
 fn requested(record: &Record) -> Figure {
     let areas = by_cluster(record, Mark::StackedArea, "cpuRequested");
-    let cloud = record.series("cloud.cost").and(clusters(record).pop());
-    let cloud = cloud.and_then(|name| record.series(&format!("cluster.{name}.cpuCapacity")));
+    let cloud = record.series("cloud.cpuCapacity");
     let cloud =
         cloud.map(|series| curve(record, "CPU of cloud nodes", Mark::Dashed, series).colour(Hue::Neutral));
     let plot = Plot::new("CPU that pods request, by cluster")

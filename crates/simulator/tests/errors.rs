@@ -70,6 +70,21 @@ fn each_mistake_is_named_with_its_field() {
             json!({"machineTypes": []}),
             "my.yaml: cloud.provisioner.machineTypes: it follows",
         ),
+        (
+            "/clouds",
+            json!([{"name": "cloud", "machineTypes": good()["cloud"]["machineTypes"]}]),
+            "my.yaml: clouds[0].name: cloud is another cloud already",
+        ),
+        (
+            "/clouds",
+            json!([{"name": "other", "machineTypes": []}]),
+            "my.yaml: clouds[0].machineTypes: there are none",
+        ),
+        (
+            "/faults/0/event",
+            json!({"refuseClusters": {"cloud": "moon", "reason": "No", "message": "no"}}),
+            "my.yaml: faults[0].event.cloud: there is no cloud \"moon\"",
+        ),
         ("/objects/0/at", json!("11m"), "my.yaml: objects[0].at: 11m is after the end, 10m"),
         ("/objects/0/to", json!(["c"]), "my.yaml: objects[0].to: there is no cluster \"c\""),
         ("/objects/0/manifest/kind", Value::Null, "my.yaml: objects[0].manifest.kind: it is missing"),

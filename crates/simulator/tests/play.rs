@@ -35,8 +35,33 @@ variants:
     patch: [{op: replace, path: /tasks/placement, value: {}}]
 ";
 
+/// The same with two clouds, one near and dear, the other far and cheap.
+fn two_clouds(preference: &str, more: &str) -> String {
+    let cloud = |name: &str, site: &str, price: &str| {
+        format!(
+            "
+- name: {name}
+  site: {site}
+  infrastructure: {{least: 5s, most: 5s}}
+  controlPlane: {{boot: {{least: 40s, most: 50s}}, pricePerHour: '0.02'}}
+  machineTypes:
+  - {{name: m, cpu: 4, memory: 8Gi, pricePerHour: '{price}', boot: {{least: 20s, most: 30s}}}}
+  provisioner: {{preference: {preference}}}"
+        )
+    };
+    let (head, tail) = CROWDED.split_once("cloud:\n").unwrap();
+    let (_, tail) = tail.split_once("tasks:\n").unwrap();
+    let (near, far) = (cloud("near", "orsay", "0.3"), cloud("far", "oslo", "0.1"));
+    let ways = "- {between: [paris, orsay], rtt: 2ms}\n- {between: [paris, oslo], rtt: 40ms}\n";
+    format!("{head}{ways}clouds:{near}{far}\n{more}tasks:\n{tail}")
+}
+
 fn play(variant: Option<&str>, seed: Option<u64>, baseline: Option<Baseline>) -> Record {
-    let scenario = load("crowded", CROWDED, variant).unwrap();
+    play_this(CROWDED, variant, seed, baseline)
+}
+
+fn play_this(text: &str, variant: Option<&str>, seed: Option<u64>, baseline: Option<Baseline>) -> Record {
+    let scenario = load("crowded", text, variant).unwrap();
     let options = Options { seed, baseline, label: "crowded".to_owned(), ..Options::default() };
     let mut told = Vec::new();
     let record = simulate(&scenario, &options, &mut |done, total| told.push((done, total))).unwrap();
@@ -62,6 +87,26 @@ fn tasks_go_to_a_substitute_and_then_to_the_cloud_and_static_placement_leaves_th
     assert_eq!(baseline.figure("peakPendingPercent").unwrap().split('%').next(), Some("66.7"));
     let stay = play(Some("stay"), None, None);
     assert_eq!((last(&stay, "fleet.podsPending"), last(&stay, "cluster.cloud.nodes")), (8.0, 0.0));
+}
+
+#[test]
+fn of_several_clouds_the_nearest_or_the_cheapest_is_used_and_another_one_if_it_refuses() {
+    let cpus = |text: &str| {
+        let record = play_this(text, None, None, None);
+        assert_eq!(last(&record, "fleet.podsPending"), 0.0, "{:?}", record.summary);
+        assert!(
+            record.figure("cost.far").is_some() && record.figure("cost").is_some(),
+            "{:?}",
+            record.summary
+        );
+        let cpus = ["near", "far"].map(|name| last(&record, &format!("cluster.{name}.cpuCapacity")));
+        assert_eq!(last(&record, "cloud.cpuCapacity"), cpus[0] + cpus[1]);
+        cpus
+    };
+    assert_eq!(cpus(&two_clouds("nearest-first", "")), [4.0, 0.0]);
+    assert_eq!(cpus(&two_clouds("cheapest-first", "")), [0.0, 4.0]);
+    let refuses = "faults:\n- {at: 0s, event: {refuseClusters: {cloud: near, reason: QuotaExceeded, message: no more}}}\n";
+    assert_eq!(cpus(&two_clouds("nearest-first", refuses)), [0.0, 4.0]);
 }
 
 #[test]

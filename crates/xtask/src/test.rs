@@ -4,7 +4,9 @@ use crate::steps::{Steps, root};
 use crate::{deny, docs, faults, generate};
 use anyhow::{Result, bail};
 use clap::Args;
-use portolan_lab::parts::{ClusterApiParts, DEFAULT_KUBERNETES, Parts, metrics_server};
+use portolan_lab::parts::{
+    ClusterApiParts, DEFAULT_KUBERNETES, Parts, custom_metrics_adapter, metrics_server,
+};
 use serde_json::Value;
 use std::process::Command;
 
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
             Parts::ensure(DEFAULT_KUBERNETES, &mut report)?;
             ClusterApiParts::ensure(&mut report)?;
             metrics_server(&mut report)?;
+            custom_metrics_adapter(&mut report)?;
             Ok(())
         })?;
     }

@@ -106,6 +106,7 @@ drawn! {
     MetricsLate "metrics: late or never",
     MetricsAbsurd "metrics: absurd",
     SecondProvisioner "provisioner: a second one",
+    FromTemplates "provisioner: clusters from templates",
     CostLimited "provisioner: its cost is limited",
     Headroom "provisioner: room is kept free",
     ProvisionerPaused "provisioner: paused or not",

@@ -5,6 +5,7 @@ use super::proof::{eventually, step};
 use super::services::status;
 use super::{can_run, kubectl_apply};
 use anyhow::{Result, ensure};
+use portolan_control::peering::{Names, identity};
 use portolan_lab::{Cluster, Seen};
 use portolan_tests::{NAMESPACE, autoscaler, service, workload};
 use serde_json::{Value, json};
@@ -73,7 +74,74 @@ async fn follow_the_load(fleet: &Fleet) -> Result<()> {
     let quiet = step("without load it shrinks to the least", shrunk).await?;
     ensure!(quiet["clusters"][0]["cluster"] == "c2", "{quiet}");
     fleet.placed("web", "c2=1").await?;
+    follow_custom_metrics(fleet).await?;
     fleet.delete("web").await
+}
+
+/// The other kinds of metrics, as a real adapter tells them, with no other rights than the documentation names.
+async fn follow_custom_metrics(fleet: &Fleet) -> Result<()> {
+    let member = fleet.member("c2")?;
+    step("custom metrics are served", member.start_custom_metrics()).await?;
+    let scale_by = async |metric: Value, told: &str, replicas: i64| {
+        let mut scaler = autoscaler("web", "web", 1, MOST as i32);
+        scaler["spec"]["behavior"] = json!({"scaleDown": {"stabilizationWindowSeconds": 0}});
+        scaler["spec"]["metrics"] = json!([metric]);
+        fleet.apply(scaler).await?;
+        let what = format!("{told} asks for {replicas}");
+        let seen = status(fleet, "mchpa/web", &what, |status| {
+            status["currentMetrics"][0]["type"] == metric["type"] && status["currentReplicas"] == replicas
+        });
+        step(&what, seen).await
+    };
+    let external = json!({"type": "External", "external": {
+        "metric": {"name": "my-external-metric", "selector": {"matchLabels": {"foo": "bar"}}},
+        "target": {"type": "AverageValue", "averageValue": "21"},
+    }});
+    let mut scaler = autoscaler("web", "web", 1, MOST as i32);
+    scaler["spec"]["metrics"] = json!([external]);
+    fleet.apply(scaler).await?;
+    let refused = status(fleet, "mchpa/web", "a right that is missing is named", |status| {
+        status["conditions"].to_string().contains("my-external-metric")
+            && status["conditions"].to_string().contains("forbidden")
+    });
+    step("a right that is missing is named", refused).await?;
+    kubectl_apply(member, &metric_rights(fleet).await?).await?;
+    // The adapter tells 42.
+    scale_by(external, "an external metric", 2).await?;
+    member.write_custom_metric(&format!("namespaces/{NAMESPACE}/services/web/requests"), "90").await?;
+    let object = json!({"type": "Object", "object": {
+        "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
+        "metric": {"name": "requests"}, "target": {"type": "AverageValue", "averageValue": "30"},
+    }});
+    scale_by(object, "a metric of the Service", 3).await?;
+    let pods = json!({"type": "Pods", "pods": {
+        "metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"},
+    }});
+    for pod in super::fleet::list(member, "pods", "app=web").await? {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        member.write_custom_metric(&format!("namespaces/{NAMESPACE}/pods/{name}/queue"), "2").await?;
+    }
+    scale_by(pods, "a metric of the pods", 1).await.map(|_| ())
+}
+
+/// The rights of the hub's account to the metrics of the member, as the documentation has them.
+async fn metric_rights(fleet: &Fleet) -> Result<Vec<Value>> {
+    let hub = identity(&fleet.hub()?.client().await?, "the hub").await?;
+    let account = Names::of(&hub).account;
+    let group = "rbac.authorization.k8s.io";
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": "metrics", "namespace": NAMESPACE},
+        "rules": [
+            {"apiGroups": ["custom.metrics.k8s.io"], "resources": ["pods/queue", "services/requests"], "verbs": ["get"]},
+            {"apiGroups": ["external.metrics.k8s.io"], "resources": ["my-external-metric"], "verbs": ["list"]},
+        ],
+    });
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": "metrics", "namespace": NAMESPACE},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "metrics"},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "portolan"}],
+    });
+    Ok(vec![role, binding])
 }
 
 /// What the autoscaler says that pods in the member use, in percent of their requests.

@@ -30,7 +30,8 @@ async fn bursts_and_comes_home(fleet: &Fleet) -> Result<()> {
     let proof = async {
         grows(fleet, &cloud).await?;
         step("there is room, and the pods come home", comes_home(fleet, &cloud)).await?;
-        step("machines and cluster go", leaves_nothing(fleet, &cloud)).await
+        step("machines and cluster go", leaves_nothing(fleet, &cloud)).await?;
+        step("a cluster is made from templates, and goes", from_templates(fleet, &cloud)).await
     };
     let proved = proof.await;
     if proved.is_err() {
@@ -42,10 +43,7 @@ async fn bursts_and_comes_home(fleet: &Fleet) -> Result<()> {
 /// What has no room at home runs in the cloud, on as many machines as it takes.
 async fn grows(fleet: &Fleet, cloud: &ClusterApi<'_>) -> Result<()> {
     let hub = fleet.hub()?;
-    // All of the home but two thirds of a pod.
-    let tenant = format!("{}m", cpu_offered(fleet.member("c2")?).await? - 200);
-    fleet.apply(app("tenant", 1, &tenant, json!({"locations": ["c2"]}))).await?;
-    fleet.placed("tenant", "c2=1").await?;
+    fill_home(fleet).await?;
     kubectl_apply(hub, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CLOUDS}})])
         .await?;
     kubectl_apply(hub, &cluster_class(CLOUDS, "quick", "small")).await?;
@@ -114,6 +112,83 @@ async fn leaves_nothing(fleet: &Fleet, cloud: &ClusterApi<'_>) -> Result<()> {
     ensure!(ports == ["c1n1", "c2n1"], "nodes are still linked: {ports:?}");
     ensure!(!fleet.lab.state().dir()?.join("c3").exists(), "files of the cluster are left");
     fleet.delete("web").await
+}
+
+/// Takes all of the home but two thirds of a pod.
+async fn fill_home(fleet: &Fleet) -> Result<()> {
+    let tenant = format!("{}m", cpu_offered(fleet.member("c2")?).await? - 200);
+    fleet.apply(app("tenant", 1, &tenant, json!({"locations": ["c2"]}))).await?;
+    fleet.placed("tenant", "c2=1").await.map(|_| ())
+}
+
+/// The same without a ClusterClass. The templates of the user outlast the cluster.
+async fn from_templates(fleet: &Fleet, cloud: &ClusterApi<'_>) -> Result<()> {
+    let hub = fleet.hub()?;
+    hub.kubectl(&["delete", "cloudprovisioner/cloud"]).await?;
+    kubectl_apply(hub, &template_rights()).await?;
+    fleet.apply(templated()).await?;
+    let wish = json!({"locations": ["c2"], "replicasMode": "Total", "enableBursting": true});
+    fill_home(fleet).await?;
+    fleet.apply(app("web", 1, POD, wish)).await?;
+    step("the pod runs there", fleet.placed("web", "cloud2=1")).await?;
+    ensure!(ready_pods(&made(cloud)?).await? == 1, "the pod is in the cluster that was made");
+    let made_of = "machinedeployments,labclusters,labcontrolplanes,labmachinetemplates";
+    let parts = hub.kubectl(&["-n", CLOUDS, "get", made_of, "-o", "name"]).await?;
+    ensure!(parts.lines().count() == 5, "with the template of the user, there are five: {parts}");
+    fleet.delete("web").await?;
+    fleet.delete("tenant").await?;
+    eventually("the cluster is gone", async || {
+        let all = format!("clusters.cluster.x-k8s.io,machines.cluster.x-k8s.io,labmachines,{made_of}");
+        // The ClusterClass and its templates were the user's before.
+        let left = hub.kubectl(&["-n", CLOUDS, "get", &all, "-o", "name"]).await?;
+        let alone = left.trim() == "labmachinetemplate.infrastructure.cluster.x-k8s.io/quick";
+        Ok(if alone && cloud.clusters().is_empty() { Seen::Ready(()) } else { Seen::NotYet(left) })
+    })
+    .await
+}
+
+/// What the controller needs to read the templates and to make what they describe.
+fn template_rights() -> Vec<Value> {
+    let rule = |group: &str, resources: &[&str]| json!({"apiGroups": [format!("{group}.cluster.x-k8s.io")], "resources": resources, "verbs": ["get", "create"]});
+    let group = "rbac.authorization.k8s.io";
+    let name = "portolan-cluster-templates";
+    vec![
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [
+                rule("infrastructure", &["labclustertemplates", "labmachinetemplates", "labclusters"]),
+                rule("controlplane", &["labcontrolplanetemplates", "labcontrolplanes"]),
+                rule("bootstrap", &["labbootstrapconfigtemplates"]),
+            ],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "portolan-controller", "namespace": "portolan"}],
+        }),
+    ]
+}
+
+fn templated() -> Value {
+    let reference = |group: &str, kind: &str| json!({"apiGroup": format!("{group}.cluster.x-k8s.io"), "kind": kind, "name": "quick"});
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "CloudProvisioner", "metadata": {"name": "plain"},
+        "spec": {
+            "cloudClusterName": "cloud2", "cloudProvider": "Lab",
+            "clusterTemplate": {
+                "namespace": CLOUDS,
+                "infrastructure": reference("infrastructure", "LabClusterTemplate"),
+                "controlPlane": {"template": reference("controlplane", "LabControlPlaneTemplate")},
+                "workers": [{
+                    "machineType": "small",
+                    "infrastructure": reference("infrastructure", "LabMachineTemplate"),
+                    "bootstrap": reference("bootstrap", "LabBootstrapConfigTemplate"),
+                }],
+            },
+            "machineTypes": [{"name": "small", "cpu": "1", "memory": "2Gi"}],
+            "maxNodes": 3, "scaleInAfter": "5s", "decommissionAfter": "10s",
+        },
+    })
 }
 
 fn provisioner() -> Value {

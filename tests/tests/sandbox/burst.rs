@@ -12,14 +12,15 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A stage with a cloud whose machines of four CPUs boot in 50 seconds, after a control plane that takes 80.
-async fn start(faults: FaultPlan) -> (Stage, CloudApi) {
+pub(crate) async fn start(faults: FaultPlan) -> (Stage, CloudApi) {
     let stage = Stage::with(faults).await;
     let machine = CloudMachine::new(NodeConfig::new("4", "8Gi")).boot(BootTime::exactly(50)).price(50_000);
+    let large = CloudMachine::new(NodeConfig::new("8", "16Gi")).boot(BootTime::exactly(50)).price(90_000);
     let config = CloudConfig {
         infrastructure: BootTime::exactly(10),
         control_plane: BootTime::exactly(80),
         control_plane_price: 10_000,
-        ..CloudConfig::default().machine_type("small", machine)
+        ..CloudConfig::default().machine_type("small", machine).machine_type("large", large)
     };
     let cloud = CloudApi::install(&stage.world, &stage.hub, config).await.unwrap();
     let user = stage.hub.client("user");
@@ -31,16 +32,16 @@ async fn start(faults: FaultPlan) -> (Stage, CloudApi) {
 }
 
 /// The clusters that the cloud has ever made machines for.
-fn made(cloud: &CloudApi) -> BTreeSet<String> {
+pub(crate) fn made(cloud: &CloudApi) -> BTreeSet<String> {
     cloud.machines().into_iter().map(|machine| machine.cluster).collect()
 }
 
 /// How many machines run, control planes among them.
-fn running(cloud: &CloudApi) -> usize {
+pub(crate) fn running(cloud: &CloudApi) -> usize {
     cloud.running().len()
 }
 
-fn placed(home: i32, cloud: i32) -> Vec<(String, i32)> {
+pub(crate) fn placed(home: i32, cloud: i32) -> Vec<(String, i32)> {
     let all = [("cloud1".to_owned(), cloud), ("home".to_owned(), home)];
     all.into_iter().filter(|(_, replicas)| *replicas > 0).collect()
 }

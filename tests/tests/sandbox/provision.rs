@@ -78,9 +78,12 @@ impl Stage {
     /// Serves the kinds of Cluster API, with a class.
     pub(crate) async fn serve_cluster_api(&self) {
         let user = self.hub.client("user");
-        for (kind, plural) in
-            [("Cluster", "clusters"), ("Machine", "machines"), ("ClusterClass", "clusterclasses")]
-        {
+        for (kind, plural) in [
+            ("Cluster", "clusters"),
+            ("MachineDeployment", "machinedeployments"),
+            ("Machine", "machines"),
+            ("ClusterClass", "clusterclasses"),
+        ] {
             let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
             let definition = json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

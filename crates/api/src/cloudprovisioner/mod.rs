@@ -1,11 +1,13 @@
 //! CloudProvisioner: clusters and nodes made on demand, and removed when nobody needs them.
 
 mod status;
+mod template;
 
 pub use self::status::{
     Burst, CloudCluster, CloudPhase, CloudProvisionerStatus, Deprovisioning, LeftOut, NodePool,
     ProvisionFailure, UnhelpedPods,
 };
+pub use self::template::{ClusterTemplate, ControlPlaneTemplate, TemplateRef, WorkerTemplate};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::CustomResource;
@@ -103,6 +105,11 @@ pub struct CloudProvisionerSpec {
     /// provider in lower case is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_class: Option<ClusterClassRef>,
+
+    /// The templates from which the cluster is made instead of a ClusterClass. A CloudProvisioner that was created with
+    /// templates keeps to them, and one without them to a ClusterClass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_template: Option<ClusterTemplate>,
 
     /// The least number of worker nodes while the cluster exists.
     #[serde(default = "one")]
@@ -223,6 +230,24 @@ const RULES: &[Rule] = &[
     rule(
         "!has(self.retryAfter) || duration(self.retryAfter) >= duration('1s')",
         "retryAfter must be at least 1s",
+    ),
+    rule(
+        "!has(self.clusterClass) || !has(self.clusterTemplate)",
+        "clusterClass and clusterTemplate exclude each other: a cluster is made from one of them",
+    ),
+    rule(
+        "!has(self.clusterTemplate) || !(has(self.floatingIP) || has(self.credentialsSecretRef))",
+        "floatingIP and credentialsSecretRef become variables of a ClusterClass: with clusterTemplate, write them into \
+         the templates",
+    ),
+    rule(
+        "!has(self.clusterTemplate) || !has(self.machineTypes) || self.machineTypes.all(t, \
+         self.clusterTemplate.workers.exists(w, w.machineType == t.name))",
+        "each of machineTypes needs an entry of clusterTemplate.workers with its name as machineType",
+    ),
+    rule(
+        "has(self.clusterTemplate) == has(oldSelf.clusterTemplate)",
+        "clusterTemplate can be neither added nor removed: make a new CloudProvisioner instead",
     ),
     rule(
         "self.cloudClusterName == oldSelf.cloudClusterName",

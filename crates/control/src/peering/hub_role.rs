@@ -67,6 +67,12 @@ const EVERYWHERE: &[Row] = &[
     ),
     (
         CLUSTER_API_GROUP,
+        "machinedeployments",
+        &["get", "list", "watch", "create", "patch"],
+        "their nodes, where they are made from templates",
+    ),
+    (
+        CLUSTER_API_GROUP,
         "machines",
         &["get", "list", "watch", "patch"],
         "their nodes, and which of them go first",

@@ -1,7 +1,7 @@
 //! The kinds of Cluster API, as far as they are read here. Whatever else they say makes no difference.
 
 use super::condition::ApiCondition;
-use crate::names::{CLUSTER_NUMBER_LABEL, MACHINE_TYPE_ANNOTATION, PROVISIONER_LABEL};
+use crate::names::{CLUSTER_NUMBER_LABEL, MACHINE_TYPE_ANNOTATION, PARTS_ANNOTATION, PROVISIONER_LABEL};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -27,6 +27,9 @@ const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 /// On Machines: the entry of `spec.topology.workers.machineDeployments` that they belong to.
 const POOL_LABEL: &str = "topology.cluster.x-k8s.io/deployment-name";
 
+/// On Machines: the MachineDeployment that they belong to.
+pub(super) const DEPLOYMENT_LABEL: &str = "cluster.x-k8s.io/deployment-name";
+
 /// On Machines: Cluster API deletes them before others. Any value will do; ours says who set it.
 pub(super) const DELETE_ANNOTATION: &str = "cluster.x-k8s.io/delete-machine";
 
@@ -35,6 +38,8 @@ pub(super) const MARK: &str = "portolan";
 
 /// A Cluster.
 pub(super) type Cluster = Object<ClusterSpec, ApiStatus>;
+/// A MachineDeployment.
+pub(super) type MachineDeployment = Object<DeploymentSpec, ApiStatus>;
 /// A Machine.
 pub(super) type Machine = Object<MachineSpec, ApiStatus>;
 /// A ClusterClass.
@@ -82,13 +87,26 @@ impl MachinePool {
 }
 
 impl ClusterSpec {
-    /// The machine pools that the Cluster is asked for.
+    /// Whether the Cluster is made from a ClusterClass.
+    fn has_class(&self) -> bool {
+        self.topology.is_some()
+    }
+
+    /// The machine pools that the Cluster is asked for, if it is made from a ClusterClass.
     pub(super) fn pools(&self) -> &[MachinePool] {
         self.topology
             .as_ref()
             .map(|topology| topology.workers.machine_deployments.as_slice())
             .unwrap_or_default()
     }
+}
+
+/// What a MachineDeployment asks for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct DeploymentSpec {
+    cluster_name: String,
+    replicas: Option<u32>,
 }
 
 /// What a Machine asks for.
@@ -154,12 +172,40 @@ pub(super) fn owner(cluster: &Cluster) -> (Option<&str>, Option<u32>) {
     (label(PROVISIONER_LABEL).map(String::as_str), number)
 }
 
+/// Whether a Cluster refers to parts that were not created yet. Those of a ClusterClass are created by Cluster API.
+pub(super) fn is_incomplete(cluster: &Cluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    !cluster.spec.has_class() && annotations.is_none_or(|all| !all.contains_key(PARTS_ANNOTATION))
+}
+
+/// What is kept of a MachineDeployment that Portolan has created.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct DeploymentFacts {
+    /// The Cluster that it belongs to.
+    pub(super) cluster: String,
+    /// The machine type that its nodes are of.
+    pub(super) machine_type: Option<String>,
+    pub(super) replicas: u32,
+}
+
+impl DeploymentFacts {
+    pub(super) fn of(deployment: &MachineDeployment) -> Self {
+        let annotations = deployment.metadata.annotations.as_ref();
+        Self {
+            cluster: deployment.spec.cluster_name.clone(),
+            machine_type: annotations.and_then(|all| all.get(MACHINE_TYPE_ANNOTATION)).cloned(),
+            replicas: deployment.spec.replicas.unwrap_or(0),
+        }
+    }
+}
+
 /// What is kept of a Machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MachineFacts {
     /// The Cluster that it belongs to.
     pub(super) cluster: String,
-    /// The entry of `spec.topology.workers.machineDeployments` that it belongs to; none for one of the control plane.
+    /// The entry of `spec.topology.workers.machineDeployments` that it belongs to, or without a topology its
+    /// MachineDeployment; none for one of the control plane.
     pub(super) pool: Option<String>,
     /// The name of its node.
     pub(super) node: Option<String>,
@@ -186,7 +232,10 @@ impl MachineFacts {
         let mark = metadata.annotations.as_ref().and_then(|all| all.get(DELETE_ANNOTATION));
         Self {
             cluster: label(CLUSTER_NAME_LABEL).cloned().unwrap_or_else(|| machine.spec.cluster_name.clone()),
-            pool: label(POOL_LABEL).filter(|_| label(CONTROL_PLANE_LABEL).is_none()).cloned(),
+            pool: label(POOL_LABEL)
+                .or(label(DEPLOYMENT_LABEL))
+                .filter(|_| label(CONTROL_PLANE_LABEL).is_none())
+                .cloned(),
             created_at: metadata.creation_timestamp.as_ref().map(|time| time.0),
             ready_since: ApiCondition::true_since(&status.conditions, "Ready"),
             unready_since: ApiCondition::not_true_since(&status.conditions, "Ready"),
@@ -265,6 +314,11 @@ pub(super) fn resource(kind: &str, plural: &str) -> ApiResource {
 /// Clusters.
 pub(super) fn clusters() -> ApiResource {
     resource("Cluster", "clusters")
+}
+
+/// MachineDeployments.
+pub(super) fn machine_deployments() -> ApiResource {
+    resource("MachineDeployment", "machinedeployments")
 }
 
 /// Machines.

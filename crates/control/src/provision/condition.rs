@@ -1,8 +1,9 @@
 //! What the conditions of Cluster API say.
 //!
-//! Infrastructure providers choose their own reasons, and Cluster API mirrors them: a condition that is not met may be on
-//! its way or may have failed, and only the word tells. A word that is not known to name a failure is taken for progress:
-//! then `spec.provisionTimeout` decides, and nothing that works is given up.
+//! Infrastructure providers choose their own reasons, and Cluster API mirrors them; its contract v1beta2 has no other field
+//! for a failure. A condition that is not met may be on its way or may have failed, and only the word tells: it is read once,
+//! here, into an [`Unmet`]. A word that is not known to name a failure is taken for progress: then `spec.provisionTimeout`
+//! decides, and nothing that works is given up.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -10,22 +11,37 @@ use portolan_core::provision::Failure;
 use portolan_runtime::foreign_text;
 use serde::{Deserialize, Serialize};
 
-/// Parts of reasons that name a failure.
+/// Parts of reasons that name a failure, in small letters and without separators: some providers pass on words of their
+/// cloud, such as `ZONE_RESOURCE_POOL_EXHAUSTED`.
 const FAILURES: &[&str] = &[
-    "Denied",
-    "Error",
-    "Exceeded",
-    "Fail",
-    "Forbidden",
-    "Insufficient",
-    "Invalid",
-    "NoCapacity",
-    "NotFound",
-    "Quota",
-    "Refused",
-    "Unauthorized",
-    "Unsupported",
+    "denied",
+    "error",
+    "exceeded",
+    "exhausted",
+    "fail",
+    "forbidden",
+    "insufficient",
+    "invalid",
+    "nocapacity",
+    "notfound",
+    "outofcapacity",
+    "quota",
+    "refused",
+    "rejected",
+    "skunotavailable",
+    "terminated",
+    "unauthorized",
+    "unsupported",
 ];
+
+/// What it means that a condition is not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unmet {
+    /// It will be met, as far as is known.
+    UnderWay,
+    /// It will not be met by itself.
+    Failed,
+}
 
 /// A condition, as far as it is read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,7 +84,7 @@ impl ApiCondition {
 
     /// What has failed, in the words of the first of these conditions that names a failure.
     pub(super) fn failure(all: &[Self], types: &[&str]) -> Option<Failure> {
-        let failed = |each: &&Self| each.status == "False" && is_failure(&each.reason);
+        let failed = |each: &&Self| each.status == "False" && unmet(&each.reason) == Unmet::Failed;
         types.iter().filter_map(|type_| Self::find(all, type_)).find(failed).map(Self::words)
     }
 
@@ -90,8 +106,14 @@ impl ApiCondition {
     }
 }
 
-fn is_failure(reason: &str) -> bool {
-    FAILURES.iter().any(|part| reason.contains(part))
+fn unmet(reason: &str) -> Unmet {
+    let plain: String = reason
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect();
+    let failed = FAILURES.iter().any(|part| plain.contains(part));
+    if failed { Unmet::Failed } else { Unmet::UnderWay }
 }
 
 #[cfg(test)]
@@ -114,12 +136,29 @@ mod tests {
             "InstanceCreateFailed",
             "ReconcileFailed",
             "InsufficientCapacity",
+            "OutOfCapacity",
             "ImageNotFound",
+            "InstanceTerminated",
+            "VMProvisionFailed",
+            "AllocationFailed",
+            "SkuNotAvailable",
+            "ZONE_RESOURCE_POOL_EXHAUSTED",
+            "quota-exceeded",
         ] {
             let all = [condition("InfrastructureReady", "False", failed)];
             assert_eq!(ApiCondition::failure(&all, &["InfrastructureReady"]).unwrap().reason, failed);
         }
-        for working in ["NotReady", "WaitingForControlPlane", "Provisioning", "ScalingUp", "SomethingNew"] {
+        for working in [
+            "NotReady",
+            "NotAvailable",
+            "NotInitialized",
+            "WaitingForControlPlane",
+            "WaitingForBootstrapData",
+            "Provisioning",
+            "InstanceNotReady",
+            "ScalingUp",
+            "SomethingNew",
+        ] {
             let all = [condition("InfrastructureReady", "False", working)];
             assert_eq!(ApiCondition::failure(&all, &["InfrastructureReady"]), None, "{working}");
             assert_eq!(ApiCondition::progress(&all, &["InfrastructureReady"]).unwrap().reason, working);

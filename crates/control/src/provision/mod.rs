@@ -26,9 +26,11 @@ mod object;
 mod observe;
 mod open;
 mod orders;
+mod parts;
 mod peer;
 mod round;
 mod status;
+mod templates;
 mod topology;
 mod visit;
 mod watch;
@@ -38,7 +40,7 @@ use crate::fleet::{Connect, MemberEvent};
 use crate::jobs::Jobs;
 use crate::placement::Placement;
 pub(crate) use cluster_api::GROUP as CLUSTER_API_GROUP;
-use cluster_api::{Cluster, MachineFacts, Served};
+use cluster_api::{Cluster, DeploymentFacts, MachineFacts, Served};
 use nodes::CloudNodes;
 use portolan_api::CloudProvisioner;
 use portolan_core::provision::Failure;
@@ -61,6 +63,7 @@ pub(crate) struct Provision {
     jobs: Arc<Jobs>,
     provisioners: Index<CloudProvisioner>,
     clusters: Index<Cluster>,
+    deployments: Index<DeploymentFacts>,
     machines: Index<MachineFacts>,
     /// One key: a round is about all CloudProvisioners.
     queue: Queue<()>,
@@ -109,6 +112,7 @@ impl Provision {
             jobs: Arc::clone(jobs),
             provisioners: Index::default(),
             clusters: Index::default(),
+            deployments: Index::default(),
             machines: Index::default(),
             queue,
             visits: queues.show("CloudVisits", Queue::new(seed.child("visits"))),

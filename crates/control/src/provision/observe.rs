@@ -1,10 +1,10 @@
 //! What is seen of one CloudProvisioner's work.
 
 use super::Provision;
-use super::cluster_api::{Cluster, MachinePool, clusters, owner};
+use super::cluster_api::{Cluster, MachinePool, clusters, is_incomplete, owner};
 use super::condition::ApiCondition;
 use super::nodes::SeenNode;
-use super::topology::class_of;
+use super::topology::home_of;
 use crate::fleet::{is_outdated, outdated};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -61,7 +61,7 @@ impl Provision {
             .map(|cluster| cluster_name(&settings.cluster_name, &settings.uid, cluster.number));
         let (mut found, unreadable) = self.own_clusters(&settings, own.as_deref()).await?;
         // Of two that have the same name, the one is its own that it has made, where it makes them.
-        let home = class_of(object).namespace;
+        let home = home_of(object);
         found.sort_by_key(|cluster| {
             let namespace = cluster.metadata.namespace.clone().unwrap_or_default();
             (number(cluster, &settings).is_none(), namespace != home, namespace)
@@ -100,7 +100,7 @@ impl Provision {
             member,
             leaving: self.is_leaving(&settings),
             rival: None,
-            outdated: self.outdated(),
+            outdated: self.outdated(object),
             refused,
         };
         let rtt = self.rtt(object, &settings);
@@ -108,12 +108,15 @@ impl Provision {
     }
 
     /// What the hub has not told for too long of what provisioning rests on, in words, if there is something.
-    pub(super) fn outdated(&self) -> Option<String> {
-        let watches = [
+    pub(super) fn outdated(&self, object: &CloudProvisioner) -> Option<String> {
+        let mut watches = vec![
             ("Clusters of Cluster API in the hub", self.clusters.health()),
             ("Machines of Cluster API in the hub", self.machines.health()),
             ("ForeignClusters of the hub", self.context.fleet.clusters.health()),
         ];
+        if object.spec.cluster_template.is_some() {
+            watches.push(("MachineDeployments of Cluster API in the hub", self.deployments.health()));
+        }
         watches.into_iter().find(|(_, watch)| is_outdated(watch)).map(|(name, watch)| outdated(name, watch))
     }
 
@@ -158,16 +161,43 @@ impl Provision {
             let machines = self.machines_of(cluster, &pool.name, nodes);
             Some((machine_type, PoolSnapshot { replicas: pool.replicas.unwrap_or(0), machines }))
         };
+        let mut pools: BTreeMap<String, PoolSnapshot> =
+            cluster.spec.pools().iter().filter_map(of_pool).collect();
+        pools.extend(self.deployed(cluster, nodes));
         ClusterSnapshot {
             number,
             usable: ApiCondition::is_true(conditions, "ControlPlaneAvailable")
                 && !ApiCondition::is_false(conditions, "RemoteConnectionProbe"),
             deleting: cluster.metadata.deletion_timestamp.is_some(),
+            incomplete: is_incomplete(cluster),
             untouchable: None,
             progress: ApiCondition::progress(conditions, STAGES),
             failure: ApiCondition::failure(conditions, STAGES),
-            pools: cluster.spec.pools().iter().filter_map(of_pool).collect(),
+            pools,
         }
+    }
+
+    /// The pools of a Cluster that is made from templates: its MachineDeployments.
+    fn deployed(
+        &self,
+        cluster: &Cluster,
+        nodes: &BTreeMap<String, SeenNode>,
+    ) -> BTreeMap<String, PoolSnapshot> {
+        let mut found = Vec::new();
+        self.deployments.for_each_in(
+            cluster.metadata.namespace.as_deref().unwrap_or_default(),
+            |key, pool| {
+                if Some(&pool.cluster) == cluster.metadata.name.as_ref()
+                    && let Some(machine_type) = &pool.machine_type
+                {
+                    found.push((machine_type.clone(), pool.replicas, key.name.clone()));
+                }
+            },
+        );
+        let pool = |(machine_type, replicas, name): (String, u32, String)| {
+            (machine_type, PoolSnapshot { replicas, machines: self.machines_of(cluster, &name, nodes) })
+        };
+        found.into_iter().map(pool).collect()
     }
 
     fn machines_of(

@@ -3,13 +3,13 @@
 use super::Provision;
 use super::cluster_api::{ClusterClass, DELETE_ANNOTATION, MARK, classes, clusters, machines};
 use super::observe::Observed;
-use super::topology::{class_of, cluster, pool};
+use super::topology::{class_of, cluster, home_of, pool};
 use super::visit::{Errand, Visit};
 use crate::fleet::ConnectError;
 use crate::names::{FIELD_MANAGER, MACHINE_TYPE_ANNOTATION};
 use crate::peering::PeerError;
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use portolan_core::provision::{Failure, Order};
 use portolan_runtime::{CallError, call};
 use serde_json::{Value, json};
@@ -34,9 +34,9 @@ pub(super) enum OrderError {
 }
 
 impl Observed {
-    /// The namespace of a Cluster: where it is seen, or where its class is.
+    /// The namespace of a Cluster: where it is seen, or where it is made.
     pub(super) fn namespace_of(&self, cluster: &str) -> String {
-        self.namespaces.get(cluster).cloned().unwrap_or_else(|| class_of(&self.object).namespace)
+        self.namespaces.get(cluster).cloned().unwrap_or_else(|| home_of(&self.object))
     }
 }
 
@@ -53,6 +53,14 @@ impl Provision {
                 let created = self.create(observed, name, *number, pools).await;
                 self.remember_refusal(name, &created);
                 created
+            }
+            Order::CompleteCluster { name } => {
+                let completed = match &observed.object.spec.cluster_template {
+                    Some(template) => self.complete(observed, template, name).await,
+                    None => Ok(()),
+                };
+                self.remember_refusal(name, &completed);
+                completed
             }
             Order::SetReplicas { cluster, machine_type, replicas } => {
                 self.set_replicas(observed, cluster, machine_type, *replicas).await
@@ -79,19 +87,26 @@ impl Provision {
         number: u32,
         pools: &BTreeMap<String, u32>,
     ) -> Result<(), OrderError> {
+        if let Some(template) = &observed.object.spec.cluster_template {
+            return self.create_from(observed, template, (name, number), pools).await;
+        }
         let class = self.class(observed).await?;
         let version = self.kubernetes_version(observed).await?;
         let object = cluster(&observed.object, &class.spec, &version, (name, number), pools)
             .map_err(OrderError::Refused)?;
+        self.create_object(&clusters(), object).await
+    }
+
+    /// Creates an object in the hub. One of that name that exists is ours: its name follows from the uid of the
+    /// CloudProvisioner.
+    pub(super) async fn create_object(&self, kind: &ApiResource, object: Value) -> Result<(), OrderError> {
         let object: DynamicObject = serde_json::from_value(object)
-            .map_err(|source| PeerError::Encode { what: "the Cluster", source })?;
-        let namespace = observed.namespace_of(name);
-        let api =
-            Api::<DynamicObject>::namespaced_with(self.context.hub.client.clone(), &namespace, &clusters());
+            .map_err(|source| PeerError::Encode { what: "an object of Cluster API", source })?;
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let api = Api::<DynamicObject>::namespaced_with(self.context.hub.client.clone(), &namespace, kind);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let what = format!("create Cluster {namespace}/{name}");
+        let what = format!("create {} {namespace}/{name}", kind.kind);
         match self.context.term.call(what, api.create(&params, &object)).await {
-            // Its name follows from the uid of the CloudProvisioner: it is ours.
             Err(error) if error.is_conflict() => Ok(()),
             other => Ok(other.map(|_| ())?),
         }
@@ -122,7 +137,7 @@ impl Provision {
     }
 
     /// The version of Kubernetes that the cluster gets: that of the hub, unless the spec says another one.
-    async fn kubernetes_version(&self, observed: &Observed) -> Result<String, CallError> {
+    pub(super) async fn kubernetes_version(&self, observed: &Observed) -> Result<String, CallError> {
         if let Some(version) = &observed.object.spec.kubernetes_version {
             return Ok(version.clone());
         }
@@ -141,6 +156,9 @@ impl Provision {
         machine_type: &str,
         replicas: u32,
     ) -> Result<(), OrderError> {
+        if let Some(template) = &observed.object.spec.cluster_template {
+            return self.set_deployed(observed, template, cluster, (machine_type, replicas)).await;
+        }
         let namespace = observed.namespace_of(cluster);
         let api =
             Api::<DynamicObject>::namespaced_with(self.context.hub.client.clone(), &namespace, &clusters());
@@ -212,6 +230,6 @@ impl Provision {
     }
 }
 
-fn manager() -> PatchParams {
+pub(super) fn manager() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }

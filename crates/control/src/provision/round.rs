@@ -65,7 +65,10 @@ impl Provision {
             }
             Served::Yes => {}
         }
-        let listed = self.clusters.synced() && self.machines.synced() && self.context.fleet.clusters.synced();
+        let listed = self.clusters.synced()
+            && (self.deployments.synced() || all.iter().all(|each| each.spec.cluster_template.is_none()))
+            && self.machines.synced()
+            && self.context.fleet.clusters.synced();
         if !listed || !self.context.fleet.ledger.transact(|book| book.is_complete()) {
             return Ok(Action::RequeueAfter(SYNC_POLL_INTERVAL));
         }
@@ -121,7 +124,7 @@ impl Provision {
 
     /// Whether the hub does not serve the kinds of Cluster API any more that it served before.
     fn has_lost_cluster_api(&self) -> bool {
-        let watches = [self.clusters.health(), self.machines.health()];
+        let watches = [self.clusters.health(), self.deployments.health(), self.machines.health()];
         watches.into_iter().filter_map(|watch| watch.failure()).any(|failure| failure.is_not_served)
     }
 
@@ -177,7 +180,7 @@ impl Provision {
             let labels = cluster.metadata.labels.as_ref();
             made |= labels.and_then(|labels| labels.get(PROVISIONER_LABEL)).map(String::as_str) == uid;
         });
-        !made && self.outdated().is_none()
+        !made && self.outdated(object).is_none()
     }
 
     /// Plans for one CloudProvisioner, writes the record, and carries out the orders; answers when to look again.

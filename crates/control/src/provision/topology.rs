@@ -18,6 +18,14 @@ const CLASS_NAMESPACE: &str = "portolan";
 /// The longest part of a pool's name that is that of its machine type.
 const POOL_NAME_AT_MOST: usize = 20;
 
+/// The namespace in which the clusters of a CloudProvisioner are made: that of its class or of its templates.
+pub(super) fn home_of(provisioner: &CloudProvisioner) -> String {
+    match &provisioner.spec.cluster_template {
+        Some(template) => template.namespace.clone(),
+        None => class_of(provisioner).namespace,
+    }
+}
+
 /// The class that the clusters of a CloudProvisioner are made from.
 pub(super) fn class_of(provisioner: &CloudProvisioner) -> ClusterClassRef {
     let spec = &provisioner.spec;
@@ -44,26 +52,31 @@ pub(super) fn cluster(
         .iter()
         .map(|(machine_type, replicas)| pool(provisioner, class, machine_type, *replicas))
         .collect::<Result<_, _>>()?;
-    let kind = clusters();
-    let uid = provisioner.metadata.uid.as_deref().unwrap_or_default();
-    let mut cluster = json!({
-        "apiVersion": kind.api_version, "kind": kind.kind,
-        "metadata": {
-            "name": name, "namespace": reference.namespace,
-            "labels": { PROVISIONER_LABEL: uid, CLUSTER_NUMBER_LABEL: number.to_string() },
-        },
-        "spec": { "topology": {
-            "classRef": { "name": reference.name, "namespace": reference.namespace },
-            "version": version,
-            "workers": { "machineDeployments": pools },
-        }},
-    });
+    let mut cluster = empty_cluster(provisioner, (name, number));
+    cluster["spec"] = json!({ "topology": {
+        "classRef": { "name": reference.name, "namespace": reference.namespace },
+        "version": version,
+        "workers": { "machineDeployments": pools },
+    }});
     // Cluster API refuses an empty list.
     let variables = variables(provisioner, class)?;
     if !variables.is_empty() {
         cluster["spec"]["topology"]["variables"] = json!(variables);
     }
     Ok(cluster)
+}
+
+/// A Cluster without a spec, with the labels by which it is known again.
+pub(super) fn empty_cluster(provisioner: &CloudProvisioner, (name, number): (&str, u32)) -> Value {
+    let kind = clusters();
+    let uid = provisioner.metadata.uid.as_deref().unwrap_or_default();
+    json!({
+        "apiVersion": kind.api_version, "kind": kind.kind,
+        "metadata": {
+            "name": name, "namespace": home_of(provisioner),
+            "labels": { PROVISIONER_LABEL: uid, CLUSTER_NUMBER_LABEL: number.to_string() },
+        },
+    })
 }
 
 /// A pool of machines of one type, as an entry of `spec.topology.workers.machineDeployments`.
@@ -141,7 +154,7 @@ fn lacking(message: String) -> Failure {
 }
 
 /// The name of a pool: that of its machine type, as far as that can be the name of an object.
-fn pool_name(machine_type: &str) -> String {
+pub(super) fn pool_name(machine_type: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let name: String = machine_type.chars().map(plain).take(POOL_NAME_AT_MOST).collect();
     let name = name.trim_matches('-');

@@ -1,7 +1,8 @@
-//! What is watched in the hub: CloudProvisioners, and Clusters and Machines of Cluster API once it is served.
+//! What is watched in the hub: CloudProvisioners, and once Cluster API is served its Clusters, MachineDeployments and Machines.
 
 use super::cluster_api::{
-    CLUSTER_NAME_LABEL, Cluster, Machine, MachineFacts, Served, clusters, discover, machines,
+    CLUSTER_NAME_LABEL, Cluster, DeploymentFacts, Machine, MachineDeployment, MachineFacts, Served, clusters,
+    discover, machine_deployments, machines,
 };
 use super::{Provision, SETTLES};
 use crate::driver::RESYNC_PERIOD;
@@ -48,7 +49,7 @@ impl Provision {
         follow_with(api, watcher::Config::default(), lean, take, seed, health)
     }
 
-    /// Waits until the hub serves Cluster API, and then keeps Clusters and Machines known, for ever.
+    /// Waits until the hub serves Cluster API, and then keeps its objects known, for ever.
     pub(super) async fn watch_cluster_api(self: Arc<Self>) {
         let hub = &self.context.hub.client;
         loop {
@@ -81,11 +82,16 @@ impl Provision {
         };
         let api = Api::<Cluster>::all_with(hub.clone(), &clusters());
         let changed = move |_: &Key| queue.add_after((), SETTLES);
-        let following = feed(api, own, lean, self.clusters.clone(), changed.clone(), seed.child("clusters"));
+        let following =
+            feed(api, own.clone(), lean, self.clusters.clone(), changed.clone(), seed.child("clusters"));
+        let api = Api::<MachineDeployment>::all_with(hub.clone(), &machine_deployments());
+        let facts = |deployment: MachineDeployment| DeploymentFacts::of(&deployment);
+        let (index, told) = (self.deployments.clone(), changed.clone());
+        let deployments = feed(api, own, facts, index, told, seed.child("deployments"));
         let of_clusters = watcher::Config::default().labels(CLUSTER_NAME_LABEL);
         let api = Api::<Machine>::all_with(hub.clone(), &machines());
         let facts = |machine: Machine| MachineFacts::of(&machine);
         let machines = feed(api, of_clusters, facts, self.machines.clone(), changed, seed.child("machines"));
-        tokio::join!(following, machines);
+        tokio::join!(following, deployments, machines);
     }
 }

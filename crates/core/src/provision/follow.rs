@@ -38,6 +38,9 @@ impl Step<'_> {
         if let Some(cluster) = &mut self.plan.record.cluster {
             cluster.created = true;
         }
+        if own.incomplete {
+            self.plan.orders.push(Order::CompleteCluster { name: self.name(number) });
+        }
         self.join(number, own);
         let ends = self.plan.record.cluster.as_ref().is_some_and(|cluster| cluster.ending.is_some());
         if !ends && self.plan.obstacle.is_none() {
@@ -70,10 +73,12 @@ impl Step<'_> {
         if matches!(self.snapshot.member, MemberState::Leaving { .. }) {
             return self.end(Ending::Unpeered);
         }
-        let failing = own.failure.is_some();
+        let refused = self.snapshot.refused.clone().filter(|_| own.incomplete);
+        let failure = own.failure.clone().or(refused);
+        let failing = failure.is_some();
         cluster.failing_since = cluster.failing_since.filter(|_| failing).or(failing.then_some(self.now));
         let (since, requested_at) = (cluster.failing_since, cluster.requested_at);
-        let words = own.failure.clone().or_else(|| own.progress.clone());
+        let words = failure.or_else(|| own.progress.clone());
         if !self.gives_up(requested_at, words, since)
             && own.usable
             && matches!(self.snapshot.member, MemberState::Absent | MemberState::Missing { .. })

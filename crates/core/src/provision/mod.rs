@@ -72,6 +72,11 @@ pub enum Order {
         /// How many nodes of each machine type.
         pools: BTreeMap<String, u32>,
     },
+    /// Create the parts of a cluster that it refers to and that were not created with it.
+    CompleteCluster {
+        /// The cluster.
+        name: String,
+    },
     /// Ask for so many nodes of a machine type; a MachineDeployment that does not exist is added.
     SetReplicas {
         /// The cluster.

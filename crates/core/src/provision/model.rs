@@ -30,6 +30,8 @@ pub(crate) struct ModelCluster {
     pub(crate) number: u32,
     pub(crate) created: i64,
     pub(crate) deleting: bool,
+    /// Whether its parts are still to be created.
+    pub(crate) incomplete: bool,
     pub(crate) pools: BTreeMap<String, (u32, BTreeMap<String, ModelMachine>)>,
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct World {
     pub(crate) budget: bool,
     /// How long a machine takes, once there is a control plane.
     pub(crate) boot: i64,
+    /// Whether a cluster is created without its parts, as when the controller stops in between.
+    pub(crate) piecemeal: bool,
     /// So many pods fewer fit on a node than its type declares.
     pub(crate) smaller: u32,
     /// How many workloads are on record in the cluster, whatever runs there.
@@ -95,6 +99,7 @@ impl World {
             broken: BTreeMap::new(),
             budget: false,
             boot: MACHINE_TAKES,
+            piecemeal: false,
             smaller: 0,
             held: 0,
             rival: None,
@@ -182,9 +187,16 @@ impl World {
                         number: *number,
                         created: self.clock,
                         deleting: false,
-                        pools: pools.collect(),
+                        incomplete: self.piecemeal,
+                        pools: pools.filter(|_| !self.piecemeal).collect(),
                     };
                     self.clusters.insert(name.clone(), cluster);
+                }
+            }
+            Order::CompleteCluster { name } => {
+                if let Some(cluster) = self.clusters.get_mut(name).filter(|_| self.refused.is_none()) {
+                    assert!(cluster.incomplete, "a cluster is completed twice");
+                    (cluster.incomplete, cluster.created) = (false, self.clock);
                 }
             }
             Order::SetReplicas { cluster, machine_type, replicas } => {
@@ -227,7 +239,7 @@ impl World {
         let (clock, fails, broken) = (self.clock, self.cluster_fails.is_some(), &self.broken);
         let boot = self.boot;
         for cluster in self.clusters.values_mut() {
-            let up = !fails && clock >= cluster.created + CLUSTER_TAKES;
+            let up = !fails && !cluster.incomplete && clock >= cluster.created + CLUSTER_TAKES;
             for (kind, (replicas, machines)) in &mut cluster.pools {
                 machines
                     .retain(|_, machine| machine.deleting.is_none_or(|since| clock < since + DELETION_TAKES));
@@ -304,7 +316,9 @@ impl World {
         let waits = self.replicas.saturating_sub(self.pods());
         let answers = matches!(self.member, MemberState::Joined { reachable: true, .. }) && !self.unlisted;
         let cluster = |(name, cluster): (&String, &ModelCluster)| {
-            let up = self.cluster_fails.is_none() && self.clock >= cluster.created + CLUSTER_TAKES;
+            let up = self.cluster_fails.is_none()
+                && !cluster.incomplete
+                && self.clock >= cluster.created + CLUSTER_TAKES;
             let pools = cluster.pools.iter().map(|(kind, (replicas, machines))| {
                 let machines = machines
                     .iter()
@@ -315,6 +329,7 @@ impl World {
                 number: cluster.number,
                 usable: up,
                 deleting: cluster.deleting,
+                incomplete: cluster.incomplete,
                 untouchable: self.untouchable.clone(),
                 progress: None,
                 failure: self.cluster_fails.clone(),

@@ -103,9 +103,11 @@ proptest! {
         max_cost in proptest::option::of(50_000u64..400_000),
         max_nodes in 1u32..6,
         headroom in proptest::option::of(1u32..3),
+        piecemeal in any::<bool>(),
     ) {
         let headroom = headroom.map(|pods| (pod(), pods));
         let mut world = World::new(Settings { max_cost, max_nodes, headroom, ..settings() });
+        world.piecemeal = piecemeal;
         let mut check = |world: &World| {
             assert!(world.clusters.len() <= 1, "a second cluster");
             assert!(world.nodes() <= max_nodes as usize, "{} nodes", world.nodes());

@@ -59,6 +59,25 @@ fn a_cluster_that_is_refused_is_given_up_after_the_grace_and_tried_again_later()
 }
 
 #[test]
+fn a_cluster_whose_parts_were_not_created_is_completed_or_given_up_with_all_its_parts() {
+    let mut world = World::new(settings());
+    (world.replicas, world.piecemeal) = (2, true);
+    world.step(10);
+    let orders = world.plan();
+    let name = cluster_name("cloud1", "0b1c", 1);
+    assert!(orders.contains(&Order::CompleteCluster { name: name.clone() }), "{orders:?}");
+    world.refused = Some(failure("Invalid"));
+    world.run(MINUTE);
+    assert_eq!((world.phase(), world.clusters.len()), (CloudPhase::Provisioning, 1));
+    world.run(3 * MINUTE);
+    assert_eq!((world.phase(), world.clusters.len()), (CloudPhase::Failed, 0), "no part is left");
+    assert_eq!(world.record().last_failure.unwrap().0, failure("Invalid"));
+    world.refused = None;
+    world.run(14 * MINUTE);
+    assert_eq!((world.phase(), world.pods(), world.made), (CloudPhase::Ready, 2, 2));
+}
+
+#[test]
 fn from_the_first_pod_that_waits_to_the_last_machine_that_goes() {
     let mut world = World::new(settings());
     world.step(10);

@@ -38,6 +38,8 @@ pub struct ClusterSnapshot {
     pub usable: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether parts that it refers to were not created yet: whoever created it stopped in between.
+    pub incomplete: bool,
     /// Why nothing may be done about it, if nothing may.
     pub untouchable: Option<Untouchable>,
     /// How far it is, in the words of the condition that is not met yet.

@@ -1,5 +1,5 @@
-//! The definitions of Cluster API's kinds, taken out of its module: the version that its controllers store, without the
-//! descriptions, which are nine tenths of them.
+//! What Cluster API has its API server know, taken out of its module: the definitions of its kinds, in the version that its
+//! controllers store, without the descriptions, which are nine tenths of them; and its admission webhooks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,17 @@ use super::cache::{Key, Part};
 use super::go_module::GoModule;
 use super::{PartsError, Step, process};
 
-/// The name of the file in the part.
+/// The name of the file of definitions in the part.
 pub(super) const FILE: &str = "definitions.json";
 
-/// Where the module has them.
+/// The name of the file of webhooks in the part: two configurations, whose webhooks name a Service that the lab does not have.
+pub(super) const WEBHOOKS: &str = "webhooks.json";
+
+/// Where the module has the definitions.
 const FOLDER: &str = "core/config/crd/bases";
+
+/// Where the module has the webhooks.
+const WEBHOOK_MANIFESTS: &str = "core/config/webhook/manifests.yaml";
 
 /// The only version that is kept: nothing converts between versions where there is no webhook.
 const VERSION: &str = "v1beta2";
@@ -49,7 +55,7 @@ impl Definitions {
         let help = "Modules come from the Go module proxy: without a network they must already be in Go's module cache.";
         let answer = process::run("definitions of Cluster API", &mut command, help)?;
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
-        Ok(PathBuf::from(answer["Dir"].as_str().unwrap_or_default()).join(FOLDER))
+        Ok(PathBuf::from(answer["Dir"].as_str().unwrap_or_default()))
     }
 }
 
@@ -64,7 +70,8 @@ impl Part for Definitions {
     }
 
     fn make(&self, partial: &Path, _: &mut dyn FnMut(Step)) -> Result<(), PartsError> {
-        let folder = self.files()?;
+        let module = self.files()?;
+        let folder = module.join(FOLDER);
         let failed = || PartsError::io("read", &folder);
         let mut files = Vec::new();
         for entry in fs::read_dir(&folder).map_err(failed())? {
@@ -85,6 +92,13 @@ impl Part for Definitions {
         }
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         let to = partial.join(FILE);
+        fs::write(&to, list.to_string()).map_err(PartsError::io("write", &to))?;
+        let path = module.join(WEBHOOK_MANIFESTS);
+        let text = fs::read_to_string(&path).map_err(PartsError::io("read", &path))?;
+        let manifests: Vec<Value> = serde_saphyr::from_multiple(&text)
+            .map_err(|error| PartsError::GoModule { path: path.clone(), problem: error.to_string() })?;
+        let to = partial.join(WEBHOOKS);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
         fs::write(&to, list.to_string()).map_err(PartsError::io("write", &to))
     }
 }

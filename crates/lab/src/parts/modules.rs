@@ -97,6 +97,17 @@ pub(super) fn metrics_server() -> Result<GoModule, PartsError> {
     })
 }
 
+/// The adapter of custom metrics that the library for adapters has for tests.
+pub(super) fn custom_metrics() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "custom-metrics",
+        requires: "sigs.k8s.io/custom-metrics-apiserver",
+        directory: directory().join("custom-metrics"),
+        tags: &[],
+        programs: &[("custom-metrics", "sigs.k8s.io/custom-metrics-apiserver/test-adapter")],
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -117,6 +128,7 @@ mod tests {
     fn parts_on_demand_are_pinned() {
         assert_eq!(cluster_api().unwrap().version(), "1.14.2");
         assert_eq!(metrics_server().unwrap().version(), "0.9.0");
+        assert_eq!(custom_metrics().unwrap().version(), "1.36.0");
     }
 
     #[test]

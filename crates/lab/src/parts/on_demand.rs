@@ -14,6 +14,8 @@ pub struct ClusterApiParts {
     pub program: PathBuf,
     /// A file with the definitions of its kinds, as one List.
     pub definitions: PathBuf,
+    /// A file with the configurations of its webhooks, as one List.
+    pub webhooks: PathBuf,
 }
 
 impl ClusterApiParts {
@@ -23,13 +25,19 @@ impl ClusterApiParts {
         let program = program(&module, "cluster-api", report)?;
         let definitions = Definitions::of(&module, modules::CLUSTER_API)?;
         let definitions = Cache::of_user().ensure(&definitions, report)?;
-        Ok(Self { program, definitions: definitions.join(super::definitions::FILE) })
+        let webhooks = definitions.join(super::definitions::WEBHOOKS);
+        Ok(Self { program, definitions: definitions.join(super::definitions::FILE), webhooks })
     }
 }
 
 /// Gives the program of metrics-server, making it first when it is not in the cache.
 pub fn metrics_server(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
     program(&modules::metrics_server()?, "metrics-server", report)
+}
+
+/// Gives the program of the adapter of custom and external metrics, making it first when it is not in the cache.
+pub fn custom_metrics_adapter(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
+    program(&modules::custom_metrics()?, "custom-metrics", report)
 }
 
 fn program(module: &GoModule, name: &str, report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {

@@ -27,10 +27,6 @@ pub fn cluster_class(namespace: &str, name: &str, machine_type: &str) -> Vec<Val
                 "class": WORKERS,
                 "infrastructure": reference(Kind::Machine),
                 "bootstrap": reference(Kind::BootstrapConfig),
-                // A default of Cluster API's webhooks, which do not run in the lab.
-                "rollout": {"strategy": {
-                    "type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
-                }},
             }]},
             "variables": [{
                 "name": "machineType", "required": true,

@@ -15,7 +15,11 @@ const MANAGER: &str = "capi-sandbox";
 
 /// An API server, as its administrator reaches it.
 #[derive(Clone)]
-pub(super) struct Access(pub(super) Client);
+pub(super) struct Access {
+    pub(super) client: Client,
+    /// The only namespace that is looked at, if it is not all of them.
+    pub(super) namespace: Option<String>,
+}
 
 /// All objects of Cluster API in the management cluster, by kind, namespace and name.
 #[derive(Default)]
@@ -52,11 +56,14 @@ impl Objects {
 }
 
 impl Access {
-    /// Everything of Cluster API.
+    /// Everything of Cluster API that is looked at.
     pub(super) async fn objects(&self) -> Result<Objects, CallError> {
         let mut all = BTreeMap::new();
         for kind in ALL {
-            let path = format!("/apis/{}/{VERSION}/{}", kind.group, kind.plural());
+            let path = match &self.namespace {
+                Some(namespace) => collection(kind, namespace),
+                None => format!("/apis/{}/{VERSION}/{}", kind.group, kind.plural()),
+            };
             let found = self.send(Method::GET, &path, None).await?;
             for object in list(&found, "/items") {
                 all.insert((kind, namespace(object).to_owned(), name(object).to_owned()), object.clone());
@@ -135,7 +142,7 @@ impl Access {
         let uri = format!("{path}{}fieldManager={MANAGER}", if path.contains('?') { '&' } else { '?' });
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(uri).header("content-type", content).body(body);
-        call(what, async { self.0.request(request.map_err(kube::Error::HttpError)?).await }).await
+        call(what, async { self.client.request(request.map_err(kube::Error::HttpError)?).await }).await
     }
 }
 

@@ -11,8 +11,9 @@ use super::json::{
     annotation, deleting, holds, list, name, namespace, number, owner_reference, suffix, text,
 };
 use super::kinds::{
-    CLONED_FROM, CLUSTER_NAME, DELETE_MACHINE, DEPLOYMENT_FINALIZER, DEPLOYMENT_NAME, Kind, MACHINE,
-    MACHINE_DEPLOYMENT, MACHINE_FINALIZER, SANDBOX_BOOTSTRAP, SANDBOX_MACHINE,
+    CLONED_FROM, CLUSTER, CLUSTER_NAME, DELETE_MACHINE, DEPLOYMENT_FINALIZER, DEPLOYMENT_NAME, Kind, MACHINE,
+    MACHINE_DEPLOYMENT, MACHINE_FINALIZER, SANDBOX_BOOTSTRAP, SANDBOX_BOOTSTRAP_TEMPLATE, SANDBOX_MACHINE,
+    SANDBOX_MACHINE_TEMPLATE,
 };
 use super::run::{Controllers, control_plane_of};
 
@@ -41,11 +42,39 @@ impl Controllers {
         } else {
             self.access.set_finalizer(MACHINE_DEPLOYMENT, deployment, DEPLOYMENT_FINALIZER, true).await?;
             if !deleting(cluster) {
+                self.own_templates(deployment, cluster, objects).await?;
                 self.scale(deployment, cluster, &machines, objects).await?;
             }
         }
         let status = status(deployment, &machines, objects, &self.time());
         self.access.set_status(MACHINE_DEPLOYMENT, deployment, &status).await
+    }
+
+    /// Cluster API takes ownership of the templates that a MachineDeployment refers to, so that they go with the Cluster.
+    async fn own_templates(
+        &self,
+        deployment: &Value,
+        cluster: &Value,
+        objects: &Objects,
+    ) -> Result<(), CallError> {
+        let uid = text(cluster, "/metadata/uid");
+        for (kind, place) in [
+            (SANDBOX_MACHINE_TEMPLATE, "/spec/template/spec/infrastructureRef"),
+            (SANDBOX_BOOTSTRAP_TEMPLATE, "/spec/template/spec/bootstrap/configRef"),
+        ] {
+            let Some(found) = objects.referenced(namespace(deployment), deployment.pointer(place)) else {
+                continue;
+            };
+            let mut owners = list(found, "/metadata/ownerReferences").to_vec();
+            if owners.iter().any(|owner| text(owner, "/uid") == uid) {
+                continue;
+            }
+            owners.push(json!({
+                "apiVersion": CLUSTER.api_version(), "kind": CLUSTER.name, "name": name(cluster), "uid": uid,
+            }));
+            self.access.patch(kind, found, &json!({"metadata": {"ownerReferences": owners}})).await?;
+        }
+        Ok(())
     }
 
     async fn scale(

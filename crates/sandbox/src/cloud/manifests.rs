@@ -1,4 +1,4 @@
-//! A ClusterClass of the simulated cloud, as a user would write one.
+//! A ClusterClass of the simulated cloud, and templates for clusters without one, as a user would write them.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,7 @@ use serde_json::{Value, json};
 /// default, decides what workers are made of.
 #[must_use]
 pub fn cluster_class(namespace: &str, name: &str, machine_type: &str, others: &[&str]) -> Vec<Value> {
-    let group = |group: &str| format!("{group}.cluster.x-k8s.io/v1beta2");
     let metadata = json!({"name": name, "namespace": namespace});
-    let template = |of: &str, kind: &str, spec: Value| {
-        json!({
-            "apiVersion": group(of), "kind": kind, "metadata": metadata, "spec": {"template": {"spec": spec}},
-        })
-    };
     let reference =
         |of: &str, kind: &str| json!({"templateRef": {"apiVersion": group(of), "kind": kind, "name": name}});
     let variable = |name: &str, default: &str| {
@@ -46,11 +40,42 @@ pub fn cluster_class(namespace: &str, name: &str, machine_type: &str, others: &[
             }]}],
         },
     });
+    let mut all = common(namespace, name);
+    all.extend([machine_template(namespace, name, machine_type), class]);
+    all
+}
+
+/// The templates of clusters that are made without a ClusterClass: those of a cluster, all of this name, and one for machines
+/// of each type, with the name of the type appended.
+#[must_use]
+pub fn cluster_templates(namespace: &str, name: &str, machine_types: &[&str]) -> Vec<Value> {
+    let machines = machine_types
+        .iter()
+        .map(|machine_type| machine_template(namespace, &format!("{name}-{machine_type}"), machine_type));
+    common(namespace, name).into_iter().chain(machines).collect()
+}
+
+fn common(namespace: &str, name: &str) -> Vec<Value> {
+    let of_group = |of: &str, kind: &str| template(of, kind, namespace, name, json!({}));
     vec![
-        template("infrastructure", "SandboxClusterTemplate", json!({})),
-        template("controlplane", "SandboxControlPlaneTemplate", json!({})),
-        template("infrastructure", "SandboxMachineTemplate", json!({"machineType": machine_type})),
-        template("bootstrap", "SandboxBootstrapConfigTemplate", json!({})),
-        class,
+        of_group("infrastructure", "SandboxClusterTemplate"),
+        of_group("controlplane", "SandboxControlPlaneTemplate"),
+        of_group("bootstrap", "SandboxBootstrapConfigTemplate"),
     ]
+}
+
+fn machine_template(namespace: &str, name: &str, machine_type: &str) -> Value {
+    let spec = json!({"machineType": machine_type});
+    template("infrastructure", "SandboxMachineTemplate", namespace, name, spec)
+}
+
+fn template(of: &str, kind: &str, namespace: &str, name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": group(of), "kind": kind, "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {"spec": spec}},
+    })
+}
+
+fn group(group: &str) -> String {
+    format!("{group}.cluster.x-k8s.io/v1beta2")
 }

@@ -50,7 +50,7 @@ use run::{Controllers, PARTY};
 
 pub use config::{BootTime, CloudConfig, CloudFailure, CloudMachine};
 pub use ledger::MachineRecord;
-pub use manifests::cluster_class;
+pub use manifests::{cluster_class, cluster_templates};
 
 /// How often the definitions are tried, once a second.
 const ATTEMPTS: u32 = 60;
@@ -79,9 +79,32 @@ impl CloudApi {
         management: &Cluster,
         config: CloudConfig,
     ) -> Result<Self, CallError> {
-        let access = Access(management.client(PARTY));
+        Self::start(world, management, config, None).await
+    }
+
+    /// As [`CloudApi::install`], for the clusters of one namespace alone: several clouds have one each.
+    ///
+    /// # Errors
+    /// The management cluster refused a definition, or did not serve it within a minute.
+    pub async fn install_in(
+        world: &World,
+        management: &Cluster,
+        config: CloudConfig,
+        namespace: &str,
+    ) -> Result<Self, CallError> {
+        Self::start(world, management, config, Some(namespace)).await
+    }
+
+    async fn start(
+        world: &World,
+        management: &Cluster,
+        config: CloudConfig,
+        namespace: Option<&str>,
+    ) -> Result<Self, CallError> {
+        let access = Access { client: management.client(PARTY), namespace: namespace.map(str::to_owned) };
         define(&access).await?;
         let seed = world.seed().child("cloud").child(management.name());
+        let seed = namespace.map_or(seed, |namespace| seed.child(namespace));
         let provider = Arc::new(Mutex::new(Provider::new(config, seed)));
         let changed = Arc::new(Notify::new());
         let controllers = Controllers::new(world.clone(), access, provider.clone(), changed.clone());

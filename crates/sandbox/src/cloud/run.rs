@@ -114,7 +114,11 @@ impl Controllers {
                 &GroupVersionKind::gvk(kind.group, VERSION, kind.name),
                 &kind.plural(),
             );
-            let api: Api<DynamicObject> = Api::all_with(self.access.0.clone(), &resource);
+            let client = self.access.client.clone();
+            let api: Api<DynamicObject> = match &self.access.namespace {
+                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                None => Api::all_with(client, &resource),
+            };
             let changed = self.changed.clone();
             let seed = self.world.seed().child("cluster api").child(kind.name);
             watches.spawn(follow_with(

@@ -80,6 +80,6 @@ impl Controllers {
 
     /// A cluster as its administrator reaches it.
     pub(super) fn workload(&self, name: &str) -> Option<Access> {
-        Some(Access(self.world.cluster(name)?.client(PARTY)))
+        Some(Access { client: self.world.cluster(name)?.client(PARTY), namespace: None })
     }
 }

@@ -1,4 +1,4 @@
-//! The cloud of a scenario: Cluster API in the hub, a ClusterClass, and a CloudProvisioner.
+//! The clouds of a scenario: Cluster API in the hub, and for each a ClusterClass and a CloudProvisioner.
 
 use super::stage::latency;
 use super::{SimulationError, access, manifests};
@@ -8,26 +8,40 @@ use portolan_sandbox::{
     BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, Cluster, NodeConfig, World, cluster_class,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-/// The namespace and the name of what the cloud is made from.
-const CLASS: (&str, &str) = ("clouds", "simulated");
+/// The namespace of what the only cloud is made from; each of several clouds has one of its own.
+const NAMESPACE: &str = "clouds";
 
-/// Installs the cloud of a scenario, if it has one, and its CloudProvisioner.
+/// The name of what a cloud is made from.
+const CLASS: &str = "simulated";
+
+/// Installs the clouds of a scenario, each with its CloudProvisioner; answers them by name.
 pub(super) async fn install(
     scenario: &Scenario,
     world: &World,
     hub: &Cluster,
-) -> Result<Option<CloudApi>, SimulationError> {
-    let Some(cloud) = &scenario.cloud else { return Ok(None) };
-    let installed = CloudApi::install(world, hub, config(cloud)).await;
-    let api = installed
-        .map_err(|error| SimulationError::SetUp { cluster: cloud.name.clone(), reason: chain(&error) })?;
-    let user = hub.client("user");
-    access::apply(&user, &manifests::open_namespace(CLASS.0)).await?;
-    for object in class(cloud).iter().chain([&provisioner(scenario, cloud)]) {
-        access::apply(&user, object).await?;
+) -> Result<BTreeMap<String, CloudApi>, SimulationError> {
+    let mut installed = BTreeMap::new();
+    let is_alone = scenario.all_clouds().count() == 1;
+    for cloud in scenario.all_clouds() {
+        let namespace = if is_alone { NAMESPACE.to_owned() } else { format!("{NAMESPACE}-{}", cloud.name) };
+        let api = if is_alone {
+            CloudApi::install(world, hub, config(cloud)).await
+        } else {
+            CloudApi::install_in(world, hub, config(cloud), &namespace).await
+        };
+        let api = api
+            .map_err(|error| SimulationError::SetUp { cluster: cloud.name.clone(), reason: chain(&error) })?;
+        installed.insert(cloud.name.clone(), api);
+        let user = hub.client("user");
+        access::apply(&user, &manifests::open_namespace(&namespace)).await?;
+        let provisioner = provisioner(scenario, cloud, &namespace);
+        for object in class(cloud, &namespace).iter().chain([&provisioner]) {
+            access::apply(&user, object).await?;
+        }
     }
-    Ok(Some(api))
+    Ok(installed)
 }
 
 fn config(cloud: &Cloud) -> CloudConfig {
@@ -55,7 +69,7 @@ fn boot(time: &Boot) -> BootTime {
     BootTime { least: time.least.0, most: time.most.0 }
 }
 
-fn provisioner(scenario: &Scenario, cloud: &Cloud) -> Value {
+fn provisioner(scenario: &Scenario, cloud: &Cloud, namespace: &str) -> Value {
     let members = scenario.clusters.iter();
     let latencies: Vec<_> =
         members.filter_map(|member| latency(scenario, &cloud.name, &member.name)).collect();
@@ -70,7 +84,7 @@ fn provisioner(scenario: &Scenario, cloud: &Cloud) -> Value {
         .collect();
     let mut spec = json!({
         "cloudClusterName": cloud.name, "cloudProvider": "Sandbox", "kubernetesVersion": "v1.36.3",
-        "clusterClass": {"name": CLASS.1, "namespace": CLASS.0},
+        "clusterClass": {"name": CLASS, "namespace": namespace},
         "machineTypes": types, "clusterPricePerHour": cloud.control_plane.price_per_hour, "latencies": latencies,
     });
     if let Some(fields) = spec.as_object_mut() {
@@ -82,7 +96,7 @@ fn provisioner(scenario: &Scenario, cloud: &Cloud) -> Value {
 }
 
 /// The ClusterClass of the cloud, and its templates.
-fn class(cloud: &Cloud) -> Vec<Value> {
+fn class(cloud: &Cloud, namespace: &str) -> Vec<Value> {
     let first = cloud.machine_types.first().map(|each| each.name.as_str()).unwrap_or_default();
-    cluster_class(CLASS.0, CLASS.1, first, &[])
+    cluster_class(namespace, CLASS, first, &[])
 }

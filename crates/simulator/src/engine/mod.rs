@@ -155,6 +155,11 @@ impl<'a> Play<'a> {
             let nodes = self.scenario.nodes_of(cluster);
             member(cluster).iter().for_each(|member| nodes.iter().for_each(|node| act(member, node)));
         };
+        let named = |cloud: Option<&String>| {
+            let cloud = cloud.cloned();
+            let is_meant = move |name: &String| cloud.as_ref().is_none_or(|cloud| cloud == name);
+            stage.clouds.iter().filter(move |(name, _)| is_meant(name)).map(|(_, api)| api)
+        };
         match &fault.event {
             Event::CutOff { cluster } => stage.world.partition(stage::CONTROLLER, cluster),
             Event::Heal { cluster } => stage.world.heal(stage::CONTROLLER, cluster),
@@ -178,20 +183,22 @@ impl<'a> Play<'a> {
             }
             Event::RefuseClusters(refusal) => {
                 let failure = CloudFailure::new(&refusal.reason, &refusal.message);
-                stage.cloud.iter().for_each(|cloud| cloud.refuse_clusters(Some(failure.clone())));
+                for cloud in named(refusal.cloud.as_ref()) {
+                    cloud.refuse_clusters(Some(failure.clone()));
+                }
             }
-            Event::RefuseMachines { machine_type, reason, message } => {
+            Event::RefuseMachines { cloud, machine_type, reason, message } => {
                 let failure = CloudFailure::new(reason, message);
-                stage
-                    .cloud
-                    .iter()
-                    .for_each(|cloud| cloud.refuse_machines(machine_type, Some(failure.clone())));
+                for cloud in named(cloud.as_ref()) {
+                    cloud.refuse_machines(machine_type, Some(failure.clone()));
+                }
             }
             Event::CloudRecovers => {
-                let types = self.scenario.cloud.iter().flat_map(|cloud| &cloud.machine_types);
-                if let Some(cloud) = &stage.cloud {
-                    cloud.refuse_clusters(None);
-                    types.for_each(|each| cloud.refuse_machines(&each.name, None));
+                for (cloud, api) in
+                    self.scenario.all_clouds().filter_map(|each| Some((each, stage.clouds.get(&each.name)?)))
+                {
+                    api.refuse_clusters(None);
+                    cloud.machine_types.iter().for_each(|each| api.refuse_machines(&each.name, None));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The world of a scenario: a hub with the controllers of production, its members, and a cloud.
+//! The world of a scenario: a hub with the controllers of production, its members, and clouds.
 
 use super::{SimulationError, access, beginning, cloud, manifests};
 use crate::record::Observer;
@@ -34,7 +34,8 @@ const TOKEN_LIFETIME: i64 = 30 * 86_400;
 /// The world of a scenario, with the controllers at work.
 pub(crate) struct Stage {
     pub(crate) world: World,
-    pub(crate) cloud: Option<CloudApi>,
+    /// The clouds by name.
+    pub(crate) clouds: BTreeMap<String, CloudApi>,
     hub: Cluster,
     _controllers: JoinSet<()>,
 }
@@ -60,10 +61,10 @@ impl Stage {
         for index in 0..scenario.clusters.len() {
             add_member(scenario, index, &world, &hub, &namespaces).await?;
         }
-        let mut stage = Self { world, cloud: None, hub, _controllers: JoinSet::new() };
+        let mut stage = Self { world, clouds: BTreeMap::new(), hub, _controllers: JoinSet::new() };
         if baseline.is_none() {
             beginning::place(scenario, &stage.hub.client("user")).await?;
-            stage.cloud = cloud::install(scenario, &stage.world, &stage.hub).await?;
+            stage.clouds = cloud::install(scenario, &stage.world, &stage.hub).await?;
             stage._controllers.spawn(control(stage.world.clone(), stage.hub.clone(), Seed::new(seed)));
         }
         tokio::time::sleep(WARM_UP).await;

@@ -1,4 +1,4 @@
-//! A CloudProvisioner as the cloud of a scenario.
+//! CloudProvisioners as the clouds of a scenario.
 
 use super::Assumption;
 use crate::scenario::{Boot, Cloud, CloudMachineType, ControlPlane, Quantity};
@@ -8,13 +8,15 @@ use portolan_api::cloudprovisioner::MachineType;
 use portolan_api::duration::Duration;
 use portolan_core::capacity::milli;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// The fields of the spec that the scenario says otherwise, or that a simulated cloud has no use for.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "cloudClusterName",
     "cloudProvider",
     "clusterClass",
     "clusterPricePerHour",
+    "clusterTemplate",
     "credentials",
     "credentialsSecretRef",
     "floatingIP",
@@ -24,41 +26,56 @@ const LEFT_OUT: [&str; 11] = [
     "region",
 ];
 
-/// The one CloudProvisioner that a scenario can have: the first by name with machine types.
-pub(super) fn chosen(provisioners: &[CloudProvisioner]) -> Option<&CloudProvisioner> {
-    let usable = provisioners
+/// The CloudProvisioners that become clouds: those with machine types, by name, and of several with the same cloudClusterName
+/// the first.
+pub(super) fn chosen(provisioners: &[CloudProvisioner]) -> Vec<&CloudProvisioner> {
+    let mut usable: Vec<&CloudProvisioner> = provisioners
         .iter()
-        .filter(|each| !each.spec.machine_types.is_empty() && each.metadata.deletion_timestamp.is_none());
-    usable.min_by_key(|each| each.metadata.name.clone())
+        .filter(|each| !each.spec.machine_types.is_empty() && each.metadata.deletion_timestamp.is_none())
+        .collect();
+    usable.sort_by_key(|each| each.metadata.name.clone());
+    let mut seen = BTreeSet::new();
+    usable.retain(|each| seen.insert(&each.spec.cloud_cluster_name));
+    usable
 }
 
-/// The cloud, and what is assumed about it.
-pub(super) fn cloud(provisioners: &[CloudProvisioner]) -> (Option<Cloud>, Vec<Assumption>) {
+/// The clouds, and what is assumed about them.
+pub(super) fn clouds(provisioners: &[CloudProvisioner]) -> (Vec<Cloud>, Vec<Assumption>) {
     let chosen = chosen(provisioners);
-    let name = |each: &CloudProvisioner| each.metadata.name.clone().unwrap_or_default();
     let mut assumptions = Vec::new();
-    for other in provisioners.iter().filter(|each| chosen.map(&name) != Some(name(each))) {
+    for other in provisioners.iter().filter(|each| !chosen.iter().any(|of| name(of) == name(each))) {
         let about = format!("CloudProvisioner {}", name(other));
-        let problem = if other.spec.machine_types.is_empty() {
+        let problem = if other.metadata.deletion_timestamp.is_some() {
+            "it is being deleted"
+        } else if other.spec.machine_types.is_empty() {
             "it has no machineTypes, so that the size of its nodes is not known"
         } else {
-            "a scenario has one cloud"
+            "another CloudProvisioner has its cloudClusterName"
         };
         assumptions.push(Assumption::new(about, problem, "there is none"));
     }
-    let Some(found) = chosen else { return (None, assumptions) };
+    let clouds = chosen.into_iter().map(|found| cloud(found, &mut assumptions)).collect();
+    (clouds, assumptions)
+}
+
+fn name(of: &CloudProvisioner) -> String {
+    of.metadata.name.clone().unwrap_or_default()
+}
+
+fn cloud(found: &CloudProvisioner, assumptions: &mut Vec<Assumption>) -> Cloud {
     let about = format!("CloudProvisioner {}", name(found));
     let assumed =
         "the network of a cluster takes 10s to 20s, its control plane 60s to 120s, a machine 60s to 90s";
     assumptions.push(
         Assumption::new(&about, "how long machines take to boot is not known", assumed)
-            .hint(Some("give cloud.machineTypes with name and boot in your scenario file")),
+            .hint(Some("give machineTypes of the cloud with name and boot in your scenario file")),
     );
     let unpriced = found.spec.machine_types.iter().any(|each| each.price_per_hour.is_none());
     if unpriced {
         assumptions.push(
-            Assumption::new(&about, "its machine types have no prices", "they cost nothing")
-                .hint(Some("give cloud.machineTypes with name and pricePerHour in your scenario file")),
+            Assumption::new(&about, "its machine types have no prices", "they cost nothing").hint(Some(
+                "give machineTypes of the cloud with name and pricePerHour in your scenario file",
+            )),
         );
     }
     if found.spec.machine_types.iter().any(|each| !each.resources.is_empty()) {
@@ -72,7 +89,7 @@ pub(super) fn cloud(provisioners: &[CloudProvisioner]) -> (Option<Cloud>, Vec<As
     };
     let kept =
         fields.into_iter().filter(|(key, value)| !LEFT_OUT.contains(&key.as_str()) && !value.is_null());
-    let cloud = Cloud {
+    Cloud {
         name: found.spec.cloud_cluster_name.clone(),
         site: None,
         infrastructure: boot(10, 20),
@@ -83,8 +100,7 @@ pub(super) fn cloud(provisioners: &[CloudProvisioner]) -> (Option<Cloud>, Vec<As
         machine_types: found.spec.machine_types.iter().map(machine_type).collect(),
         max_machines: None,
         provisioner: kept.collect(),
-    };
-    (Some(cloud), assumptions)
+    }
 }
 
 fn machine_type(of: &MachineType) -> CloudMachineType {

@@ -5,6 +5,7 @@ use super::{Assumption, HubState, MemberState, Unread, cloud, distances, member,
 use crate::scenario::{ClusterSpec, Scenario};
 use jiff::Timestamp;
 use portolan_api::duration::Duration;
+use portolan_api::foreigncluster::StaticLatency;
 use portolan_api::{CloudProvisioner, ForeignCluster};
 use portolan_core::capacity::Amounts;
 use serde_json::Value;
@@ -38,11 +39,11 @@ pub struct Converted {
 #[must_use]
 pub fn convert(fleet: &FleetState, now: Timestamp) -> Converted {
     let mut assumptions = fleet.hub.assumptions.clone();
-    let (cloud, about_cloud) = cloud::cloud(&fleet.hub.provisioners);
-    assumptions.extend(about_cloud);
-    let provisioner = cloud::chosen(&fleet.hub.provisioners);
+    let (mut clouds, about_clouds) = cloud::clouds(&fleet.hub.provisioners);
+    assumptions.extend(about_clouds);
+    let provisioners = cloud::chosen(&fleet.hub.provisioners);
     let (made, mut clusters): (Vec<_>, Vec<&ForeignCluster>) =
-        fleet.hub.clusters.iter().partition(|cluster| is_made_by(cluster, provisioner));
+        fleet.hub.clusters.iter().partition(|cluster| is_made_by(cluster, &provisioners));
     clusters.sort_by_key(|cluster| cluster.metadata.name.clone());
     for cluster in made {
         let problem = "it was made by a CloudProvisioner, and a scenario begins without cloud clusters";
@@ -62,11 +63,13 @@ pub fn convert(fleet: &FleetState, now: Timestamp) -> Converted {
     let members: BTreeSet<String> = specs.iter().map(|spec: &ClusterSpec| spec.name.clone()).collect();
     let (objects, about_objects) = workload::steps(&fleet.hub.objects, &members, now);
     assumptions.extend(about_objects);
-    let to_cloud = cloud
-        .as_ref()
-        .zip(provisioner)
-        .map(|(cloud, of)| (cloud.name.as_str(), of.spec.latencies.as_slice()));
-    let (hub, latencies) = distances::distances(&clusters, to_cloud);
+    let to_clouds: Vec<(&str, &[StaticLatency])> = provisioners
+        .iter()
+        .map(|of| (of.spec.cloud_cluster_name.as_str(), of.spec.latencies.as_slice()))
+        .collect();
+    let (hub, latencies) = distances::distances(&clusters, &to_clouds);
+    // The only one has a field of its own, so that a file can name what it changes of it.
+    let cloud = if clouds.len() == 1 { clouds.pop() } else { None };
     let scenario = Scenario {
         name: "fleet".to_owned(),
         title: "A fleet as it was read".to_owned(),
@@ -78,6 +81,7 @@ pub fn convert(fleet: &FleetState, now: Timestamp) -> Converted {
         clusters: specs,
         latencies,
         cloud,
+        clouds,
         objects,
         tasks: None,
         traffic: Vec::new(),
@@ -91,9 +95,10 @@ fn called(cluster: &ForeignCluster) -> String {
     cluster.metadata.name.clone().unwrap_or_default()
 }
 
-fn is_made_by(cluster: &ForeignCluster, provisioner: Option<&CloudProvisioner>) -> bool {
-    provisioner
-        .is_some_and(|each| cluster.metadata.name.as_deref() == Some(each.spec.cloud_cluster_name.as_str()))
+fn is_made_by(cluster: &ForeignCluster, provisioners: &[&CloudProvisioner]) -> bool {
+    provisioners
+        .iter()
+        .any(|each| cluster.metadata.name.as_deref() == Some(each.spec.cloud_cluster_name.as_str()))
 }
 
 /// What the scenario runs itself in a member.

@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 /// measured, as in the controllers.
 pub(super) fn distances(
     clusters: &[&ForeignCluster],
-    cloud: Option<(&str, &[StaticLatency])>,
+    clouds: &[(&str, &[StaticLatency])],
 ) -> (Hub, Vec<Latency>) {
     let name = |cluster: &ForeignCluster| cluster.metadata.name.clone().unwrap_or_default();
     let local = clusters.iter().find(|cluster| cluster.spec.type_ == ClusterType::Local);
     let hub = local.map_or_else(|| HUB.to_owned(), |cluster| name(cluster));
-    let cloud_name = cloud.map(|(name, _)| name);
     let is_known = |site: &str| {
-        site == hub || cloud_name == Some(site) || clusters.iter().any(|cluster| name(cluster) == site)
+        site == hub
+            || clouds.iter().any(|(name, _)| *name == site)
+            || clusters.iter().any(|cluster| name(cluster) == site)
     };
     let mut found: BTreeMap<(String, String), Duration> = BTreeMap::new();
     let mut note = |from: &str, to: &str, rtt: Duration| {
@@ -35,7 +36,7 @@ pub(super) fn distances(
     for cluster in clusters {
         cluster.spec.latencies.iter().for_each(|given| note(&name(cluster), &given.to, given.rtt));
     }
-    if let Some((from, latencies)) = cloud {
+    for (from, latencies) in clouds {
         latencies.iter().for_each(|given| note(from, &given.to, given.rtt));
     }
     let latencies = found.into_iter().map(|(between, rtt)| Latency { between, rtt }).collect();

@@ -4,11 +4,11 @@ use crate::scenario::{Scenario, ScenarioError};
 use serde_json::{Map, Value};
 
 /// The lists of a scenario whose entries have names: an entry of the user changes that of the fleet with the same name.
-const NAMED: [&str; 2] = ["clusters", "machineTypes"];
+const NAMED: [&str; 3] = ["clusters", "clouds", "machineTypes"];
 
 /// Adds the scenario file of a user to that of a fleet; the answer is the text of a scenario.
 ///
-/// Lists are appended to those of the fleet. Clusters and machine types of the same name are changed field by field, and a
+/// Lists are appended to those of the fleet. Clusters, clouds and machine types of the same name are changed field by field, and a
 /// latency between the same sites takes the place of that of the fleet. Every other field of the file goes before that of the
 /// fleet. The file needs no field that the fleet has.
 ///

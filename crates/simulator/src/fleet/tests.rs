@@ -289,6 +289,33 @@ fn a_cloud_provisioner_becomes_the_cloud_without_its_cluster() {
 }
 
 #[test]
+fn several_cloud_provisioners_become_several_clouds() {
+    let provisioner = |name: &str, cluster: &str| -> CloudProvisioner {
+        serde_json::from_value(json!({
+            "apiVersion": "portolan.dev/v1alpha1", "kind": "CloudProvisioner", "metadata": {"name": name},
+            "spec": {
+                "cloudClusterName": cluster, "cloudProvider": "OpenStack", "latencies": [{"to": "paris", "rtt": "20ms"}],
+                "machineTypes": [{"name": "m1", "cpu": "4", "memory": "8Gi", "pricePerHour": "0.1"}],
+            },
+        }))
+        .unwrap()
+    };
+    let hub = HubState {
+        clusters: vec![cluster("paris", &json!({})), cluster("north", &json!({"spec": {"cloud": true}}))],
+        provisioners: vec![provisioner("b", "south"), provisioner("a", "north")],
+        ..HubState::default()
+    };
+    let members = BTreeMap::from([("paris".to_owned(), read(Vec::new(), Vec::new()))]);
+    let found = convert(&FleetState { hub, members }, Timestamp::UNIX_EPOCH);
+    let names: Vec<&str> = found.scenario.all_clouds().map(|cloud| cloud.name.as_str()).collect();
+    assert_eq!(names, ["north", "south"]);
+    assert_eq!((found.scenario.clusters.len(), found.scenario.latencies.len()), (1, 2));
+    let text = join(&found.scenario, "mine", "clouds: [{name: south, maxMachines: 3}]").unwrap();
+    let joined = load("mine", &text, None).unwrap();
+    assert_eq!(joined.clouds.iter().map(|cloud| cloud.max_machines).collect::<Vec<_>>(), [None, Some(3)]);
+}
+
+#[test]
 fn a_file_adds_to_a_fleet_and_changes_what_it_names() {
     let given = json!({"spec": {"latencies": [{"to": "rome", "rtt": "8ms"}]}});
     let members = vec![

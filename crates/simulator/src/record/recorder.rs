@@ -5,6 +5,7 @@ use super::{Observer, Record, Series, summary};
 use crate::engine::{Agent, Stage};
 use crate::scenario::Scenario;
 use jiff::Timestamp;
+use portolan_sandbox::CloudApi;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use std::time::Duration;
 pub(crate) struct Recorder {
     observer: Observer,
     record: Record,
-    /// The members in the order of the scenario, and the cloud last.
+    /// The members in the order of the scenario, and the clouds last.
     clusters: Vec<String>,
-    cloud: Option<String>,
+    clouds: Vec<String>,
     workloads: Vec<Recorded>,
     sources: Vec<String>,
     submitted: BTreeSet<String>,
@@ -25,7 +26,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// A record without samples.
     pub(crate) fn new(scenario: &Scenario, label: &str, seed: u64, observer: Observer) -> Self {
-        let cloud = scenario.cloud.as_ref().map(|cloud| cloud.name.clone());
+        let clouds: Vec<String> = scenario.all_clouds().map(|cloud| cloud.name.clone()).collect();
         let members = scenario.clusters.iter().map(|each| each.name.clone());
         let record = Record {
             scenario: scenario.name.clone(),
@@ -39,8 +40,8 @@ impl Recorder {
         Self {
             observer,
             record,
-            clusters: members.chain(cloud.clone()).collect(),
-            cloud,
+            clusters: members.chain(clouds.clone()).collect(),
+            clouds,
             workloads: recorded(scenario.workloads()),
             sources: scenario.traffic.iter().map(|traffic| traffic.name.clone()).collect(),
             submitted: BTreeSet::new(),
@@ -72,12 +73,13 @@ impl Recorder {
         gone.iter().for_each(|name| state.forget(name));
         self.record.seconds.push(at.as_secs_f64());
         self.next = 0;
-        let (mut requested, mut capacity) = (0, 0);
+        let (mut requested, mut capacity, mut in_clouds) = (0, 0, 0);
         for name in self.clusters.clone() {
             let found = self.of(&state, &name);
             let sums = Sums::of(&found);
             requested += sums.requested;
             capacity += sums.capacity;
+            in_clouds += if self.clouds.contains(&name) { sums.capacity } else { 0 };
             self.put(&format!("cluster.{name}.cpuRequested"), "cores", cores(sums.requested));
             self.put(&format!("cluster.{name}.cpuCapacity"), "cores", cores(sums.capacity));
             self.put(&format!("cluster.{name}.nodes"), "nodes", sums.nodes as f64);
@@ -102,9 +104,16 @@ impl Recorder {
         for source in self.sources.clone() {
             self.put(&format!("traffic.{source}"), "requests/s", agent.requests_per_second(&source));
         }
-        if let Some(cloud) = stage.cloud.as_ref() {
-            self.put("cloud.machines", "machines", cloud.running().len() as f64);
-            self.put("cloud.cost", "money", cloud.cost() as f64 / 1e6);
+        if !stage.clouds.is_empty() {
+            let sum = |number: &dyn Fn(&CloudApi) -> f64| stage.clouds.values().map(number).sum::<f64>();
+            self.put("cloud.machines", "machines", sum(&|cloud| cloud.running().len() as f64));
+            self.put("cloud.cost", "money", sum(&|cloud| cloud.cost() as f64 / 1e6));
+            self.put("cloud.cpuCapacity", "cores", cores(in_clouds));
+        }
+        if stage.clouds.len() > 1 {
+            for (name, cloud) in &stage.clouds {
+                self.put(&format!("cloud.{name}.cost"), "money", cloud.cost() as f64 / 1e6);
+            }
         }
     }
 
@@ -112,8 +121,7 @@ impl Recorder {
     pub(crate) fn end(mut self, stage: &Stage) -> Record {
         let state = self.observer.state();
         let shown = |cluster: &str| self.shown(cluster);
-        self.record.summary =
-            summary::of(&self.record, &state, &self.workloads, self.cloud.as_deref(), &shown);
+        self.record.summary = summary::of(&self.record, &state, &self.workloads, &self.clouds, &shown);
         stage.world.log().listen(None);
         drop(state);
         self.record
@@ -121,10 +129,12 @@ impl Recorder {
 
     /// The name by which a cluster is recorded: cloud clusters have names that Cluster API gave them.
     fn shown(&self, cluster: &str) -> String {
-        let known = self.clusters.iter().any(|name| name == cluster);
-        match &self.cloud {
-            Some(cloud) if !known => cloud.clone(),
-            _ => cluster.to_owned(),
+        if self.clusters.iter().any(|name| name == cluster) {
+            return cluster.to_owned();
+        }
+        match self.clouds.as_slice() {
+            [cloud] => cloud.clone(),
+            clouds => cloud_of(clouds, cluster).unwrap_or(cluster).to_owned(),
         }
     }
 
@@ -169,6 +179,15 @@ impl Recorder {
         }
         self.next += 1;
     }
+}
+
+/// The cloud that a cluster is in: its name begins with that of its CloudProvisioner, which may be cut, and ends in a number
+/// after a dash.
+fn cloud_of<'a>(clouds: &'a [String], cluster: &str) -> Option<&'a str> {
+    let (base, _) = cluster.rsplit_once('-')?;
+    let same = |cloud: &&String| cloud.as_str() == base;
+    let cut = |cloud: &&String| cloud.starts_with(base);
+    clouds.iter().find(same).or_else(|| clouds.iter().find(cut)).map(String::as_str)
 }
 
 /// A workload, and the name by which it is recorded.
@@ -226,6 +245,14 @@ fn percent(part: i64, whole: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cluster_is_of_the_cloud_whose_name_its_own_begins_with() {
+        let clouds = ["cloud".to_owned(), "cloud-b".to_owned()];
+        assert_eq!(cloud_of(&clouds, "cloud-0a1b2c3d4e"), Some("cloud"));
+        assert_eq!(cloud_of(&clouds, "cloud-b-0a1b2c3d4e"), Some("cloud-b"));
+        assert_eq!(cloud_of(&clouds, "other-0a1b2c3d4e"), None);
+    }
 
     #[test]
     fn namesakes_are_told_apart() {

@@ -12,7 +12,7 @@ pub(super) fn of(
     record: &Record,
     state: &State,
     workloads: &[Recorded],
-    cloud: Option<&str>,
+    clouds: &[String],
     shown: &dyn Fn(&str) -> String,
 ) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -33,8 +33,18 @@ pub(super) fn of(
     if let Some(submitted) = record.series("fleet.podsSubmitted").and_then(Series::peak) {
         put("podsSubmitted".into(), "Pods submitted".into(), format!("{}", submitted.1));
     }
-    if let Some(cloud) = cloud {
-        in_the_cloud(record, cloud, &mut put);
+    match clouds {
+        [] => {}
+        [cloud] => in_the_cloud(record, (cloud, "", ""), &mut put),
+        several => several.iter().for_each(|cloud| {
+            in_the_cloud(record, (cloud, &format!(".{cloud}"), &format!(" of {cloud}")), &mut put);
+        }),
+    }
+    if !clouds.is_empty() {
+        let cost = record.series("cloud.cost").and_then(|series| series.values.last());
+        let cost = cost.copied().unwrap_or_default();
+        let label = if clouds.len() == 1 { "Cost of the cloud" } else { "Cost of all clouds" };
+        put("cost".into(), label.into(), format!("{cost:.4}"));
     }
     if workloads.len() > WORKLOADS_SHOWN {
         together(state, workloads, &mut put);
@@ -108,17 +118,26 @@ fn together(state: &State, workloads: &[Recorded], put: &mut dyn FnMut(String, S
     put("neverComplete".into(), "Workloads that were never complete".into(), never.to_string());
 }
 
-fn in_the_cloud(record: &Record, cloud: &str, put: &mut dyn FnMut(String, String, String)) {
+/// The figures of one cloud. With several, their names and labels say of which one they are.
+fn in_the_cloud(
+    record: &Record,
+    (cloud, name, of): (&str, &str, &str),
+    put: &mut dyn FnMut(String, String, String),
+) {
     let Some(nodes) = record.series(&format!("cluster.{cloud}.nodes")) else { return };
     let at = |index: usize| record.seconds.get(index).copied().map_or_else(String::new, time);
     let first = nodes.values.iter().position(|value| *value > 0.0);
     put(
-        "firstCloudNode".into(),
-        "First cloud node".into(),
+        format!("firstCloudNode{name}"),
+        format!("First cloud node{of}"),
         first.map_or_else(|| "none".to_owned(), |index| format!("at {}", at(index))),
     );
     if let Some((index, most)) = nodes.peak().filter(|(_, most)| *most > 0.0) {
-        put("peakCloudNodes".into(), "Most cloud nodes".into(), format!("{most} at {}", at(index)));
+        put(
+            format!("peakCloudNodes{name}"),
+            format!("Most cloud nodes{of}"),
+            format!("{most} at {}", at(index)),
+        );
     }
     let last = nodes.values.iter().rposition(|value| *value > 0.0);
     if let Some(last) = last {
@@ -127,11 +146,12 @@ fn in_the_cloud(record: &Record, cloud: &str, put: &mut dyn FnMut(String, String
         } else {
             format!("at {}", at(last + 1))
         };
-        put("cloudRemoved".into(), "Cloud cluster removed".into(), gone);
+        put(format!("cloudRemoved{name}"), format!("Cloud cluster{of} removed"), gone);
     }
-    let cost =
-        record.series("cloud.cost").and_then(|series| series.values.last()).copied().unwrap_or_default();
-    put("cost".into(), "Cost of the cloud".into(), format!("{cost:.4}"));
+    let cost = record.series(&format!("cloud.{cloud}.cost")).and_then(|series| series.values.last());
+    if let Some(cost) = cost {
+        put(format!("cost{name}"), format!("Cost{of}"), format!("{cost:.4}"));
+    }
 }
 
 /// Seconds as minutes and seconds.

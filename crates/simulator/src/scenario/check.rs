@@ -3,7 +3,7 @@
 use super::error::Broken;
 use super::tasks::{Distribution, Drawn, Task};
 use super::traffic::{Load, Point};
-use super::{Event, Scenario, Step, nodes};
+use super::{Cloud, Event, Scenario, Step, nodes};
 use portolan_api::duration::Duration;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     times(scenario)?;
     clusters(scenario)?;
     latencies(scenario)?;
-    cloud(scenario)?;
+    clouds(scenario)?;
     for (index, step) in scenario.objects.iter().enumerate() {
         object(scenario, &format!("objects[{index}]"), step)?;
     }
@@ -99,7 +99,7 @@ fn clusters(scenario: &Scenario) -> Checked {
 
 fn latencies(scenario: &Scenario) -> Checked {
     let members = scenario.clusters.iter().map(|each| scenario.site_of(&each.name));
-    let cloud = scenario.cloud.iter().map(|cloud| scenario.site_of(&cloud.name));
+    let cloud = scenario.all_clouds().map(|cloud| scenario.site_of(&cloud.name));
     let known: BTreeSet<&str> = members.chain(cloud).chain(scenario.hub.site.as_deref()).collect();
     for (index, latency) in scenario.latencies.iter().enumerate() {
         let field = format!("latencies[{index}].between");
@@ -126,23 +126,42 @@ fn latencies(scenario: &Scenario) -> Checked {
     Ok(())
 }
 
-fn cloud(scenario: &Scenario) -> Checked {
-    let Some(cloud) = &scenario.cloud else { return Ok(()) };
-    name("cloud.name", &cloud.name)?;
+fn clouds(scenario: &Scenario) -> Checked {
+    let others = scenario.clouds.iter().enumerate();
+    let others = others.map(|(index, cloud)| (format!("clouds[{index}]"), cloud));
+    let first = scenario.cloud.iter().map(|cloud| ("cloud".to_owned(), cloud));
+    let mut seen = BTreeSet::new();
+    for (field, each) in first.chain(others) {
+        cloud(scenario, &field, each)?;
+        if !seen.insert(&each.name) {
+            return Err(Broken::new(
+                format!("{field}.name"),
+                format!("{} is another cloud already", each.name),
+            )
+            .hint("each cloud needs a name of its own"));
+        }
+    }
+    Ok(())
+}
+
+fn cloud(scenario: &Scenario, at: &str, cloud: &Cloud) -> Checked {
+    name(&format!("{at}.name"), &cloud.name)?;
     if cloud.name == "hub" || scenario.clusters.iter().any(|each| each.name == cloud.name) {
-        return Err(Broken::new("cloud.name", format!("{} is another cluster already", cloud.name)));
+        return Err(Broken::new(format!("{at}.name"), format!("{} is another cluster already", cloud.name)));
     }
     if cloud.machine_types.is_empty() {
-        return Err(Broken::new("cloud.machineTypes", "there are none").hint("nodes are made of them"));
+        return Err(
+            Broken::new(format!("{at}.machineTypes"), "there are none").hint("nodes are made of them")
+        );
     }
     let boots = cloud
         .machine_types
         .iter()
         .enumerate()
-        .map(|(index, each)| (format!("cloud.machineTypes[{index}].boot"), &each.boot));
+        .map(|(index, each)| (format!("{at}.machineTypes[{index}].boot"), &each.boot));
     let own = [
-        ("cloud.infrastructure".to_owned(), &cloud.infrastructure),
-        ("cloud.controlPlane.boot".to_owned(), &cloud.control_plane.boot),
+        (format!("{at}.infrastructure"), &cloud.infrastructure),
+        (format!("{at}.controlPlane.boot"), &cloud.control_plane.boot),
     ];
     for (field, boot) in boots.chain(own) {
         if boot.least > boot.most {
@@ -152,13 +171,10 @@ fn cloud(scenario: &Scenario) -> Checked {
             ));
         }
     }
-    for field in ["cloudClusterName", "machineTypes", "clusterClass"] {
+    for field in ["cloudClusterName", "machineTypes", "clusterClass", "clusterTemplate"] {
         if cloud.provisioner.contains_key(field) {
-            return Err(Broken::new(
-                format!("cloud.provisioner.{field}"),
-                "it follows from the cloud itself",
-            )
-            .hint("leave it out, and set name and machineTypes of the cloud"));
+            return Err(Broken::new(format!("{at}.provisioner.{field}"), "it follows from the cloud itself")
+                .hint("leave it out, and set name and machineTypes of the cloud"));
         }
     }
     Ok(())
@@ -320,13 +336,14 @@ fn faults(scenario: &Scenario) -> Checked {
                     .hint("the first node has number 1; names are those of nodeList"));
                 }
             }
-            Event::RefuseClusters(_) | Event::RefuseMachines { .. } | Event::CloudRecovers => {
-                let Some(cloud) = &scenario.cloud else {
-                    return Err(Broken::new(format!("{field}.event"), "the scenario has no cloud"));
-                };
-                if let Event::RefuseMachines { machine_type, .. } = &fault.event
-                    && !cloud.machine_types.iter().any(|each| each.name == *machine_type)
-                {
+            Event::RefuseClusters(refusal) => {
+                named_clouds(scenario, &field, refusal.cloud.as_deref())?;
+            }
+            Event::CloudRecovers => _ = named_clouds(scenario, &field, None)?,
+            Event::RefuseMachines { cloud, machine_type, .. } => {
+                let clouds = named_clouds(scenario, &field, cloud.as_deref())?;
+                let mut types = clouds.iter().flat_map(|cloud| &cloud.machine_types);
+                if !types.any(|each| each.name == *machine_type) {
                     return Err(Broken::new(
                         format!("{field}.event.machineType"),
                         format!("the cloud has no machine type {machine_type}"),
@@ -336,6 +353,27 @@ fn faults(scenario: &Scenario) -> Checked {
         }
     }
     Ok(())
+}
+
+/// The cloud of this name, or all of them; there is at least one.
+fn named_clouds<'a>(
+    scenario: &'a Scenario,
+    field: &str,
+    name: Option<&str>,
+) -> Result<Vec<&'a Cloud>, Broken> {
+    let all: Vec<&Cloud> = scenario.all_clouds().collect();
+    if all.is_empty() {
+        return Err(Broken::new(format!("{field}.event"), "the scenario has no cloud"));
+    }
+    let named: Vec<&Cloud> =
+        all.iter().copied().filter(|cloud| name.is_none_or(|name| cloud.name == name)).collect();
+    if named.is_empty() {
+        let names: Vec<&str> = all.iter().map(|cloud| cloud.name.as_str()).collect();
+        let problem = format!("there is no cloud {:?}", name.unwrap_or_default());
+        return Err(Broken::new(format!("{field}.event.cloud"), problem)
+            .hint(format!("the clouds are: {}", names.join(", "))));
+    }
+    Ok(named)
 }
 
 fn member(scenario: &Scenario, field: &str, cluster: &str) -> Checked {

@@ -53,10 +53,13 @@ pub enum Event {
         /// The number of the node, the first being 1, or its name.
         node: NodeRef,
     },
-    /// The cloud makes no more clusters.
+    /// A cloud makes no more clusters.
     RefuseClusters(Refusal),
-    /// The cloud makes no more machines of a type.
+    /// A cloud makes no more machines of a type.
     RefuseMachines {
+        /// The name of the cloud. If it is not given, all clouds refuse.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cloud: Option<String>,
         /// The machine type.
         machine_type: String,
         /// One word in CamelCase, such as OutOfCapacity.
@@ -64,7 +67,7 @@ pub enum Event {
         /// A sentence.
         message: String,
     },
-    /// The cloud makes clusters and machines again.
+    /// All clouds make clusters and machines again.
     CloudRecovers,
 }
 
@@ -72,6 +75,9 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Refusal {
+    /// The name of the cloud. If it is not given, all clouds refuse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud: Option<String>,
     /// One word in CamelCase, such as QuotaExceeded.
     pub reason: String,
     /// A sentence.

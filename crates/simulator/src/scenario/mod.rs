@@ -58,6 +58,9 @@ pub struct Scenario {
     /// The cloud that clusters can be made in, and the CloudProvisioner for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<Cloud>,
+    /// Further clouds, each with a CloudProvisioner of its own. Their names differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clouds: Vec<Cloud>,
     /// Objects that are applied or deleted.
     #[serde(default)]
     pub objects: Vec<Step>,
@@ -173,13 +176,18 @@ pub struct Variant {
 }
 
 impl Scenario {
+    /// All clouds.
+    pub fn all_clouds(&self) -> impl Iterator<Item = &Cloud> {
+        self.cloud.iter().chain(&self.clouds)
+    }
+
     /// Where a cluster is: its site, or the cloud's, or a site with its own name.
     #[must_use]
     pub fn site_of<'a>(&'a self, cluster: &'a str) -> &'a str {
         let member =
             self.clusters.iter().find(|each| each.name == cluster).and_then(|each| each.site.as_deref());
         let cloud =
-            self.cloud.as_ref().filter(|cloud| cloud.name == cluster).and_then(|cloud| cloud.site.as_deref());
+            self.all_clouds().find(|cloud| cloud.name == cluster).and_then(|cloud| cloud.site.as_deref());
         member.or(cloud).unwrap_or(cluster)
     }
 

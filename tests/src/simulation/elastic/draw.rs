@@ -1,6 +1,6 @@
 //! What an elastic world begins with.
 
-use super::cloud::CLOUDS;
+use super::cloud::{CLOUDS, from_templates};
 use crate::simulation::CONTROLLER;
 use crate::simulation::tally::{Drawn, Tally};
 use crate::{autoscaler, workload};
@@ -108,6 +108,13 @@ fn provisioner(rng: &mut ChaCha8Rng, tally: &mut Tally, name: &str, cluster: &st
     if rng.random_bool(0.2) {
         tally.add(Drawn::Headroom);
         spec["headroom"] = json!({"pods": rng.random_range(1..=3), "requests": {"cpu": "500m"}});
+    }
+    if rng.random_bool(0.3)
+        && let Some(fields) = spec.as_object_mut()
+    {
+        tally.add(Drawn::FromTemplates);
+        fields.remove("clusterClass");
+        fields.insert("clusterTemplate".to_owned(), from_templates(&["small", "large"]));
     }
     json!({
         "apiVersion": "portolan.dev/v1alpha1", "kind": "CloudProvisioner", "metadata": {"name": name}, "spec": spec,

@@ -7,7 +7,7 @@ mod draw;
 mod judge;
 mod stage;
 
-pub use cloud::{CLOUDS, cluster_class};
+pub use cloud::{CLOUDS, cluster_class, cluster_templates, from_templates};
 pub use stage::controllers;
 
 use super::readiness::Readiness;

@@ -1,6 +1,6 @@
 //! A hub with Cluster API, members that have joined it, and controllers that go by the credentials in the hub.
 
-use super::cloud::{CLOUDS, cluster_class};
+use super::cloud::{CLOUDS, cluster_class, cluster_templates};
 use super::draw::Plan;
 use crate::simulation::readiness::Readiness;
 use crate::simulation::{CONTROLLER, apply};
@@ -47,7 +47,7 @@ impl Stage {
         let user = hub.client("user");
         apply(&user, &open_namespace()).await;
         apply(&user, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CLOUDS}})).await;
-        for object in cluster_class() {
+        for object in cluster_class().into_iter().chain(cluster_templates(&["small", "large"])) {
             apply(&user, &object).await;
         }
         Self { world, hub, cloud }
