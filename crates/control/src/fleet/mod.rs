@@ -58,4 +58,4 @@ pub use registry::Fleet;
 pub use sites::HUB;
 pub(crate) use sites::{allowed_adoption, is_confirmed_lost};
 pub use traffic::Traffic;
-pub(crate) use watched::{CopyKind, Indexes, KEEP, Registration, Starting, Watched, resource};
+pub(crate) use watched::{CopyKind, CopyTest, Indexes, KEEP, Registration, Starting, Watched, resource};
