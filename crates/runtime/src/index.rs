@@ -70,6 +70,13 @@ impl<T> Index<T> {
         state.synced.then(all)
     }
 
+    /// What `pick` makes of each object, in order, if a whole list has been seen. Both are of the same moment.
+    pub fn filter_map_if_synced<R>(&self, mut pick: impl FnMut(&Key, &T) -> Option<R>) -> Option<Vec<R>> {
+        let state = self.read();
+        let picked = || state.objects.iter().filter_map(|(key, object)| pick(key, object)).collect();
+        state.synced.then(picked)
+    }
+
     /// Calls `visit` for every object, in order, without copying the index.
     pub fn for_each(&self, mut visit: impl FnMut(&Key, &T)) {
         for (key, object) in &self.read().objects {

@@ -203,6 +203,18 @@ impl Book {
         })
     }
 
+    /// How many workloads hold any replica in a cluster.
+    #[must_use]
+    pub fn count_holders(&self, cluster: &str) -> usize {
+        let held = |entry: &Arc<Entry>| {
+            entry
+                .holds()
+                .and_then(|(_, reserved)| reserved.get(cluster))
+                .is_some_and(|replicas| *replicas > 0)
+        };
+        self.reservations.values().filter(|entry| held(entry)).count()
+    }
+
     /// The reservations in a cluster that is new to the book.
     pub(super) fn reservations_of(&self, cluster: &str) -> Vec<(String, Shape, u32)> {
         let reserved = |(uid, entry): (&String, &Arc<Entry>)| {

@@ -23,8 +23,8 @@ pub(crate) use removal::{AWAITING_DELETION, Remaining};
 
 use crate::capacity::Owner;
 use crate::fleet::{
-    About, CopyKind, CopyMeta, Fleet, Indexes, Member, MemberEvent, Needs, Registration, Subject, Watched,
-    resource,
+    About, CopyKind, CopyMeta, CopyTest, Fleet, Indexes, Member, MemberEvent, Needs, Registration, Subject,
+    Watched, resource,
 };
 use crate::names::HUB_LABEL;
 use portolan_runtime::{CallError, Key, Queue, Term, chain, foreign_text};
@@ -70,10 +70,12 @@ pub(crate) const fn registration<K: Copied>(watched: &'static str, kept: &'stati
     })
 }
 
-/// The copies in a member. Callers take other locks, so that the index is not held meanwhile.
-fn list<K: Copied>(indexes: &Indexes) -> Option<Vec<(Key, CopyMeta)>> {
-    let all = indexes.get::<K>().all_if_synced()?;
-    Some(all.into_iter().map(|(key, copy)| (key, K::copy_meta(&copy).clone())).collect())
+/// The copies in a member that pass a test.
+fn list<K: Copied>(indexes: &Indexes, test: &CopyTest<'_>) -> Option<Vec<(Key, CopyMeta)>> {
+    indexes.get::<K>().filter_map_if_synced(|key, copy| {
+        let meta = K::copy_meta(copy);
+        test(key, meta).then(|| (key.clone(), meta.clone()))
+    })
 }
 
 fn namespaces<K: Copied>(indexes: &Indexes) -> BTreeSet<String> {

@@ -10,6 +10,7 @@ use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::placement::Reservation;
 use portolan_runtime::{CallError, Index, Key, Queue, Recorder};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The objects of one kind, and what is done about them.
@@ -71,19 +72,20 @@ impl<D: Declared, K: Copied> Base<D, K> {
 
     /// Writes the status by compare-and-swap on the version that it was decided on, in this leader's name.
     ///
-    /// Nothing means that the object has changed meanwhile: the change brings us back.
-    pub(crate) async fn write_status(
+    /// Answers the object as it is then; most often that is as it was. Nothing means that the object has changed meanwhile:
+    /// the change brings us back.
+    pub(crate) async fn write_status<'a>(
         &self,
-        declared: &D,
+        declared: &'a D,
         mut status: D::Status,
         write: Write,
-    ) -> Result<Option<D::Object>, CallError> {
+    ) -> Result<Option<Cow<'a, D::Object>>, CallError> {
         let by = self.reservation(declared, &status);
         D::set_decided_by(&mut status, by);
         let same = declared.status() == Some(&status);
         if same && write == Write::IfChanged {
             self.retract(declared);
-            return Ok(Some(declared.object().clone()));
+            return Ok(Some(Cow::Borrowed(declared.object())));
         }
         let Context { term, hub, .. } = &self.context;
         match replace_status(term, &hub.client, declared.object(), &status).await {
@@ -92,7 +94,7 @@ impl<D: Declared, K: Copied> Base<D, K> {
                 if same || written.is_none() {
                     self.retract(declared);
                 }
-                Ok(written)
+                Ok(written.map(Cow::Owned))
             }
             Err(error) => {
                 // The write may have taken effect although the answer was lost: until the index tells, the room counts.

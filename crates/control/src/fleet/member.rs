@@ -7,7 +7,7 @@ use super::prometheus::ask;
 use super::readable::{Needs, Readable, Watches, supervise};
 use super::rights::{self, MissingRights, NeededRight};
 use super::traffic::TrafficReport;
-use super::watched::{CopyKind, EventSink, Indexes, KEEP, Registration, Starting, Watched};
+use super::watched::{CopyKind, CopyTest, EventSink, Indexes, KEEP, Registration, Starting, Watched};
 use super::{CopyMeta, Health, MemberEvent, Traffic};
 use crate::capacity::{Book, ClusterFeed, Ledger};
 use crate::dependencies::Propagated;
@@ -171,7 +171,12 @@ impl Member {
 
     /// The copies of a kind, once they have been listed.
     pub(crate) fn copies(&self, kind: CopyKind) -> Option<Vec<(Key, CopyMeta)>> {
-        (kind.list)(&self.indexes)
+        self.copies_that(kind, &|_, _| true)
+    }
+
+    /// The copies of a kind that pass a test, once they have been listed: the others are not cloned.
+    pub(crate) fn copies_that(&self, kind: CopyKind, test: &CopyTest<'_>) -> Option<Vec<(Key, CopyMeta)>> {
+        (kind.list)(&self.indexes, test)
     }
 
     /// Whether one of its tasks failed, and that long enough after it was connected that another connection is due.

@@ -60,4 +60,4 @@ pub use sites::HUB;
 pub(crate) use sites::{allowed_adoption, is_confirmed_lost};
 pub use traffic::Traffic;
 pub use validity::Validity;
-pub(crate) use watched::{CopyKind, Indexes, KEEP, Registration, Starting, Watched, resource};
+pub(crate) use watched::{CopyKind, CopyTest, Indexes, KEEP, Registration, Starting, Watched, resource};

@@ -56,6 +56,10 @@ pub(crate) struct Registration {
 /// Copies, and whose they are.
 pub(crate) type ListedCopies = Vec<(Key, CopyMeta)>;
 
+/// Which copies are meant. The index of the copies is held meanwhile: of other locks, it may take those alone that nothing is
+/// taken under.
+pub(crate) type CopyTest<'a> = dyn Fn(&Key, &CopyMeta) -> bool + 'a;
+
 /// A kind whose objects in members are copies of objects of the hub.
 #[derive(Clone, Copy)]
 pub(crate) struct CopyKind {
@@ -69,8 +73,8 @@ pub(crate) struct CopyKind {
     pub(crate) needs: Needs,
     /// What a hub does with the copies in namespaces that are open to it.
     pub(crate) why: &'static str,
-    /// The copies in a member, once they have been listed.
-    pub(crate) list: fn(&Indexes) -> Option<ListedCopies>,
+    /// The copies in a member that pass a test, once they have been listed.
+    pub(crate) list: fn(&Indexes, &CopyTest<'_>) -> Option<ListedCopies>,
     /// The namespaces of a member that hold copies.
     pub(crate) namespaces: fn(&Indexes) -> BTreeSet<String>,
 }

@@ -23,6 +23,7 @@ use crate::copies::Round;
 use crate::dependencies::{References, has_dependencies, references};
 use crate::driver::{Base, Context, Controller, Declared, Pending};
 use crate::fleet::MemberEvent;
+use crate::placement::asks_for_cloud;
 use crate::recovery::Identity;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -60,6 +61,8 @@ pub(crate) struct DeclaredJob {
     identity: Identity,
     shape: Result<Shape, String>,
     references: References,
+    /// Whether the last decision asked for a cloud cluster, and the job is there to stay.
+    to_cloud: bool,
 }
 
 impl DeclaredJob {
@@ -106,7 +109,9 @@ impl Declared for DeclaredJob {
             Err(error) => Err(error.to_string()),
         };
         let references = references(&object.spec.template.0);
-        Self { identity: Identity::of(&object.metadata), object, shape, references }
+        let to_cloud =
+            asks_for_cloud(&object.metadata, object.status.as_ref().map(|status| &status.conditions));
+        Self { identity: Identity::of(&object.metadata), object, shape, references, to_cloud }
     }
 
     fn object(&self) -> &MultiClusterJob {

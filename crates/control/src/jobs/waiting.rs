@@ -3,7 +3,6 @@
 use super::{DeclaredJob, Jobs, record};
 use crate::driver::Declared;
 use portolan_api::Reason;
-use portolan_api::conditions::{self, ConditionType};
 use portolan_core::provision::Waiting;
 use portolan_runtime::Key;
 
@@ -26,12 +25,7 @@ impl Jobs {
 
 impl DeclaredJob {
     fn waiting(&self, key: &Key, refused: impl Fn(&[(&str, Reason)]) -> bool) -> Option<Waiting> {
-        let status = self.object.status.as_ref()?;
-        if !conditions::is_true(&status.conditions, ConditionType::ToCloud)
-            || self.object.metadata.deletion_timestamp.is_some()
-        {
-            return None;
-        }
+        let status = self.object.status.as_ref().filter(|_| self.to_cloud)?;
         let recorded = record::record(Some(status));
         let used = recorded.parts.values().fold(0u32, |used, part| used.saturating_add(part.in_use()));
         let most = record::count(self.object.spec.parallelism).saturating_mul(self.times());

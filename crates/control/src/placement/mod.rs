@@ -29,6 +29,7 @@ mod whereabouts;
 pub(crate) use observe::candidate;
 pub(crate) use preview::{Outlook, Previews};
 pub(crate) use shares::{Division, Shares};
+pub(crate) use waiting::asks_for_cloud;
 
 use crate::capacity::{self, Waits};
 use crate::copies::Round;
@@ -120,6 +121,8 @@ pub(crate) struct Workload {
     /// The labels of its pods.
     labels: BTreeMap<String, String>,
     references: References,
+    /// Whether the last decision asked for a cloud cluster, and the workload is there to stay.
+    to_cloud: bool,
     /// The digests of its copies, by replicas, as they are asked for.
     digests: Mutex<BTreeMap<u32, String>>,
 }
@@ -200,7 +203,9 @@ impl Declared for Workload {
         });
         let references = references(&object.spec.template.0);
         let (identity, labels) = (Identity::of(&object.metadata), labels.unwrap_or_default());
-        Self { object, identity, shape, labels, references, digests: Mutex::default() }
+        let to_cloud =
+            asks_for_cloud(&object.metadata, object.status.as_ref().map(|status| &status.conditions));
+        Self { object, identity, shape, labels, references, to_cloud, digests: Mutex::default() }
     }
 
     fn object(&self) -> &MultiClusterDeployment {

@@ -2,6 +2,8 @@
 
 use super::{Placement, Workload};
 use crate::driver::Declared;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::ObjectMeta;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::placement::PlacementStatus;
@@ -27,12 +29,7 @@ impl Placement {
 
 impl Workload {
     fn waiting(&self, key: &Key, refused: impl Fn(&[(&str, Reason)]) -> bool) -> Option<Waiting> {
-        let status = self.object.status.as_ref()?;
-        if !conditions::is_true(&status.conditions, ConditionType::ToCloud)
-            || self.object.metadata.deletion_timestamp.is_some()
-        {
-            return None;
-        }
+        let status = self.object.status.as_ref().filter(|_| self.to_cloud)?;
         let replicas = without_room(status.pending_replicas, &status.placements);
         let reasons: Vec<(&str, Reason)> = status
             .pending
@@ -47,6 +44,12 @@ impl Workload {
             near: self.object.spec.placement.locations.first().cloned(),
         })
     }
+}
+
+/// Whether the last decision about an object asked for a cloud cluster, and the object is there to stay.
+pub(crate) fn asks_for_cloud(meta: &ObjectMeta, conditions: Option<&Vec<Condition>>) -> bool {
+    let asks = |conditions: &Vec<Condition>| conditions::is_true(conditions, ConditionType::ToCloud);
+    meta.deletion_timestamp.is_none() && conditions.is_some_and(asks)
 }
 
 /// How many replicas have no cluster, or only stay where they are for want of another one.

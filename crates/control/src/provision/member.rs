@@ -9,7 +9,7 @@ use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_core::provision::{Demand, MemberState, Record, Settings};
 use portolan_runtime::Key;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Provision {
@@ -80,10 +80,7 @@ impl Provision {
 
     /// How many workloads hold room in a cluster.
     fn workloads(&self, name: &str) -> u32 {
-        let count = self.context.fleet.ledger.transact(|book| {
-            let holders = book.holders().filter(|(cluster, _, replicas)| *cluster == name && *replicas > 0);
-            holders.map(|(_, owner, _)| owner.clone()).collect::<BTreeSet<_>>().len()
-        });
+        let count = self.context.fleet.ledger.transact(|book| book.count_holders(name));
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 }

@@ -170,6 +170,11 @@ impl Identities {
         self.state().owners.get(identity).cloned()
     }
 
+    /// Whether an object of the hub has this identity.
+    pub(crate) fn is_there(&self, identity: &str) -> bool {
+        self.state().owners.contains_key(identity)
+    }
+
     /// Whether the objects of these kinds were listed.
     pub(crate) fn has_listed(&self, kinds: &[&str]) -> bool {
         let state = self.state();

@@ -21,7 +21,7 @@ mod identity;
 pub(crate) use identity::{Bearer, Identities, Identity, annotate, is_identity};
 
 use crate::capacity::Owner;
-use crate::fleet::{CopyMeta, Fleet, Member, Needs, is_confirmed_lost};
+use crate::fleet::{CopyKind, CopyMeta, Fleet, Member, Needs, is_confirmed_lost};
 use identity::Life;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::{ForeignCluster, Reason};
@@ -205,9 +205,10 @@ impl Fleet {
 
 /// Whether a namespace of a member has a copy of such an identity that runs pods: what was carried there for it is needed.
 pub(crate) fn has_copy(member: &Member, namespace: &str, is_its: impl Fn(&str) -> bool) -> bool {
-    let copies = member.copy_kinds().filter(|kind| kind.runs_pods).flat_map(|kind| member.copies(kind));
-    let here = copies.flatten().filter(|(key, _)| key.namespace == namespace);
-    here.filter_map(|(_, meta)| meta.workload).any(|identity| is_its(&identity))
+    let here = |key: &Key, meta: &CopyMeta| key.namespace == namespace && meta.workload.is_some();
+    let kinds = member.copy_kinds().filter(|kind| kind.runs_pods);
+    let copies = kinds.flat_map(|kind| member.copies_that(kind, &here)).flatten();
+    copies.filter_map(|(_, meta)| meta.workload).any(|identity| is_its(&identity))
 }
 
 /// What is told of copies in a member that belong to no object of the hub; nothing if there are none and never were.
@@ -219,22 +220,23 @@ pub(crate) fn finding(fleet: &Fleet, member: &Member, cluster: &ForeignCluster) 
     if !fleet.identities.has_listed(&owners) || !is_known {
         return None;
     }
-    let copies = member.copy_kinds().flat_map(|kind| member.copies(kind).map(|copies| (kind.name, copies)));
-    let copies: Vec<(&str, Vec<(Key, CopyMeta)>)> = copies.collect();
-    let is_there = |identity: &str| fleet.identities.owner(identity).is_some();
-    let unreadable: BTreeSet<String> = fleet.ledger.transact(|book| {
-        let named =
-            copies.iter().flat_map(|(_, copies)| copies).filter_map(|(_, meta)| meta.workload.as_ref());
-        named.filter(|identity| book.is_there(identity)).cloned().collect()
-    });
+    // Most copies have their object, and this is asked often: the others alone are looked at any closer.
+    let is_unowned = |_: &Key, meta: &CopyMeta| {
+        meta.workload.as_deref().is_some_and(|identity| !fleet.identities.is_there(identity))
+    };
+    let unowned = |kind: CopyKind| Some((kind.name, member.copies_that(kind, &is_unowned)?));
+    let unowned: Vec<(&str, Vec<(Key, CopyMeta)>)> = member.copy_kinds().filter_map(unowned).collect();
+    let identities =
+        || unowned.iter().flat_map(|(_, copies)| copies).filter_map(|(_, meta)| meta.workload.as_ref());
+    let unreadable: BTreeSet<&String> = match identities().next() {
+        Some(_) => fleet.ledger.transact(|book| identities().filter(|each| book.is_there(each)).collect()),
+        None => BTreeSet::new(),
+    };
     let (mut named, mut count) = (Vec::new(), 0usize);
-    for (kind, copies) in &copies {
+    for (kind, copies) in &unowned {
         for (key, meta) in copies {
-            let unowned = meta
-                .workload
-                .as_deref()
-                .is_some_and(|identity| !is_there(identity) && !unreadable.contains(identity));
-            if unowned && !fleet.may_sweep(member, kind, meta) {
+            let is_read = meta.workload.as_ref().is_some_and(|identity| !unreadable.contains(identity));
+            if is_read && !fleet.may_sweep(member, kind, meta) {
                 count += 1;
                 if named.len() < NAMED_AT_MOST {
                     named.push(format!("{kind} {key}"));

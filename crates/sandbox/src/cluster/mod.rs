@@ -51,7 +51,7 @@ const LONG_SLICE: usize = 512;
 /// A cluster that is behind by so much cannot keep up.
 const BEHIND: Duration = Duration::from_millis(50);
 /// Objects are kept as values for so long after the last work.
-const AWAKE: Duration = Duration::from_secs(1);
+const AWAKE: Duration = Duration::from_secs(5);
 
 /// A change, with its object decoded once for all controllers.
 struct Seen {

@@ -105,8 +105,10 @@ impl Definition {
             return causes;
         }
         match self.ruled.part(old, object) {
-            Part::Whole => causes.extend(validator.check(&self.rules, old, object)),
-            Part::Fields(fields) => causes.extend(validator.check(&self.rules, old, &fields)),
+            Part::Whole => causes.extend(validator.check(&self.rules, (old, object), (old, object))),
+            Part::Fields(fields, before) => {
+                causes.extend(validator.check(&self.rules, (before.as_ref(), &fields), (old, object)));
+            }
             Part::Nothing => {}
         }
         causes

@@ -6,46 +6,102 @@ use serde_json::{Map, Value};
 
 /// Where a schema has rules.
 #[derive(Debug)]
-pub(super) enum Ruled {
-    /// Some are about the object as a whole.
-    Together,
+pub(super) struct Ruled {
+    whole: About,
     /// The fields that have rules, and whether what is left as it was is sure to keep them.
-    Apart(BTreeMap<String, bool>),
+    fields: BTreeMap<String, bool>,
+}
+
+/// What the rules about an object as a whole read of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    /// There are none.
+    Nothing,
+    /// Its name: that is most often all, since a schema has no other place for a rule about names.
+    Name,
+    /// Anything.
+    Anything,
 }
 
 /// The part of an object that rules are asked about.
 #[derive(Debug, PartialEq)]
 pub(super) enum Part {
     Whole,
-    Fields(Value),
+    /// Some fields, and what they were.
+    Fields(Value, Option<Value>),
     Nothing,
 }
 
 impl Ruled {
     pub(super) fn of(schema: &Value) -> Self {
-        if schema.get(RULES).is_some() {
-            return Self::Together;
-        }
+        let rules = schema.get(RULES).map(|rules| rules.as_array().map(Vec::as_slice).unwrap_or_default());
+        let whole = rules
+            .map_or(About::Nothing, |rules| rules.iter().map(About::of).max().unwrap_or(About::Anything));
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let ruled = fields.filter(|(_, below)| has_rules(below));
-        Self::Apart(ruled.map(|(name, below)| (name.clone(), holds_untouched(below))).collect())
+        let fields = ruled.map(|(name, below)| (name.clone(), holds_untouched(below))).collect();
+        Self { whole, fields }
     }
 
     /// What a write could have broken: what was wrong before and is untouched is left alone.
     pub(super) fn part(&self, old: Option<&Value>, object: &Value) -> Part {
-        let (Self::Apart(ruled), Value::Object(fields)) = (self, object) else { return Part::Whole };
-        let asked = |name: &String, value: &Value| {
-            ruled.get(name).is_some_and(|holds_untouched| {
+        let Some(fields) = object.as_object().filter(|_| self.whole != About::Anything) else {
+            return Part::Whole;
+        };
+        let asked = |name: &str, value: &Value| {
+            self.fields.get(name).is_some_and(|holds_untouched| {
                 !(*holds_untouched && old.is_some_and(|old| old.get(name) == Some(value)))
             })
         };
-        let asked = fields.iter().filter(|(name, value)| asked(name, value));
-        let asked: Map<_, _> = asked.map(|(name, value)| (name.clone(), value.clone())).collect();
-        if asked.is_empty() { Part::Nothing } else { Part::Fields(Value::Object(asked)) }
+        let asked: Vec<&str> =
+            fields.iter().filter(|(name, value)| asked(name, value)).map(|(name, _)| name.as_str()).collect();
+        if asked.is_empty() && self.whole == About::Nothing {
+            return Part::Nothing;
+        }
+        Part::Fields(self.fields_of(object, &asked), old.map(|old| self.fields_of(old, &asked)))
+    }
+
+    /// Some fields of an object, and its name if rules about the object as a whole read it.
+    fn fields_of(&self, object: &Value, names: &[&str]) -> Value {
+        let copy = |from: &Value, names: &[&str]| -> Map<String, Value> {
+            names.iter().filter_map(|name| Some(((*name).to_owned(), from.get(*name)?.clone()))).collect()
+        };
+        let mut fields = copy(object, names);
+        if let Some(metadata) = object.get("metadata").filter(|_| self.whole == About::Name)
+            && !fields.contains_key("metadata")
+        {
+            fields.insert("metadata".to_owned(), Value::Object(copy(metadata, &NAMES)));
+        }
+        Value::Object(fields)
     }
 }
 
+impl About {
+    fn of(rule: &Value) -> Self {
+        let mut texts = ["rule", "messageExpression"].into_iter().filter_map(|key| rule.get(key)?.as_str());
+        let reads_names = texts.all(reads_names_only);
+        if reads_names && rule.get("fieldPath").is_none() { Self::Name } else { Self::Anything }
+    }
+}
+
+/// Whether an expression reads nothing of an object but its name, and nothing of what it was.
+fn reads_names_only(expression: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut read = expression.match_indices("self").peekable();
+    read.peek().is_some()
+        && !expression.contains("oldSelf")
+        && read.all(|(at, text)| {
+            let before = expression[..at].chars().next_back();
+            let after = expression[at + text.len()..].strip_prefix(".metadata.");
+            let name = after.map(|after| &after[..after.find(|c| !is_part(c)).unwrap_or(after.len())]);
+            !before.is_some_and(is_part) && name.is_some_and(|name| NAMES.contains(&name))
+        })
+}
+
 const RULES: &str = "x-kubernetes-validations";
+
+/// The fields of metadata that rules may read.
+const NAMES: [&str; 2] = ["name", "generateName"];
 
 fn has_rules(schema: &Value) -> bool {
     schema.get(RULES).is_some() || below(schema).any(has_rules)
@@ -100,7 +156,10 @@ mod tests {
         let old = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!({"a": 1}))).collect());
         let asked = |schema: &Value, old: Option<&Value>, new: &Value| match Ruled::of(schema).part(old, new)
         {
-            Part::Fields(Value::Object(fields)) => fields.keys().cloned().collect::<Vec<_>>().join(" "),
+            Part::Fields(Value::Object(fields), before) => {
+                assert_eq!(before.is_some(), old.is_some());
+                fields.keys().cloned().collect::<Vec<_>>().join(" ")
+            }
             other => format!("{other:?}"),
         };
         assert_eq!(asked(&schema, None, &old), "grows optional spec stays within", "all that has rules");
@@ -111,5 +170,31 @@ mod tests {
         assert_eq!(asked(&schema, None, &json!({"status": {}})), "Nothing");
         schema[RULES] = json!([{"rule": "self.spec.a > self.status.b"}]);
         assert_eq!(asked(&schema, Some(&old), &new), "Whole");
+        schema[RULES] = json!([{"rule": "size(self.metadata.name) <= 63"}]);
+        assert_eq!(asked(&schema, Some(&old), &old), "grows metadata optional within");
+    }
+
+    #[test]
+    fn a_rule_about_the_name_is_asked_about_the_name_alone() {
+        let schema = json!({"type": "object", RULES: [{"rule": "size(self.metadata.name) <= 63"}]});
+        let object = |phase: &str| json!({"metadata": {"name": "a", "uid": "1"}, "status": {"phase": phase}});
+        let name = json!({"metadata": {"name": "a"}});
+        let (old, new) = (object("old"), object("new"));
+        assert_eq!(Ruled::of(&schema).part(None, &new), Part::Fields(name.clone(), None));
+        assert_eq!(Ruled::of(&schema).part(Some(&old), &new), Part::Fields(name.clone(), Some(name)));
+        for (rule, about) in [
+            ("self.metadata.name.matches('^[a-z]+$')", About::Name),
+            ("self.metadata.name == 'a' || self.metadata.generateName != 'b'", About::Name),
+            ("self.metadata.name != self.spec.name", About::Anything),
+            ("self.metadata.names", About::Anything),
+            ("self.metadata.name == oldSelf.metadata.name", About::Anything),
+            ("has(self.metadata)", About::Anything),
+            ("self['metadata'].name == 'a'", About::Anything),
+            ("true", About::Anything),
+        ] {
+            assert_eq!(About::of(&json!({ "rule": rule })), about, "{rule}");
+        }
+        let told = json!({"rule": "self.metadata.name != ''", "messageExpression": "string(self.spec.a)"});
+        assert_eq!(About::of(&told), About::Anything);
     }
 }

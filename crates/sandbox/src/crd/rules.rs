@@ -22,9 +22,14 @@ impl Validator {
         Self(kube_cel::Validator::new())
     }
 
-    /// The rules that an object, or its change, breaks.
-    pub(super) fn check(&self, rules: &CompiledSchema, old: Option<&Value>, object: &Value) -> Vec<Cause> {
-        let Err(errors) = self.0.validate_compiled(rules, object, old) else { return Vec::new() };
+    /// The rules that an object, or its change, breaks; they are asked about a part of it. Both are what was and what is.
+    pub(super) fn check(
+        &self,
+        rules: &CompiledSchema,
+        (part_before, part): (Option<&Value>, &Value),
+        (old, object): (Option<&Value>, &Value),
+    ) -> Vec<Cause> {
+        let Err(errors) = self.0.validate_compiled(rules, part, part_before) else { return Vec::new() };
         let mut causes = Vec::new();
         for error in errors.into_vec() {
             let field = error.field_path.trim_start_matches('.').to_owned();
@@ -73,7 +78,11 @@ mod tests {
         let validator = Validator::new();
         let spec = |size: i64| json!({"spec": {"size": size}});
         let told = |old: Option<&Value>, new: &Value| -> Vec<String> {
-            validator.check(&rules, old, new).iter().map(|c| format!("{}: {}", c.field, c.message)).collect()
+            validator
+                .check(&rules, (old, new), (old, new))
+                .iter()
+                .map(|c| format!("{}: {}", c.field, c.message))
+                .collect()
         };
         assert_eq!(told(None, &spec(10)), ["spec.size: Invalid value: 10: too big"]);
         assert_eq!(told(Some(&spec(2)), &spec(1)), ["spec: Invalid value: never shrinks"]);
