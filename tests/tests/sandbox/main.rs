@@ -37,4 +37,5 @@ mod silence;
 mod stage;
 mod stress;
 mod template;
+mod tenancy;
 mod under_way;
