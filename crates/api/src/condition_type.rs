@@ -41,6 +41,12 @@ pub enum ConditionType {
     Orphaned,
     /// The cluster is to leave the fleet, and something still holds that up.
     Leaving,
+    /// The cluster accepts the identity of this one, or this one has given it one.
+    Authenticated,
+    /// The cluster consumes from this one.
+    IncomingPeering,
+    /// This cluster consumes from the cluster.
+    OutgoingPeering,
     /// The cloud cluster exists and has joined.
     Provisioned,
     /// The namespace exists in all selected clusters.
@@ -71,6 +77,9 @@ impl ConditionType {
             Self::SilenceDoubted => "SilenceDoubted",
             Self::Orphaned => "Orphaned",
             Self::Leaving => "Leaving",
+            Self::Authenticated => "Authenticated",
+            Self::IncomingPeering => "IncomingPeering",
+            Self::OutgoingPeering => "OutgoingPeering",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",
             Self::FeaturesEnabled => "FeaturesEnabled",

@@ -7,7 +7,7 @@ use kube::CustomResourceExt;
 
 use crate::clusterprofile::upstream_crds;
 use crate::{
-    CloudProvisioner, FeatureConfig, ForeignCluster, LiveMigration, MultiClusterDeployment,
+    CloudProvisioner, FeatureConfig, ForeignCluster, Invitation, LiveMigration, MultiClusterDeployment,
     MultiClusterHorizontalPodAutoscaler, MultiClusterJob, MultiClusterRescheduler, MultiClusterService,
     NamespaceOffloading, PlacementReview,
 };
@@ -32,6 +32,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         CloudProvisioner::crd(),
         FeatureConfig::crd(),
         ForeignCluster::crd(),
+        Invitation::crd(),
         LiveMigration::crd(),
         MultiClusterDeployment::crd(),
         MultiClusterHorizontalPodAutoscaler::crd(),

@@ -14,6 +14,7 @@ pub mod duration;
 pub mod examples;
 pub mod featureconfig;
 pub mod foreigncluster;
+pub mod invitation;
 pub mod livemigration;
 pub mod money;
 pub mod multiclusterdeployment;
@@ -38,6 +39,7 @@ pub use crds::{
 pub use duration::Duration;
 pub use featureconfig::{FeatureConfig, FeatureConfigSpec, FeatureConfigStatus};
 pub use foreigncluster::{ForeignCluster, ForeignClusterSpec, ForeignClusterStatus};
+pub use invitation::{Invitation, InvitationSpec, InvitationStatus};
 pub use livemigration::{LiveMigration, LiveMigrationSpec, LiveMigrationStatus};
 pub use money::Money;
 pub use multiclusterdeployment::{

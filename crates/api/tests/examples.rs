@@ -101,6 +101,7 @@ fn accepted_examples_round_trip_through_their_types() {
                 "CloudProvisioner" => round_trip::<portolan_api::CloudProvisioner>(&stored),
                 "FeatureConfig" => round_trip::<portolan_api::FeatureConfig>(&stored),
                 "ForeignCluster" => round_trip::<portolan_api::ForeignCluster>(&stored),
+                "Invitation" => round_trip::<portolan_api::Invitation>(&stored),
                 "LiveMigration" => round_trip::<portolan_api::LiveMigration>(&stored),
                 "MultiClusterDeployment" => round_trip::<portolan_api::MultiClusterDeployment>(&stored),
                 "MultiClusterHorizontalPodAutoscaler" => {

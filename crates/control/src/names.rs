@@ -105,5 +105,17 @@ pub const PARTS_ANNOTATION: &str = "portolan.dev/cloud-cluster-parts";
 /// On the MachineDeployments of a Cluster: the machine type of the CloudProvisioner that their nodes are of.
 pub const MACHINE_TYPE_ANNOTATION: &str = "portolan.dev/machine-type";
 
+/// On what an invitation is made of: the name of the Invitation.
+pub const INVITATION_LABEL: &str = "portolan.dev/invitation";
+
+/// On CertificateSigningRequests: the invitation by which a consumer came.
+pub const REQUEST_LABEL: &str = "portolan.dev/request-of";
+
+/// On what a tenant is made of, and on the Lease of its consumer: the ForeignCluster that stands for it.
+pub const TENANT_LABEL: &str = "portolan.dev/tenant";
+
+/// On ForeignClusters that have a tenant: they stay until its rights are removed.
+pub const TENANCY_FINALIZER: &str = "portolan.dev/tenancy";
+
 /// On CloudProvisioners: they stay until their cluster in the cloud is gone.
 pub const PROVISIONER_FINALIZER: &str = "portolan.dev/cloud-provisioner";

@@ -12,4 +12,5 @@ pub mod placement;
 pub mod provision;
 pub mod reschedule;
 pub mod summary;
+pub mod tenancy;
 mod time;

@@ -3,6 +3,7 @@
 mod adopt;
 mod explain;
 mod get;
+mod invitation;
 mod members;
 mod order;
 mod peering;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 pub(crate) use adopt::AdoptArgs;
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
+pub(crate) use invitation::{AcceptArgs, GenerateCommand, InviteArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
 pub(crate) use order::as_kubectl_does;
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
@@ -49,6 +51,13 @@ pub(crate) enum Command {
     Controller(ControllerArgs),
     /// Add a cluster to the fleet, with a credential of least privilege.
     Peer(Box<PeerArgs>),
+    /// Invite another cluster to peer with this one: print a line that can be used once, until it expires.
+    Invite(Box<InviteArgs>),
+    /// Accept a cluster that has used an invitation which asks first.
+    Accept(AcceptArgs),
+    /// Print commands to be run elsewhere.
+    #[command(subcommand)]
+    Generate(Box<GenerateCommand>),
     /// Remove a cluster from the fleet.
     Unpeer(UnpeerArgs),
     /// List the members of the fleet, workloads with their replicas in each member, autoscalers, CloudProvisioners or

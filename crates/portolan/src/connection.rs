@@ -126,6 +126,29 @@ pub(crate) async fn remote(file: Option<&Path>, context: &str) -> Result<Remote,
     Ok(Remote { context: context.to_owned(), client, address })
 }
 
+/// How the cluster of the flags is reached from elsewhere, and the name of its context.
+pub(crate) struct OwnAddress {
+    /// The name of the context.
+    pub(crate) context: String,
+    /// How its API server is reached, without anything of the user.
+    pub(crate) address: Address,
+}
+
+/// How the cluster that the flags name is reached.
+pub(crate) fn own_address(args: &ClusterArgs) -> Result<OwnAddress, Failure> {
+    let kubeconfig = read(args.kubeconfig.as_deref())?;
+    let context = args.context.clone().or_else(|| kubeconfig.current_context.clone());
+    let context =
+        context.ok_or_else(|| Failure::input("the kubeconfig has no current-context: give --context"))?;
+    let cluster = find_context(&kubeconfig, &context)?;
+    let found = kubeconfig.clusters.iter().find(|each| each.name == cluster);
+    let Some(cluster) = found.and_then(|each| each.cluster.as_ref()) else {
+        return Err(Failure::input(format!("context {context}: no cluster {cluster:?} is described")));
+    };
+    let address = address(cluster, &context)?;
+    Ok(OwnAddress { context, address })
+}
+
 /// The name of the cluster of a context.
 fn find_context(kubeconfig: &Kubeconfig, context: &str) -> Result<String, Failure> {
     let found = kubeconfig.contexts.iter().find(|each| each.name == context);

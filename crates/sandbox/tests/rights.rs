@@ -11,10 +11,10 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::{
     SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectRulesReviewStatus,
 };
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use portolan_sandbox::{Cluster, User};
 use serde_json::{Value, json};
 
@@ -91,6 +91,67 @@ async fn nobody_gives_away_what_they_do_not_have() {
     roles.create(&PostParams::default(), &role(&["get"])).await.unwrap();
     let roles: Api<ClusterRole> = Api::all(cluster.client("admin"));
     assert!(roles.get("cluster-admin").await.is_ok());
+    // But for roles that they may bind by name.
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([
+        {"apiGroups": [group], "resources": ["rolebindings"], "verbs": ["create"]},
+        {"apiGroups": [group], "resources": ["clusterroles"], "resourceNames": ["edit"], "verbs": ["bind"]},
+    ]);
+    let of_jane = json!([{"kind": "User", "name": "jane"}]);
+    let binder = json!({"metadata": {"name": "binder"}, "rules": rules});
+    make::<Role>(Api::namespaced(cluster.client("admin"), "default"), binder).await;
+    let binding = |name: &str, kind: &str, role: &str| {
+        json!({
+            "metadata": {"name": name}, "subjects": of_jane, "roleRef": {"apiGroup": group, "kind": kind, "name": role},
+        })
+    };
+    let jane_binds = binding("jane-binds", "Role", "binder");
+    make::<RoleBinding>(Api::namespaced(cluster.client("admin"), "default"), jane_binds).await;
+    let bindings: Api<RoleBinding> =
+        Api::namespaced(cluster.client_as("jane", User::named("jane")), "default");
+    let bind = async |role: &str| {
+        let object = serde_json::from_value(binding(role, "ClusterRole", role)).unwrap();
+        bindings.create(&PostParams::default(), &object).await
+    };
+    bind("edit").await.unwrap();
+    assert_eq!(code(&bind("admin").await.unwrap_err()), 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_bound_to_a_secret_goes_with_it() {
+    let (_world, cluster) = cluster();
+    let (accounts, secrets): (Api<ServiceAccount>, Api<Secret>) = (
+        Api::namespaced(cluster.client("admin"), "default"),
+        Api::namespaced(cluster.client("admin"), "default"),
+    );
+    eventually("the account is there", async || accounts.get_opt("default").await.unwrap().is_some()).await;
+    let secret = serde_json::from_value(json!({"metadata": {"name": "bound"}})).unwrap();
+    let made = secrets.create(&PostParams::default(), &secret).await.unwrap();
+    let ask = async |kind: &str, name: &str, uid: &str| {
+        let bound = json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": uid});
+        let request: TokenRequest = serde_json::from_value(
+            json!({"metadata": {}, "spec": {"audiences": [], "boundObjectRef": bound}}),
+        )
+        .unwrap();
+        accounts.create_token_request("default", &PostParams::default(), &request).await
+    };
+    assert_eq!(code(&ask("Secret", "missing", "").await.unwrap_err()), 404);
+    assert_eq!(code(&ask("Secret", "bound", "another").await.unwrap_err()), 409);
+    assert_eq!(code(&ask("ConfigMap", "bound", "").await.unwrap_err()), 400);
+    let uid = made.metadata.uid.unwrap();
+    let token = ask("Secret", "bound", &uid).await.unwrap().status.unwrap().token.unwrap();
+    let call = async || {
+        let request = http::Request::get("/api/v1/namespaces/default/pods")
+            .header("authorization", format!("Bearer {token}"))
+            .body(Vec::new())
+            .unwrap();
+        code(&cluster.client("admin").request::<Value>(request).await.unwrap_err())
+    };
+    assert_eq!(call().await, 403, "it is known, and may do nothing");
+    secrets.delete("bound", &DeleteParams::default()).await.unwrap();
+    assert_eq!(call().await, 401, "it is not known any more");
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    assert_eq!(call().await, 401, "nor by another Secret of the same name");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,7 @@ mod rights;
 mod sequences;
 mod services;
 mod signing;
+mod tenancy;
 mod webhook;
 
 use anyhow::{Context, Result};

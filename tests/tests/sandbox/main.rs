@@ -38,4 +38,5 @@ mod silence;
 mod stage;
 mod stress;
 mod template;
+mod tenancy;
 mod under_way;

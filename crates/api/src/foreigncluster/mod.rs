@@ -1,6 +1,7 @@
 //! ForeignCluster: a cluster of the fleet, remote or the local one.
 
 mod capacity;
+mod peering;
 mod status;
 
 use kube::CustomResource;
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::capacity::{ClusterCapacity, NodeTemplate};
+pub use self::peering::{IncomingPeering, OutgoingPeering};
 pub use self::status::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
 use crate::{
     duration::Duration,
@@ -88,6 +90,25 @@ pub struct ForeignClusterSpec {
     /// Which room counts beside that of the nodes that the cluster has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<ClusterCapacity>,
+
+    /// What the cluster is here by an invitation: a consumer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incoming: Option<IncomingPeering>,
+
+    /// What this cluster is there by an invitation: a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outgoing: Option<OutgoingPeering>,
+}
+
+impl ForeignClusterSpec {
+    /// Whether workloads are placed on the cluster: it is neither a mere consumer of this one, nor a provider that gave this
+    /// one no more than a tenant namespace.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        let consumes_only = self.credentials.is_none() && self.incoming.is_some() && self.outgoing.is_none();
+        let is_tenant_only = self.outgoing.as_ref().is_some_and(|outgoing| !outgoing.placement);
+        self.type_ == ClusterType::Local || (!consumes_only && !is_tenant_only)
+    }
 }
 
 const RULES: &[Rule] = &[

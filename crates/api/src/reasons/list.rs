@@ -2,9 +2,9 @@
 
 use super::Place::{self, Event, Pending, Placement, Provisioner, Review, Staying};
 use crate::condition_type::ConditionType::{
-    self, AbleToScale, Available, Complete, DependenciesReady, Drifted, Failed, Leaving, Orphaned, Placed,
-    Progressing, Provisioned, Reachable, Ready, ScalingActive, ScalingLimited, SilenceDoubted, Suspended,
-    ToCloud, Unreachable,
+    self, AbleToScale, Authenticated, Available, Complete, DependenciesReady, Drifted, Failed,
+    IncomingPeering, Leaving, Orphaned, OutgoingPeering, Placed, Progressing, Provisioned, Reachable, Ready,
+    ScalingActive, ScalingLimited, SilenceDoubted, Suspended, ToCloud, Unreachable,
 };
 
 const fn on(type_: ConditionType) -> Place {
@@ -68,6 +68,12 @@ reasons! {
     Applying, [Placement],
         "The copy is being written in the cluster.",
         "";
+    AwaitingAcceptance, [on(Ready)],
+        "A cluster has used the invitation, and waits to be accepted.",
+        "`portolan accept` accepts it; the message names the cluster.";
+    AwaitingConsumer, [on(Ready), on(IncomingPeering)],
+        "The consumer has not fetched its credential, or has not used it yet.",
+        "Give the line that `portolan invite` printed to `portolan peer` in the other cluster.";
     AwaitingMember, [on(Ready)],
         "A deletion waits for a cluster that cannot be reached.",
         "Reconnect the cluster, or delete its ForeignCluster.";
@@ -80,6 +86,12 @@ reasons! {
     CacheNotSynced, [on(Ready), on(DependenciesReady), Pending],
         "The objects of the hub or of the cluster are not all listed yet.",
         "Try a review again after a moment.";
+    CertificateIssued, [on(Authenticated), Event],
+        "The provider has signed the certificate that this cluster is known by there.",
+        "";
+    CertificateRenewalFailed, [on(Authenticated), Event],
+        "The certificate that this cluster is known by at the provider is not renewed.",
+        "The message says why. When the certificate has ended, a new invitation is needed.";
     CloudClusterNameTaken, [on(Ready)],
         "Another ForeignCluster or CloudProvisioner has the name of the cloud cluster; none is requested.",
         "Choose another `spec.cloudClusterName`, or remove the other one.";
@@ -116,6 +128,9 @@ reasons! {
     ConnectionFailed, [on(Ready), on(Reachable), Event],
         "The controller cannot connect to the cluster.",
         "The condition `Ready` of its ForeignCluster has the error; `portolan peer` creates a new credential.";
+    ConsumerLeft, [on(Ready), Event],
+        "The consumer has ended the peering: its rights and its namespace are removed.",
+        "";
     CostLimitReached, [Provisioner],
         "A further node would cost more than the CloudProvisioner may spend.",
         "Raise `spec.maxCostPerHour`.";
@@ -245,6 +260,18 @@ reasons! {
     InvalidTemplate, [on(Ready), on(Placed), Review, Event],
         "The pod template is refused.",
         "The message names the field.";
+    InvitationExpired, [on(Ready)],
+        "The invitation was not used in time.",
+        "Make another one by `portolan invite`.";
+    InvitationPending, [on(Ready)],
+        "No cluster has used the invitation yet.",
+        "Give the line that `portolan invite` printed to `portolan peer` in the other cluster.";
+    InvitationRefused, [on(Ready), Event],
+        "What was asked for by the invitation is refused.",
+        "The message names the rule that was broken. Make another invitation by `portolan invite`.";
+    InvitationUsed, [on(Ready)],
+        "A cluster has peered by the invitation, which is of no use any more.",
+        "";
     JobFailed, [on(Failed), Pending, Placement],
         "The Job failed in the cluster.",
         "The message has the error of the Job.";
@@ -374,6 +401,12 @@ reasons! {
     Paused, [on(Ready), on(Progressing), Staying],
         "`spec.paused` is true: nothing is placed, moved or rolled out.",
         "`spec.paused: false`.";
+    PeeringEstablished, [on(Ready), on(IncomingPeering), on(OutgoingPeering), Event],
+        "The two clusters have peered: the consumer has its identity, its namespace and its rights.",
+        "";
+    PeeringRevoked, [on(IncomingPeering), Event],
+        "The rights of the consumer are removed, and its certificate is worth nothing.",
+        "";
     Pending, [on(Ready), on(Placed), on(Available), on(Progressing), Event],
         "Replicas or completions have no cluster.",
         "`portolan explain` has the reason of every cluster.";
@@ -482,6 +515,9 @@ reasons! {
     ScalingDisabled, [on(Ready), on(ScalingActive)],
         "The workload has 0 replicas, so the autoscaler leaves it alone.",
         "Scale the workload to 1 or more to have it scaled again.";
+    SignerMissing, [on(Ready), Event],
+        "The cluster does not sign certificates for clients, although the request is approved.",
+        "The API server must run the signer kubernetes.io/kube-apiserver-client; without it a token is given instead.";
     SilenceBelieved, [on(SilenceDoubted)],
         "The silence of the cluster is believed: `replaceAfter` counts from now on.",
         "";

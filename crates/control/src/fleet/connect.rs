@@ -4,6 +4,7 @@ use super::bearer::Bearer;
 use super::bounded::bounded;
 use super::connect_error::ConnectError;
 use super::credential::Credential;
+use super::switch::Switch;
 use super::transport::over_the_network;
 use super::validity::Validity;
 use futures::future::BoxFuture;
@@ -77,6 +78,8 @@ pub struct Credentials {
 /// What an open connection uses.
 struct Open {
     bearer: Option<Bearer>,
+    switch: Switch,
+    certificate: Option<String>,
     made_of: String,
     version: Option<String>,
     validity: Option<Validity>,
@@ -132,10 +135,23 @@ impl Credentials {
             return Ok(Refreshed::Open);
         }
         let credential = self.read(reference).await?;
+        let shown = self.open().get(&name).map(|open| open.certificate.clone()).unwrap_or_default();
+        let renewed =
+            if shown.is_some() && credential.certificate.is_some() && shown != credential.certificate {
+                Some(self.dial(&name, reference, credential.clone()).await?)
+            } else {
+                None
+            };
         let mut all = self.open();
         let Some(open) = all.get_mut(&name).filter(|open| open.made_of == credential.made_of) else {
             return Ok(Refreshed::Outdated);
         };
+        if let Some((_, fresh)) = renewed {
+            open.switch.set(fresh.switch.client());
+            open.certificate = fresh.certificate;
+        } else if open.certificate != credential.certificate {
+            return Ok(Refreshed::Outdated);
+        }
         match (&open.bearer, &credential.token) {
             (Some(bearer), Some(token)) => {
                 bearer.set(token).map_err(|error| unusable(reference, error.to_string()))?;
@@ -160,15 +176,15 @@ impl Credentials {
         reference: &SecretKeyRef,
         credential: Credential,
     ) -> Result<(Client, Open), ConnectError> {
-        let Credential { kubeconfig, token, made_of, version, validity } = credential;
+        let Credential { kubeconfig, token, certificate, made_of, version, validity } = credential;
         let bearer = token.map(|token| Bearer::new(&token)).transpose();
         let bearer = bearer.map_err(|error| unusable(reference, error.to_string()))?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|error| unusable(reference, error.to_string()))?;
         let client = (self.dial)(config, bearer.as_ref()).map_err(|problem| unusable(reference, problem))?;
-        let client = bounded(client, self.requests.of(name));
-        Ok((client, Open { bearer, made_of, version, validity }))
+        let switch = Switch::new(bounded(client, self.requests.of(name)));
+        Ok((switch.client(), Open { bearer, switch, certificate, made_of, version, validity }))
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {

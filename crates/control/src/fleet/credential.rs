@@ -11,13 +11,15 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// A kubeconfig out of a Secret.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Credential {
     /// The kubeconfig without its token.
     pub(super) kubeconfig: Kubeconfig,
     /// The token, if its user has one: it can be replaced while connections are open.
     pub(super) token: Option<String>,
-    /// A digest of everything but the token: if that changes, another connection is needed.
+    /// A digest of the certificate and its key, if its user has one: they can be replaced while requests go on.
+    pub(super) certificate: Option<String>,
+    /// A digest of everything else: if that changes, another connection is needed.
     pub(super) made_of: String,
     /// The resourceVersion of the Secret.
     pub(super) version: Option<String>,
@@ -51,8 +53,10 @@ impl Credential {
         if let Some(token) = &token {
             check_token(token).map_err(|error| unusable(error.to_string()))?;
         }
+        let (certificate, rest) = without_certificate(&kubeconfig);
         Ok(Self {
-            made_of: digest(&kubeconfig),
+            certificate,
+            made_of: digest(&rest),
             validity: Validity::of(token.as_deref(), &kubeconfig),
             kubeconfig,
             token,
@@ -127,6 +131,16 @@ fn take_token(kubeconfig: &mut Kubeconfig) -> Option<String> {
     let written = serde_json::to_value(&*auth).ok()?;
     auth.token = None;
     written["token"].as_str().map(str::to_owned)
+}
+
+/// A digest of the certificate and key of the only user, and the kubeconfig without them.
+fn without_certificate(kubeconfig: &Kubeconfig) -> (Option<String>, Kubeconfig) {
+    let mut rest = kubeconfig.clone();
+    let auth = rest.auth_infos.first_mut().and_then(|user| user.auth_info.as_mut());
+    let Some(auth) = auth.filter(|auth| auth.client_certificate_data.is_some()) else { return (None, rest) };
+    auth.client_certificate_data = None;
+    auth.client_key_data = None;
+    (Some(digest(kubeconfig)), rest)
 }
 
 fn digest(kubeconfig: &Kubeconfig) -> String {
@@ -208,5 +222,20 @@ mod tests {
         assert_eq!(first.token.as_deref(), Some("one"));
         assert_eq!(first.made_of, of("https://a", "two").made_of);
         assert_ne!(first.made_of, of("https://b", "one").made_of);
+    }
+
+    #[test]
+    fn another_certificate_is_the_same_address_and_is_noticed() {
+        let of = |server: &str, certificate: &str| {
+            let user = json!({"client-certificate-data": certificate, "client-key-data": "a2V5"});
+            let users = json!([{"name": "u", "user": user}]);
+            read(&kubeconfig(json!({ "server": server }), users), false).unwrap()
+        };
+        let (first, second) = (of("https://a", "b25l"), of("https://a", "dHdv"));
+        assert_eq!(first.made_of, second.made_of);
+        assert!(first.certificate.is_some() && first.certificate != second.certificate);
+        assert_ne!(first.made_of, of("https://b", "b25l").made_of);
+        let token = read(&kubeconfig(json!({"server": "https://a"}), user("one")), false).unwrap();
+        assert_eq!(token.certificate, None);
     }
 }

@@ -91,7 +91,7 @@ pub(crate) async fn keep(
         watcher::Config::default(),
         |cluster| cluster,
         move |change| {
-            let change = with_unreadable(change, &known.clusters);
+            let change = members_only(with_unreadable(change, &known.clusters));
             // Numbers in the status of a ForeignCluster change all the time; they are no news to workloads.
             let news = match &change {
                 Change::Set(key, cluster) => news(known.clusters.get(key).as_deref(), cluster),
@@ -170,6 +170,18 @@ fn with_unreadable(
         }
     }
     Change::Listed(all)
+}
+
+/// Consumers of this cluster, and providers that gave it no more than a tenant namespace, are not members.
+fn members_only(change: Change<ForeignCluster>) -> Change<ForeignCluster> {
+    match change {
+        Change::Set(key, cluster) if !cluster.spec.is_member() => Change::Gone(key),
+        Change::Listed(mut all) => {
+            all.retain(|_, cluster| cluster.spec.is_member());
+            Change::Listed(all)
+        }
+        other => other,
+    }
 }
 
 /// A ForeignCluster of which no more than the name is known. It has no credential, so that nobody connects to it.

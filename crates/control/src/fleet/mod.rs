@@ -31,6 +31,7 @@ mod rights;
 mod room;
 mod secrets;
 mod sites;
+mod switch;
 mod traffic;
 mod transport;
 mod validity;

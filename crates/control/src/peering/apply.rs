@@ -123,7 +123,7 @@ pub async fn apply(client: &Client, object: &Value, place: &str) -> Result<Dynam
 ///
 /// # Errors
 /// As [`apply`], or the term has ended.
-pub(super) async fn apply_by(
+pub(crate) async fn apply_by(
     term: &Term,
     client: &Client,
     object: &Value,

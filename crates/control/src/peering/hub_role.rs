@@ -5,6 +5,7 @@
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use crate::provision::CLUSTER_API_GROUP;
+use crate::tenancy::{PROVIDER, provider_rights_table, provider_roles};
 use serde_json::{Value, json};
 
 /// The account of the controller, its roles and their bindings.
@@ -104,18 +105,21 @@ const AT_HOME: &[Row] = &[
 /// What is applied to a hub so that its controller and its users have their rights, and no others.
 #[must_use]
 pub fn hub_roles() -> Vec<Value> {
+    let tenancy = provider_roles();
     let as_member = rules(Scope::Cluster, "").into_iter().chain(rules(Scope::OpenNamespaces, ""));
-    vec![
+    let own = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": CONTROLLER, "namespace": NAMESPACE}}),
         role("ClusterRole", CONTROLLER, rows(EVERYWHERE)),
         binding("ClusterRole", CONTROLLER),
         role("Role", CONTROLLER, rows(AT_HOME)),
         binding("Role", CONTROLLER),
+        binding("ClusterRole", PROVIDER),
         role("ClusterRole", AS_MEMBER, as_member.collect()),
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
-    ]
+    ];
+    own.into_iter().chain(tenancy).collect()
 }
 
 /// The table of the rights of the controller, for the documentation.
@@ -128,6 +132,8 @@ pub fn hub_rights_table() -> String {
             text.push_str(&format!("| {place} | `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
         }
     }
+    text.push_str("\nTo serve invitations and tenants (ClusterRole `portolan-provider`):\n\n");
+    text.push_str(&provider_rights_table());
     text
 }
 

@@ -15,6 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, CustomResourceExt};
 use portolan_api::ForeignCluster;
+use portolan_api::foreigncluster::OutgoingPeering;
 use portolan_runtime::{Term, call};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -131,7 +132,7 @@ async fn make_member(
         }
         (Some(kubeconfig), Some(facts.expires))
     };
-    let cluster = declare(term, &sides.hub, peer, &id, exists).await?;
+    let cluster = declare(term, &sides.hub, peer, &id, exists, None).await?;
     Ok(Joined { cluster, kubeconfig, expires })
 }
 
@@ -206,7 +207,7 @@ pub async fn install_definitions(hub: &Client) -> Result<(), PeerError> {
 
 /// Whether there is a ForeignCluster of this name; it must be of this cluster and stay, and no other may be of it. Of the
 /// others no more is read than that: one that cannot be read keeps no cluster from joining.
-async fn check_name(hub: &Client, name: &str, id: &str) -> Result<bool, PeerError> {
+pub(crate) async fn check_name(hub: &Client, name: &str, id: &str) -> Result<bool, PeerError> {
     let api = Api::<DynamicObject>::all_with(hub.clone(), &ForeignCluster::api_resource());
     let all = call("list ForeignClusters of the hub", api.list(&Default::default())).await?.items;
     for each in all {
@@ -253,15 +254,19 @@ async fn apply_anew(term: &Term, client: &Client, object: &Value, place: &str) -
 }
 
 /// Declares the member. What an earlier run or a user wrote stays, unless it is given anew.
-async fn declare(
+pub(crate) async fn declare(
     term: &Term,
     hub: &Client,
     peer: &Peer,
     id: &str,
     exists: bool,
+    outgoing: Option<&OutgoingPeering>,
 ) -> Result<ForeignCluster, PeerError> {
     let api: Api<ForeignCluster> = Api::all(hub.clone());
     let mut wanted = foreign_cluster(peer, id);
+    if let Some(outgoing) = outgoing {
+        wanted["spec"]["outgoing"] = json!(outgoing);
+    }
     let what = format!("write ForeignCluster {}", peer.name);
     if exists {
         // It is not another cluster by now, and what it is called is the user's.

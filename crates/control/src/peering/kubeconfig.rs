@@ -29,6 +29,12 @@ impl Address {
     /// A kubeconfig with one context of this name, whose user has this token.
     #[must_use]
     pub fn kubeconfig(&self, name: &str, token: &str) -> Value {
+        self.kubeconfig_with(name, json!({ "token": token }))
+    }
+
+    /// A kubeconfig with one context of this name, and this user.
+    #[must_use]
+    pub(crate) fn kubeconfig_with(&self, name: &str, user: Value) -> Value {
         let mut cluster = json!({ "server": self.server });
         let optional = [
             ("certificate-authority-data", self.authority.clone().map(Value::from)),
@@ -46,7 +52,7 @@ impl Address {
             "kind": "Config",
             "current-context": name,
             "clusters": [{ "name": name, "cluster": cluster }],
-            "users": [{ "name": "portolan", "user": { "token": token } }],
+            "users": [{ "name": "portolan", "user": user }],
             "contexts": [{ "name": name, "context": { "cluster": name, "user": "portolan" } }],
         })
     }

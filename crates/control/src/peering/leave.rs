@@ -156,11 +156,11 @@ pub async fn leave_member(member: &Client, hub: &str) -> Result<Departure, PeerE
     let mut came = give_back(member, &names, &opened, |namespace| namespace != NAMESPACE).await?;
     let mut went = Vec::new();
     // The rights go first, then the account that had them, then the namespace of the account.
-    went.extend(sweep::<ClusterRoleBinding>(member, &names).await?);
-    went.extend(sweep::<RoleBinding>(member, &names).await?);
-    went.extend(sweep::<ClusterRole>(member, &names).await?);
-    went.extend(sweep::<Role>(member, &names).await?);
-    went.extend(sweep::<ServiceAccount>(member, &names).await?);
+    went.extend(sweep::<ClusterRoleBinding>(member, &names.selector()).await?);
+    went.extend(sweep::<RoleBinding>(member, &names.selector()).await?);
+    went.extend(sweep::<ClusterRole>(member, &names.selector()).await?);
+    went.extend(sweep::<Role>(member, &names.selector()).await?);
+    went.extend(sweep::<ServiceAccount>(member, &names.selector()).await?);
     came.went.extend(went);
     let own = give_back(member, &names, &opened, |namespace| namespace == NAMESPACE).await?;
     came.went.extend(own.went);
@@ -179,13 +179,14 @@ pub async fn leave_local(hub: &Client, id: &str) -> Result<Departure, PeerError>
     give_back(hub, &names, &opened, |namespace| namespace != NAMESPACE).await
 }
 
-async fn sweep<K>(member: &Client, names: &Names) -> Result<Vec<String>, PeerError>
+/// Deletes all objects of a kind that have these labels; says which.
+pub(crate) async fn sweep<K>(member: &Client, selector: &str) -> Result<Vec<String>, PeerError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + SweepIn,
 {
     let kind = K::kind(&()).into_owned();
     let all: Api<K> = Api::all(member.clone());
-    let params = ListParams::default().labels(&names.selector());
+    let params = ListParams::default().labels(selector);
     let list = call(format!("list {kind}s in the member"), all.list_metadata(&params)).await?;
     let mut went = Vec::new();
     for object in list.items {
@@ -205,7 +206,7 @@ where
 }
 
 /// The API in which an object is deleted.
-trait SweepIn: Sized {
+pub(crate) trait SweepIn: Sized {
     fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
 }
 

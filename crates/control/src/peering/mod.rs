@@ -6,6 +6,7 @@
 
 mod access;
 mod apply;
+mod certificate_facts;
 mod depart;
 mod finalizer;
 mod hub_role;
@@ -23,16 +24,23 @@ mod run;
 mod token;
 
 pub use access::{Need, missing};
+pub(crate) use apply::apply_by;
 pub use apply::{PeerError, apply};
+pub use certificate_facts::CertificateFacts;
+pub(crate) use certificate_facts::{certificate_user, der_of};
 pub use depart::depart;
 pub use hub_role::{hub_rights_table, hub_roles};
 pub use identity::identity;
 pub use join::{Joined, Sides, install_definitions, join};
-pub(crate) use join::{admit, grant};
+pub(crate) use join::{admit, check_name, declare, grant};
 pub use kubeconfig::Address;
+pub(crate) use leave::sweep;
 pub use leave::{Holding, has_credential, holdings, leave_hub, leave_local, leave_member};
 pub use namespaces::{Departure, has_open_namespace};
+pub(crate) use namespaces::{make_missing, open};
 pub use objects::{Names, foreign_cluster, in_hub, in_member};
+pub(crate) use objects::{SECRET_KEY, in_hub_with};
+pub(crate) use peer::NAMESPACE;
 pub use peer::Peer;
 pub use profile::publish;
 pub use renew::renew;

@@ -1,8 +1,8 @@
 //! The namespaces of a member that peering made or opened, and how they are given back.
 
 use super::apply::{PeerError, apply, apply_by};
-use super::objects::{Names, POD_SECURITY_LABEL};
-use super::peer::NAMESPACE;
+use super::objects::{Names, POD_SECURITY_LABEL, open_namespace};
+use super::peer::{NAMESPACE, Peer};
 use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
@@ -71,8 +71,19 @@ pub(super) async fn make(
     Ok(())
 }
 
+/// Opens a namespace to placement, and makes it if it does not exist.
+pub(crate) async fn open(
+    client: &Client,
+    namespace: &str,
+    peer: &Peer,
+    hub: &str,
+    place: &str,
+) -> Result<(), PeerError> {
+    make(&Term::alone(FIELD_MANAGER), client, &open_namespace(namespace, peer), hub, place).await
+}
+
 /// Applies a namespace unless it exists: the hub may be a member of another hub, whose peering made it.
-pub(super) async fn make_missing(
+pub(crate) async fn make_missing(
     term: &Term,
     client: &Client,
     namespace: &Value,

@@ -10,7 +10,7 @@ use portolan_api::foreigncluster::PrometheusQuery;
 use serde_json::{Value, json};
 
 /// The key of the kubeconfig in the Secret.
-pub(super) const SECRET_KEY: &str = "kubeconfig";
+pub(crate) const SECRET_KEY: &str = "kubeconfig";
 
 /// On the Secret in the hub: the URL of the member's API server that the user gave.
 pub(super) const SERVER_ANNOTATION: &str = "portolan.dev/remote-server";
@@ -131,24 +131,28 @@ pub(super) fn open_namespace(name: &str, peer: &Peer) -> Value {
 /// The Secret and its namespace in the hub.
 #[must_use]
 pub fn in_hub(name: &str, kubeconfig: &str, token: &TokenFacts, address: &Address) -> Vec<Value> {
-    let mut annotations = token.annotations();
+    vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
+        in_hub_with(name, kubeconfig, token.annotations(), address),
+    ]
+}
+
+/// The Secret with these annotations about the credential.
+pub(crate) fn in_hub_with(name: &str, kubeconfig: &str, mut annotations: Value, address: &Address) -> Value {
     if address.is_insecure() {
         annotations[ALLOW_INSECURE_ANNOTATION] = json!("true");
     }
     if address.given {
         annotations[SERVER_ANNOTATION] = json!(address.server);
     }
-    vec![
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
-        json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {
-                "name": name, "namespace": NAMESPACE,
-                "labels": { CLUSTER_LABEL: name }, "annotations": annotations,
-            },
-            "data": { SECRET_KEY: BASE64_STANDARD.encode(kubeconfig) },
-        }),
-    ]
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {
+            "name": name, "namespace": NAMESPACE,
+            "labels": { CLUSTER_LABEL: name }, "annotations": annotations,
+        },
+        "data": { SECRET_KEY: BASE64_STANDARD.encode(kubeconfig) },
+    })
 }
 
 /// The ForeignCluster of a new member, whose identity is `id`.

@@ -22,10 +22,25 @@ pub(crate) struct RemoteArgs {
 Examples:
   portolan peer --context hub --remote-context paris --namespace shop
   portolan peer --context hub --local --name home
+  portolan peer --context rome - < invitation
   portolan peer --context hub --remote-context paris --dry-run -o yaml
 
 The same command again creates what is missing, opens further namespaces and makes a new token.")]
 pub(crate) struct PeerArgs {
+    /// The line that `portolan invite` printed for the provider; `-` reads it from standard input. Then no access to the
+    /// provider is needed but what the line gives.
+    #[arg(value_name = "INVITATION", conflicts_with_all = ["remote_context", "remote_kubeconfig", "remote_server", "local"])]
+    pub(crate) invitation: Option<String>,
+
+    /// What this cluster is called by the other one, with an invitation or with --bidirectional; without it, the name of its
+    /// context.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster_name: Option<String>,
+
+    /// Make this cluster a member of the other cluster's fleet, too. That one needs a controller of its own.
+    #[arg(long, conflicts_with_all = ["local", "invitation", "dry_run"])]
+    pub(crate) bidirectional: bool,
+
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
-use portolan_control::{Monitor, Settings, peering, run_with};
+use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
 use std::sync::Arc;
@@ -54,11 +54,15 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     };
     let controllers = |term: Term| {
         let leading = announced();
+        let new_key: tenancy::NewKey = Arc::new(rcgen::KeyPair::generate);
+        let (own, clock_of) = (seed.child("tenancy"), clock.clone());
+        let serving = tenancy::run(hub.clone(), clock_of.clone(), own, term.clone());
+        let renewing = tenancy::renew(hub.clone(), connect.clone(), clock_of, own, term.clone(), new_key);
         let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
         Box::pin(async {
-            tokio::select! { () = placing => {}, () = peering => {}, () = leading => {} }
+            tokio::select! { () = placing => {}, () = peering => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
         })
     };
     if !args.leader_elect {

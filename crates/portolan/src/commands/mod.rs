@@ -10,10 +10,12 @@ mod demo;
 mod events;
 mod explain;
 mod get;
+mod invite;
 mod leader;
 mod logs;
 mod members;
 mod peer;
+mod peer_by_invitation;
 mod plan;
 mod review;
 mod sandbox;
@@ -31,6 +33,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Controller(args) => controller::run(&args),
         Command::Peer(args) => peer::run(&args),
+        Command::Invite(args) => invite::run(&args),
+        Command::Accept(args) => invite::accept(&args),
+        Command::Generate(command) => invite::generate(&command),
         Command::Unpeer(args) => unpeer::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Status(args) => return status::run(&args),

@@ -15,8 +15,8 @@ use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
 use portolan_control::PrometheusService;
 use portolan_control::fleet::check_server;
 use portolan_control::peering::{
-    Address, Joined, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace,
-    identity, in_hub, in_member, join,
+    Address, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace, identity,
+    in_hub, in_member, join,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ pub(super) fn run(args: &PeerArgs) -> Result<(), Failure> {
 }
 
 async fn peer(args: &PeerArgs) -> Result<(), Failure> {
+    if let Some(line) = &args.invitation {
+        return Box::pin(super::peer_by_invitation::run(args, line)).await;
+    }
     let remote = member(args).await?;
     let peer = described(args, remote.as_ref())?;
     if let Some(remote) = &remote {
@@ -65,7 +68,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
             anstream::eprintln!("the hub reaches {} by {server}; --remote-server changes that", peer.name);
         }
     }
-    let cluster = wait(args, &sides.hub, &joined, &progress).await?;
+    let cluster = wait(args, &sides.hub, &joined.cluster, &progress).await?;
     let until = match joined.expires {
         Some(expires) => format!("; its token is valid until {expires}"),
         None => String::new(),
@@ -75,10 +78,39 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     } else {
         progress.done(&format!("{} is a member{until}", peer.name))
     }
+    if args.bidirectional {
+        Box::pin(peer_back(args, &sides, &peer, &progress)).await?;
+    }
     if peer.namespaces.is_empty() && !peer.everywhere {
         hint_namespaces(args, &sides, &peer).await;
     }
     print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+}
+
+/// Makes the hub a member of the other cluster's fleet, on the same terms.
+async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progress) -> Result<(), Failure> {
+    let own = connection::own_address(&args.cluster)?;
+    check_server(&own.address.server, args.insecure)
+        .map_err(|problem| Failure::input(format!("--bidirectional: the context of the hub: {problem}")))?;
+    let back = Peer {
+        name: args.cluster_name.clone().unwrap_or_else(|| super::invite::as_name(&own.context)),
+        namespaces: peer.namespaces.clone(),
+        everywhere: peer.everywhere,
+        token_lifetime: peer.token_lifetime,
+        pod_security: peer.pod_security.clone(),
+        ..Peer::default()
+    };
+    if !is_name(&back.name) {
+        return Err(Failure::input(format!(
+            "--cluster-name: {:?} cannot be a name in Kubernetes",
+            back.name
+        )));
+    }
+    let sides = Sides { hub: sides.member.clone(), member: sides.hub.clone(), address: own.address };
+    let joined = join(&sides, &back, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
+    wait(args, &sides.hub, &joined.cluster, progress).await?;
+    progress.done(&format!("{} is a member of {}'s fleet", back.name, peer.name));
+    Ok(())
 }
 
 /// Says which latencies are to clusters that are no members, or not yet. Who may not look is not told.
@@ -124,14 +156,15 @@ async fn member(args: &PeerArgs) -> Result<Option<Remote>, Failure> {
     }
     let file = args.remote.remote_kubeconfig.as_deref().or(args.cluster.kubeconfig.as_deref());
     let Some(context) = &args.remote.remote_context else {
-        return Err(Failure::input("which cluster is to be a member is not said")
-            .hint("give --remote-context NAME, or --local for the hub itself"));
+        return Err(Failure::input("which cluster is to be a member is not said").hint(
+            "give --remote-context NAME, the line of `portolan invite`, or --local for the hub itself",
+        ));
     };
     connection::remote(file, context).await.map(Some)
 }
 
 /// What the flags say about the member.
-fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> {
+pub(super) fn described(args: &PeerArgs, remote: Option<&Remote>) -> Result<Peer, Failure> {
     let name = match (&args.name, remote) {
         (Some(name), _) => name.clone(),
         (None, Some(remote)) => remote.context.clone(),
@@ -220,7 +253,7 @@ fn check_namespaces(args: &PeerArgs) -> Result<(), Failure> {
 }
 
 /// Whether a text can be the name of a namespace or a member.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
     name.len() <= 63 && name.bytes().all(fine) && edge(name.bytes().next()) && edge(name.bytes().last())
@@ -292,24 +325,27 @@ async fn try_credential(kubeconfig: &Value, name: &str) -> Result<(), Failure> {
 }
 
 /// Waits until the controller says that the member is Ready.
-async fn wait(
+pub(super) async fn wait(
     args: &PeerArgs,
     hub: &Client,
-    joined: &Joined,
+    declared: &ForeignCluster,
     progress: &Progress,
 ) -> Result<ForeignCluster, Failure> {
-    let name = joined.cluster.metadata.name.clone().unwrap_or_default();
+    let name = declared.metadata.name.clone().unwrap_or_default();
     let api: Api<ForeignCluster> = Api::all(hub.clone());
     let deadline = Instant::now() + args.timeout.0;
-    let mut cluster = joined.cluster.clone();
+    let mut cluster = declared.clone();
     let mut credential = credential_version(hub, &cluster).await?;
     loop {
         let status = cluster.status.clone().unwrap_or_default();
         let ready = conditions::find(&status.conditions, ConditionType::Ready);
         let current = ready.filter(|ready| ready.observed_generation == cluster.metadata.generation);
         // That it was Ready with the credential of before says nothing about this one.
-        let current = current
-            .filter(|ready| ready.status != "True" || status.credentials_resource_version == credential);
+        let current = current.filter(|ready| {
+            ready.status != "True"
+                || !cluster.spec.is_member()
+                || status.credentials_resource_version == credential
+        });
         if args.timeout.0.is_zero() || current.is_some_and(|ready| ready.status == "True") {
             return Ok(cluster);
         }
@@ -348,7 +384,7 @@ async fn credential_version(hub: &Client, cluster: &ForeignCluster) -> Result<Op
     Ok(found.map_err(|error| Failure::other(portolan_runtime::chain(&error)))?.metadata.resource_version)
 }
 
-fn print(format: Option<PeerFormat>, objects: &[Value]) -> Result<(), Failure> {
+pub(super) fn print(format: Option<PeerFormat>, objects: &[Value]) -> Result<(), Failure> {
     match format {
         None => Ok(()),
         Some(PeerFormat::Yaml) => output::data(&to_yaml(objects).map_err(Failure::other)?),

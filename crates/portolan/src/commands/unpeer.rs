@@ -1,10 +1,12 @@
 //! `portolan unpeer`
 
+use super::invite::told_tenancy;
 use super::peer::told;
 use crate::cli::UnpeerArgs;
 use crate::connection;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
@@ -14,7 +16,8 @@ use portolan_control::names::{FIELD_MANAGER, LEAVING_TAINT};
 use portolan_control::peering::{
     Departure, Holding, PeerError, has_credential, holdings, identity, leave_hub, leave_local, leave_member,
 };
-use portolan_runtime::{call, chain};
+use portolan_control::tenancy;
+use portolan_runtime::{Clock, call, chain};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -69,6 +72,9 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
             }
         }
     }
+    if let Some(cluster) = &cluster {
+        end_tenancy(&hub, cluster, &progress).await;
+    }
     let mut came = Departure::default();
     if is_local(cluster.as_ref()) {
         // First, since only the ForeignCluster tells that the hub is a member: interrupted here, the next run still knows.
@@ -91,13 +97,35 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
     for stays in &came.stays {
         anstream::eprintln!("stays in {name}: {stays}");
     }
-    if member.is_none() && !is_local(cluster.as_ref()) {
+    let by_invitation =
+        |cluster: &ForeignCluster| cluster.spec.outgoing.is_some() || cluster.spec.incoming.is_some();
+    if cluster.as_ref().is_some_and(|cluster| cluster.spec.incoming.is_some()) {
+        tenancy::revoke(&hub, name, &Clock::starting_at(Timestamp::now())).await.map_err(told_tenancy)?;
+    }
+    if member.is_none() && !is_local(cluster.as_ref()) && !cluster.as_ref().is_some_and(by_invitation) {
         anstream::eprintln!(
             "what peering made is still in {name}: the same command with --remote-context takes it out"
         );
     }
     progress.done(&format!("{name} is no longer a member"));
     Ok(())
+}
+
+/// Tells the provider that this cluster is a tenant of no more. One that does not answer holds nothing up.
+async fn end_tenancy(hub: &Client, cluster: &ForeignCluster, progress: &Progress) {
+    if cluster.spec.outgoing.is_none() {
+        return;
+    }
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    progress.step("telling the provider");
+    let dial = |config: kube::Config| Client::try_from(config).map_err(|error| error.to_string());
+    if let Err(error) = tenancy::tell_provider(hub, &name, &dial).await {
+        anstream::eprintln!(
+            "\u{1b}[1;33mwarning\u{1b}[0m: {name} was not told that the peering ends: {}; what it has of this cluster stays \
+             until `portolan unpeer` is run there",
+            chain(&error)
+        );
+    }
 }
 
 /// The failure of a name that no member has.

@@ -57,8 +57,13 @@ impl World {
 
     /// Runs the controller for the hub.
     pub(crate) fn control(&mut self) {
+        self.control_of("c1");
+    }
+
+    /// Runs the controller for a cluster.
+    pub(crate) fn control_of(&mut self, context: &str) {
         let controller = Command::new(env!("CARGO_BIN_EXE_portolan"))
-            .args(["controller", "--context", "c1", "--kubeconfig"])
+            .args(["controller", "--context", context, "--kubeconfig"])
             .arg(&self.file)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -166,6 +171,31 @@ impl World {
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
         command.args(arguments).arg("--kubeconfig").arg(&self.file).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a command on a cluster, with something on its standard input.
+    pub(crate) fn with_input(&self, context: &str, arguments: &[&str], input: &str) -> Output {
+        use std::io::Write;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        command.args(arguments).args(["--context", context, "--kubeconfig"]).arg(&self.file);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs a command on a cluster again and again until its output is as asked for.
+    pub(crate) fn until_in(&self, context: &str, arguments: &[&str], holds: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        loop {
+            let output = self.with_input(context, arguments, "");
+            let told = text(&output.stdout);
+            if holds(&told) {
+                return;
+            }
+            assert!(start.elapsed() < LONG, "{arguments:?} in {context}: {told}{}", text(&output.stderr));
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     /// A token of a service account of the hub, which is created.

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::User;
 use crate::api::Api;
-use crate::error::{ApiError, Cause};
+use crate::error::{About, ApiError, Cause};
 use crate::store::{ObjectKey, at};
 
 /// How long a token lasts if nobody says.
@@ -42,7 +42,45 @@ impl Api {
         let account = self.store.get("/serviceaccounts", &ObjectKey::new(namespace, name))?.value();
         let same = at(&account, "/metadata/uid").and_then(Value::as_str)
             == Some(text("/kubernetes.io/serviceaccount/uid"));
-        same.then(|| User::service_account(namespace, name))
+        (same && self.bound_secret_is_there(&claims)).then(|| User::service_account(namespace, name))
+    }
+
+    /// A token that is bound to a Secret is worth nothing without it, nor with another one of the same name.
+    fn bound_secret_is_there(&self, claims: &Value) -> bool {
+        let Some(bound) = at(claims, "/kubernetes.io/secret") else { return true };
+        let text =
+            |object: &Value, pointer: &str| at(object, pointer).and_then(Value::as_str).map(str::to_owned);
+        let namespace = text(claims, "/kubernetes.io/namespace").unwrap_or_default();
+        let key = ObjectKey::new(&namespace, &text(bound, "/name").unwrap_or_default());
+        let found = self.store.get("/secrets", &key).map(|secret| secret.value());
+        found.is_some_and(|secret| text(&secret, "/metadata/uid") == text(bound, "/uid"))
+    }
+
+    /// The Secret that a token is to be bound to, as its claims name it.
+    fn secret_to_bind(&self, key: &ObjectKey, wanted: &Value) -> Result<Option<Value>, ApiError> {
+        let Some(bound) = at(wanted, "/spec/boundObjectRef").filter(|bound| bound.is_object()) else {
+            return Ok(None);
+        };
+        let text = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (kind, version, name) = (text("kind"), text("apiVersion"), text("name"));
+        if (kind, version) != ("Secret", "v1") {
+            let account = &key.name;
+            let message =
+                format!("cannot bind token for serviceaccount {account:?} to type {version}, Kind={kind}");
+            return Err(ApiError::bad_request(message));
+        }
+        let row = self.row("", "secrets")?;
+        let secret = self.live(&row, &key.namespace, name)?.value();
+        let uid = at(&secret, "/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        if !text("uid").is_empty() && text("uid") != uid {
+            let why = format!(
+                "the UID in the bound object reference ({}) does not match the UID in record. The object might have \
+                 been deleted and then recreated",
+                text("uid")
+            );
+            return Err(ApiError::conflict(About { group: "", resource: "Secret", name }, &why));
+        }
+        Ok(Some(json!({"name": name, "uid": uid})))
     }
 
     /// Answers a TokenRequest for a service account.
@@ -58,13 +96,14 @@ impl Api {
             );
             return Err(ApiError::invalid("authentication.k8s.io", "TokenRequest", "", &[cause]));
         }
+        let bound = self.secret_to_bind(key, &request)?;
         let now = self.now();
         let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
         let audiences = request
             .pointer("/spec/audiences")
             .cloned()
             .unwrap_or_else(|| json!(["https://kubernetes.default.svc"]));
-        let claims = json!({
+        let mut claims = json!({
             "iss": "https://kubernetes.default.svc",
             "aud": audiences,
             "sub": format!("system:serviceaccount:{}:{}", key.namespace, key.name),
@@ -76,6 +115,9 @@ impl Api {
                 "serviceaccount": {"name": &*key.name, "uid": at(&account, "/metadata/uid")},
             },
         });
+        if let Some(secret) = bound {
+            claims["kubernetes.io"]["secret"] = secret;
+        }
         let signed = format!(
             "{}.{}",
             BASE64.encode(r#"{"alg":"HS256","typ":"JWT"}"#),

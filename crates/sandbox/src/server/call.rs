@@ -9,7 +9,7 @@ use super::path::ResourcePath;
 use super::query::Query;
 use super::{Form, Reply, ReplyBody, Request, Server, body, computed, options, protobuf};
 use crate::api::{Answer, UnknownFields, Writer};
-use crate::auth::User;
+use crate::auth::{Attributes, User};
 use crate::error::{ApiError, Cause};
 use crate::registry::{Nature, Resource};
 use crate::schema;
@@ -242,11 +242,30 @@ impl Call<'_> {
             return Ok(());
         }
         let api = self.server.api();
-        let rules = match object.get("roleRef") {
-            Some(_) => api.rules_of_role(object, self.namespace()),
-            None => object.get("rules").and_then(Value::as_array).cloned().unwrap_or_default(),
+        let text = |pointer: &str| at(object, pointer).and_then(Value::as_str).unwrap_or_default();
+        let name = text("/metadata/name");
+        let is_binding = object.get("roleRef").is_some();
+        let (verb, resource, about) = match (is_binding, text("/roleRef/kind")) {
+            (true, "ClusterRole") => ("bind", "clusterroles", text("/roleRef/name")),
+            (true, _) => ("bind", "roles", text("/roleRef/name")),
+            (false, _) => ("escalate", self.row.plural.as_str(), name),
         };
-        let name = at(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let exempted = Attributes {
+            verb: verb.to_owned(),
+            group: self.row.group.clone(),
+            resource: resource.to_owned(),
+            namespace: self.namespace().to_owned(),
+            name: about.to_owned(),
+            ..Attributes::default()
+        };
+        if api.may(&self.user, &exempted) {
+            return Ok(());
+        }
+        let rules = if is_binding {
+            api.rules_of_role(object, self.namespace())
+        } else {
+            object.get("rules").and_then(Value::as_array).cloned().unwrap_or_default()
+        };
         api.check_escalation(&self.user, &rules, self.namespace())
             .map_err(|why| ApiError::forbidden(self.row.about(name), &why))
     }

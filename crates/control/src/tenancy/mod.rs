@@ -1,0 +1,28 @@
+//! Peering by invitation: a consumer becomes a tenant of a provider, by one certificate that the provider signs.
+//!
+//! On the provider [`invite`] makes an Invitation with an account that may do no more than ask for one certificate, and
+//! [`run`] judges what is asked, makes the tenant and signs. On the consumer [`redeem`] asks and becomes a member, and
+//! its certificate is signed anew before it ends. All state is in the two API servers: whoever is killed goes on.
+
+mod burn;
+mod certificate;
+mod error;
+mod hop;
+mod invite;
+mod objects;
+mod part;
+mod provider;
+mod redeem;
+mod renew;
+mod roles;
+mod tenant;
+
+pub use certificate::NewKey;
+pub use error::TenancyError;
+pub use invite::{Inviting, invite};
+pub use part::tell_provider;
+pub use provider::{revoke, run};
+pub use redeem::{DialOnce, Redeemed, Redeeming, redeem};
+pub use renew::renew;
+pub(crate) use roles::PROVIDER;
+pub use roles::{provider_rights_table, provider_roles};

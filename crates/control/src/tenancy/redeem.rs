@@ -1,0 +1,375 @@
+//! Using an invitation, as an administrator of the consumer.
+
+use super::TenancyError;
+use super::certificate::{Answer, NewKey, answer, request, send};
+use super::hop::why_unreachable;
+use super::part::{config, kubeconfig_of};
+use super::tenant::gone;
+use crate::names::{FIELD_MANAGER, INVITATION_LABEL, TENANT_LABEL};
+use crate::peering::{
+    Address, CertificateFacts, NAMESPACE, Peer, PeerError, apply, certificate_user, check_name, declare,
+    identity, in_hub_with, install_definitions, make_missing,
+};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
+use portolan_api::foreigncluster::OutgoingPeering;
+use portolan_api::invitation::InvitationPhase;
+use portolan_api::{ForeignCluster, Invitation};
+use portolan_core::tenancy::names::{self, LEASE, Tenant};
+use portolan_core::tenancy::{ClockSkew, InvitationLine, clock_skew};
+use portolan_runtime::{CallError, Term, call, foreign_text};
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the provider is asked.
+const POLL: Duration = Duration::from_millis(250);
+
+/// The key of the private key in the Secret of an invitation that is being used.
+const KEY: &str = "key.pem";
+
+/// How a configuration becomes a client; a sandbox has clients of its own.
+pub type DialOnce<'a> = &'a (dyn Fn(kube::Config) -> Result<Client, String> + Sync);
+
+/// What is needed beside the line.
+pub struct Redeeming<'a> {
+    /// The consumer, as its administrator.
+    pub hub: Client,
+    /// How this cluster is called there.
+    pub own_name: String,
+    /// The new member: its name, labels and so on.
+    pub peer: Peer,
+    /// The line.
+    pub line: &'a InvitationLine,
+    /// For how many seconds a certificate is asked for.
+    pub lifetime: i32,
+    /// How long to wait for the provider.
+    pub timeout: Duration,
+    /// How the provider is reached.
+    pub dial: DialOnce<'a>,
+    /// Where keys come from.
+    pub new_key: NewKey,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Redeemed {
+    /// The ForeignCluster of the provider.
+    pub cluster: ForeignCluster,
+    /// When the certificate ends.
+    pub expires: Timestamp,
+    /// The namespace of this cluster in the provider.
+    pub tenant_namespace: String,
+    /// By how much the clocks differ, if that is worth a word.
+    pub skew: Option<ClockSkew>,
+}
+
+/// Uses an invitation: asks for a certificate, waits for it, and makes the provider a member of this fleet. Interrupted
+/// anywhere, the next run with the same line goes on, with the same key.
+///
+/// # Errors
+/// What stands in the way.
+pub async fn redeem(
+    with: &Redeeming<'_>,
+    clock: &(dyn Fn() -> Timestamp + Sync),
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Redeemed, TenancyError> {
+    let (hub, line) = (&with.hub, with.line);
+    let own = identity(hub, "this cluster").await?;
+    if own == line.provider.id {
+        return Err(PeerError::SameCluster { id: own }.into());
+    }
+    tell("installing definitions in this cluster");
+    install_definitions(hub).await?;
+    let exists = check_name(hub, &with.peer.name, &line.provider.id).await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    make_missing(&Term::alone(FIELD_MANAGER), hub, &namespace, "this cluster").await?;
+    let tenant = Tenant { cluster: own, invitation: line.invitation.clone() };
+    if let Some(done) = go_on(with, &tenant).await? {
+        return Ok(done);
+    }
+    let key = own_key(hub, &line.invitation, &with.new_key).await?;
+    let address = Address {
+        server: line.server.clone(),
+        authority: line.authority.clone(),
+        tls_server_name: line.tls_server_name.clone(),
+        given: true,
+        ..Address::default()
+    };
+    let bootstrap = dial(with, &address, json!({ "token": line.token }))?;
+    tell(&format!("asking {} for a certificate", line.server));
+    let answered = async {
+        let asked = ask(with, &bootstrap, &tenant, &key, clock).await?;
+        Ok::<_, TenancyError>((wait(with, &bootstrap, &asked, tell).await?, asked.skew))
+    };
+    let (issued, skew) = match answered.await {
+        Ok(answered) => answered,
+        Err(error) => {
+            if is_final(&error) {
+                forget_key(hub, &line.invitation).await?;
+            }
+            return Err(error);
+        }
+    };
+    let facts = CertificateFacts::of(&issued.certificate, &tenant.user(), with.lifetime)
+        .map_err(|why| TenancyError::Key { what: "credential of the certificate", why })?;
+    let user = certificate_user(&issued.certificate, &key.serialize_pem());
+    tell("trying the certificate");
+    let client = dial(with, &address, user.clone())?;
+    tell("writing the credential in this cluster");
+    let kubeconfig = address.kubeconfig_with(&with.peer.name, user);
+    let text = serde_json::to_string_pretty(&kubeconfig)
+        .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
+    let secret = in_hub_with(&with.peer.name, &text, facts.annotations(), &address);
+    apply(hub, &secret, "this cluster").await?;
+    let outgoing =
+        OutgoingPeering { tenant_namespace: issued.tenant_namespace.clone(), placement: issued.placement };
+    let cluster =
+        declare(&Term::alone(FIELD_MANAGER), hub, &with.peer, &line.provider.id, exists, Some(&outgoing))
+            .await?;
+    tell("telling the provider that the credential is here");
+    announce(&client, &tenant, &issued.tenant_namespace, &with.own_name).await?;
+    forget_key(hub, &line.invitation).await?;
+    Ok(Redeemed { cluster, expires: facts.expires, tenant_namespace: issued.tenant_namespace, skew })
+}
+
+/// What an earlier run with the same line has done already, if it came as far as the ForeignCluster: the provider is told once
+/// more, since that may have been missed.
+async fn go_on(with: &Redeeming<'_>, tenant: &Tenant) -> Result<Option<Redeemed>, TenancyError> {
+    let (hub, name) = (&with.hub, &with.peer.name);
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let clusters: Api<ForeignCluster> = Api::all(hub.clone());
+    let secret = call(format!("read Secret {NAMESPACE}/{name}"), secrets.get_opt(name)).await?;
+    let cluster = call(format!("read ForeignCluster {name}"), clusters.get_opt(name)).await?;
+    let (Some(secret), Some(cluster)) = (secret, cluster) else { return Ok(None) };
+    let annotations = secret.metadata.annotations.clone().unwrap_or_default();
+    let facts = CertificateFacts::read(&annotations).filter(|facts| facts.user == tenant.user());
+    let (Some(facts), Some(outgoing)) = (facts, cluster.spec.outgoing.clone()) else { return Ok(None) };
+    let kubeconfig = kubeconfig_of(&secret)?;
+    let unusable = |why: String| TenancyError::Key { what: "connection to the provider", why };
+    let client = config(&kubeconfig).and_then(|config| (with.dial)(config)).map_err(unusable)?;
+    announce(&client, tenant, &outgoing.tenant_namespace, &with.own_name).await?;
+    forget_key(hub, &tenant.invitation).await?;
+    let (expires, tenant_namespace) = (facts.expires, outgoing.tenant_namespace);
+    Ok(Some(Redeemed { cluster, expires, tenant_namespace, skew: None }))
+}
+
+fn dial(with: &Redeeming<'_>, address: &Address, user: Value) -> Result<Client, TenancyError> {
+    let unusable = |why: String| TenancyError::Key { what: "connection to the provider", why };
+    let kubeconfig = address.kubeconfig_with("provider", user);
+    let config = config(&kubeconfig).map_err(unusable)?;
+    (with.dial)(config).map_err(unusable)
+}
+
+/// The key of an invitation that is being used: the same in every run.
+async fn own_key(hub: &Client, invitation: &str, new_key: &NewKey) -> Result<KeyPair, TenancyError> {
+    let wrong = |why: String| TenancyError::Key { what: "key", why };
+    let name = names::account(invitation);
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let read = |secret: &Secret| {
+        let bytes = secret.data.as_ref().and_then(|data| data.get(KEY)).map(|bytes| bytes.0.clone());
+        let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
+        KeyPair::from_pem(&text)
+            .map_err(|error| wrong(format!("Secret {NAMESPACE}/{name} holds none: {error}")))
+    };
+    if let Some(found) = call(format!("read Secret {NAMESPACE}/{name}"), secrets.get_opt(&name)).await? {
+        return read(&found);
+    }
+    let key = new_key().map_err(|error| wrong(error.to_string()))?;
+    let secret: Secret = serde_json::from_value(json!({
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": { INVITATION_LABEL: invitation } },
+        "data": { KEY: BASE64_STANDARD.encode(key.serialize_pem()) },
+    }))
+    .map_err(|source| PeerError::Encode { what: "the Secret of the key", source })?;
+    match call(format!("create Secret {NAMESPACE}/{name}"), secrets.create(&Default::default(), &secret))
+        .await
+    {
+        // Another run of the same command was faster: its key counts.
+        Err(error) if error.is_conflict() => {
+            read(&call(format!("read Secret {NAMESPACE}/{name}"), secrets.get(&name)).await?)
+        }
+        other => other.map(|_| key).map_err(Into::into),
+    }
+}
+
+/// Whether nothing comes of an invitation any more, so that its key is of no use.
+fn is_final(error: &TenancyError) -> bool {
+    matches!(
+        error,
+        TenancyError::Refused { .. }
+            | TenancyError::Expired { .. }
+            | TenancyError::OtherKey { .. }
+            | TenancyError::NotAccepted { .. }
+    )
+}
+
+async fn forget_key(hub: &Client, invitation: &str) -> Result<(), CallError> {
+    let name = names::account(invitation);
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let what = format!("delete Secret {NAMESPACE}/{name}");
+    gone(call(what, secrets.delete(&name, &DeleteParams::default())).await)
+}
+
+/// The request that the provider has.
+struct Request {
+    name: String,
+    skew: Option<ClockSkew>,
+}
+
+/// Asks for the certificate. That there is a request already is well, if it is by the same key.
+async fn ask(
+    with: &Redeeming<'_>,
+    bootstrap: &Client,
+    tenant: &Tenant,
+    key: &KeyPair,
+    clock: &(dyn Fn() -> Timestamp + Sync),
+) -> Result<Request, TenancyError> {
+    let name = names::request(&tenant.invitation);
+    let wanted = request(&name, tenant, key, with.lifetime, &with.own_name)?;
+    let api: Api<CertificateSigningRequest> = Api::all(bootstrap.clone());
+    let found = match send(bootstrap, &wanted).await {
+        // It was accepted already: then only looking is allowed.
+        Err(error) if error.code() == Some(403) => {
+            call(format!("read CertificateSigningRequest {name} in the provider"), api.get(&name)).await
+        }
+        other => other,
+    };
+    let now = clock();
+    let found = found.map_err(|error| with.failed(error, now))?;
+    let same = |one: &CertificateSigningRequest| {
+        portolan_core::tenancy::CertificateRequest::read(&one.spec.request.0).map(|read| read.key_digest).ok()
+    };
+    if same(&found).is_none() || same(&found) != same(&wanted) {
+        return Err(TenancyError::OtherKey { invitation: tenant.invitation.clone() });
+    }
+    // Only a request that was made this moment tells the time of the provider.
+    let fresh = answer(&found) == Answer::None;
+    let made = found.metadata.creation_timestamp.map(|time| time.0);
+    let skew = made.filter(|_| fresh).and_then(|made| clock_skew(now, made));
+    Ok(Request { name, skew })
+}
+
+/// What the provider has made.
+struct Issued {
+    certificate: String,
+    tenant_namespace: String,
+    placement: bool,
+}
+
+/// Waits until the certificate is there.
+async fn wait(
+    with: &Redeeming<'_>,
+    bootstrap: &Client,
+    asked: &Request,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Issued, TenancyError> {
+    let id = &with.line.invitation;
+    let invitations: Api<Invitation> = Api::namespaced(bootstrap.clone(), NAMESPACE);
+    let requests: Api<CertificateSigningRequest> = Api::all(bootstrap.clone());
+    let started = Instant::now();
+    loop {
+        let what = format!("read Invitation {NAMESPACE}/{id} in the provider");
+        let found = call(what, invitations.get(id)).await;
+        let found = found.map_err(|error| with.failed_after(error, asked.skew))?;
+        let status = found.status.unwrap_or_default();
+        let message = status.message.as_deref().map(foreign_text).unwrap_or_default();
+        let waiting = match status.phase {
+            InvitationPhase::Refused => {
+                return Err(TenancyError::Refused { invitation: id.clone(), message });
+            }
+            InvitationPhase::Expired => {
+                return Err(TenancyError::Expired { invitation: id.clone(), message, skew: asked.skew });
+            }
+            InvitationPhase::Issued | InvitationPhase::Used => {
+                let what = format!("read CertificateSigningRequest {} in the provider", asked.name);
+                let request = call(what, requests.get(&asked.name)).await;
+                let request = request.map_err(|error| with.failed_after(error, asked.skew))?;
+                if let Answer::Issued(certificate) = answer(&request) {
+                    return Ok(Issued {
+                        certificate,
+                        tenant_namespace: status.tenant_namespace.unwrap_or_default(),
+                        placement: !found.spec.namespaces.is_empty(),
+                    });
+                }
+                "waiting for the certificate".to_owned()
+            }
+            InvitationPhase::Pending => {
+                "waiting for the provider's controller, which has not seen the request yet: `portolan controller` must run \
+                 there"
+                    .to_owned()
+            }
+            InvitationPhase::AwaitingAcceptance => format!("waiting until the provider accepts: {message}"),
+            InvitationPhase::Accepted => format!("waiting for the provider: {message}"),
+        };
+        tell(&waiting);
+        if started.elapsed() >= with.timeout {
+            let seconds = with.timeout.as_secs();
+            return Err(TenancyError::TimedOut { invitation: id.clone(), seconds, waiting });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Says in the tenant's namespace that the credential is here, by the credential itself: the provider then ends the invitation.
+async fn announce(
+    provider: &Client,
+    tenant: &Tenant,
+    namespace: &str,
+    own_name: &str,
+) -> Result<(), TenancyError> {
+    let foreign_cluster = namespace.strip_prefix(&names::tenant_namespace("")).unwrap_or_default();
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {
+            "name": LEASE, "namespace": namespace, "labels": { TENANT_LABEL: foreign_cluster },
+            "annotations": { super::certificate::CLUSTER_NAME: own_name },
+        },
+        "spec": { "holderIdentity": tenant.user() },
+    });
+    apply(provider, &lease, "the provider").await?;
+    Ok(())
+}
+
+impl Redeeming<'_> {
+    /// What a failed first request means.
+    fn failed(&self, error: CallError, now: Timestamp) -> TenancyError {
+        match error.code() {
+            Some(401 | 403) => {
+                let invitation = self.line.invitation.clone();
+                let late = now.duration_since(self.line.expires);
+                if late.is_positive() {
+                    let message = format!(
+                        "it was for use until {}, {} minutes ago by the clock here",
+                        self.line.expires,
+                        late.as_mins()
+                    );
+                    return TenancyError::Expired { invitation, message, skew: None };
+                }
+                TenancyError::NotAccepted { server: self.line.server.clone(), invitation, skew: None }
+            }
+            Some(_) => error.into(),
+            None => {
+                let why = why_unreachable(&error);
+                TenancyError::Unreachable { server: self.line.server.clone(), why }
+            }
+        }
+    }
+
+    /// What a failed later request means.
+    fn failed_after(&self, error: CallError, skew: Option<ClockSkew>) -> TenancyError {
+        match error.code() {
+            Some(401 | 403 | 404) => TenancyError::NotAccepted {
+                server: self.line.server.clone(),
+                invitation: self.line.invitation.clone(),
+                skew,
+            },
+            _ => error.into(),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A consumer has its certificates signed anew before they end.
+
+use super::TenancyError;
+use super::certificate::{Answer, NewKey, answer, request, send};
+use super::tenant::gone;
+use crate::fleet::{Connect, ConnectError, Credentials};
+use crate::names::{CLUSTER_LABEL, FIELD_MANAGER};
+use crate::peering::{CertificateFacts, NAMESPACE, PeerError, SECRET_KEY, certificate_user};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::{ForeignCluster, Reason};
+use portolan_core::tenancy::names::Tenant;
+use portolan_runtime::{
+    Action, CallError, Clock, EventType, Index, Key, Queue, Recorder, Seed, Term, call, chain, feed,
+    foreign_text, supervise, work,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// How often to look without news; clocks may be set.
+const AT_LEAST: Duration = Duration::from_secs(3600);
+
+/// How soon a provider is asked again, whatever came of the last request.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// How long a provider has to sign.
+const SIGNED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How often it is asked meanwhile.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Keeps certificates valid for the length of a term: when half of the life of one is over, the provider is asked for another
+/// one, of another key, and both are written into the Secret. Requests that begin then show the new one; watches that are
+/// open go on.
+pub async fn renew(
+    hub: Client,
+    credentials: Arc<Credentials>,
+    clock: Clock,
+    seed: Seed,
+    term: Term,
+    new_key: NewKey,
+) {
+    let queue = Queue::<Key>::new(seed.child("certificates"));
+    let secrets = Index::<Option<CertificateFacts>>::default();
+    let mut tasks = JoinSet::new();
+    let changed = queue.clone();
+    tasks.spawn(feed(
+        Api::<Secret>::namespaced(hub.clone(), NAMESPACE),
+        watcher::Config::default().labels(CLUSTER_LABEL),
+        |secret| CertificateFacts::read(&secret.metadata.annotations.unwrap_or_default()),
+        secrets.clone(),
+        move |key| changed.add(key.clone()),
+        seed.child("secrets"),
+    ));
+    let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/tenancy");
+    let renewal = Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key };
+    supervise(tasks, work(&queue, 2, &clock, |key| renewal.reconcile(key))).await;
+}
+
+struct Renewal {
+    hub: Client,
+    credentials: Arc<Credentials>,
+    secrets: Index<Option<CertificateFacts>>,
+    clock: Clock,
+    recorder: Recorder,
+    term: Term,
+    new_key: NewKey,
+}
+
+impl Renewal {
+    async fn reconcile(&self, key: Key) -> Result<Action, CallError> {
+        let facts = self.secrets.get(&key).and_then(|facts| facts.as_ref().clone());
+        let Some(facts) = facts else { return Ok(Action::AwaitChange) };
+        let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
+        let what = format!("read ForeignCluster {}", key.name);
+        let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else {
+            return Ok(Action::RequeueAfter(AGAIN));
+        };
+        let left = Duration::try_from(facts.renew.duration_since(self.clock.now())).unwrap_or_default();
+        if !left.is_zero() {
+            let message = format!("its certificate for user {} is valid until {}", facts.user, facts.expires);
+            self.tell(&cluster, true, Reason::CertificateIssued, message).await?;
+            return Ok(Action::RequeueAfter(left.min(AT_LEAST)));
+        }
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::RequeueAfter(AGAIN));
+        }
+        match Box::pin(self.renew(&key, &cluster, &facts)).await {
+            Ok(fresh) => {
+                tracing::info!(cluster = key.name, until = %fresh.expires, "a certificate is renewed")
+            }
+            Err(error) => {
+                let problem = foreign_text(&chain(&error));
+                let note = format!("the certificate ends at {} and is not renewed: {problem}", facts.expires);
+                tracing::warn!(cluster = key.name, problem, "a certificate is not renewed");
+                let valid = self.clock.now() < facts.expires;
+                self.tell(&cluster, valid, Reason::CertificateRenewalFailed, note.clone()).await?;
+                self.recorder
+                    .record(&cluster, EventType::Warning, Reason::CertificateRenewalFailed, &note)
+                    .await;
+            }
+        }
+        Ok(Action::RequeueAfter(AGAIN))
+    }
+
+    async fn renew(
+        &self,
+        key: &Key,
+        cluster: &ForeignCluster,
+        facts: &CertificateFacts,
+    ) -> Result<CertificateFacts, RenewError> {
+        let tenant = Tenant::of_user(&facts.user).ok_or_else(|| RenewError::NoTenant(facts.user.clone()))?;
+        let wrong = |why: String| TenancyError::Key { what: "key", why };
+        let pair = (self.new_key)().map_err(|error| wrong(error.to_string()))?;
+        // A client of its own: the connection that is open goes on until the Secret has the new certificate.
+        let provider = self.credentials.connect_apart(cluster).await?;
+        let api: Api<CertificateSigningRequest> = Api::all(provider.clone());
+        let name = tenant.renewal();
+        let what = format!("delete the last CertificateSigningRequest {name} in the provider");
+        gone(call(what, api.delete(&name, &DeleteParams::default())).await)?;
+        send(&provider, &request(&name, &tenant, &pair, facts.lifetime, &key.name)?).await?;
+        let certificate = self.signed(&api, &name).await?;
+        let fresh = CertificateFacts::of(&certificate, &facts.user, facts.lifetime).map_err(wrong)?;
+        self.write(key, &fresh, certificate_user(&certificate, &pair.serialize_pem())).await?;
+        Ok(fresh)
+    }
+
+    async fn signed(&self, api: &Api<CertificateSigningRequest>, name: &str) -> Result<String, RenewError> {
+        let started = Instant::now();
+        loop {
+            let what = format!("read CertificateSigningRequest {name} in the provider");
+            match answer(&call(what, api.get(name)).await?) {
+                Answer::Issued(certificate) => return Ok(certificate),
+                Answer::Refused(why) => return Err(RenewError::Refused(foreign_text(&why))),
+                Answer::None if started.elapsed() >= SIGNED_WITHIN => return Err(RenewError::NoController),
+                Answer::Approved(_) if started.elapsed() >= SIGNED_WITHIN => {
+                    return Err(RenewError::NoSigner);
+                }
+                Answer::None | Answer::Approved(_) => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+
+    async fn write(&self, key: &Key, fresh: &CertificateFacts, user: Value) -> Result<(), RenewError> {
+        let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), &key.namespace);
+        let secret = call(format!("read Secret {key}"), secrets.get(&key.name)).await?;
+        let text = secret.data.and_then(|mut data| data.remove(SECRET_KEY)).unwrap_or_default();
+        let mut kubeconfig: Value = serde_json::from_slice(&text.0)
+            .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
+        kubeconfig["users"][0]["user"] = user;
+        let patch = json!({
+            "metadata": {
+                "resourceVersion": secret.metadata.resource_version, "annotations": fresh.annotations(),
+            },
+            "data": { SECRET_KEY: BASE64_STANDARD.encode(kubeconfig.to_string()) },
+        });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("write the new certificate into Secret {key}");
+        self.term.call(what, secrets.patch(&key.name, &params, &Patch::Merge(patch))).await?;
+        Ok(())
+    }
+
+    async fn tell(
+        &self,
+        cluster: &ForeignCluster,
+        holds: bool,
+        reason: Reason,
+        message: String,
+    ) -> Result<(), CallError> {
+        let mut status = cluster.status.clone().unwrap_or_default();
+        let (generation, now) = (cluster.metadata.generation, self.clock.time().0);
+        let authenticated = Finding::new(ConditionType::Authenticated, holds, reason, message);
+        let mut changed = conditions::set(&mut status.conditions, authenticated, generation, now);
+        if let Some(outgoing) = &cluster.spec.outgoing {
+            let message = format!("this cluster is tenant {} there", outgoing.tenant_namespace);
+            let mut types = vec![ConditionType::OutgoingPeering];
+            if !cluster.spec.is_member() {
+                types.insert(0, ConditionType::Ready);
+            }
+            for type_ in types {
+                let finding = Finding::new(type_, holds, Reason::PeeringEstablished, message.clone());
+                changed |= conditions::set(&mut status.conditions, finding, generation, now);
+            }
+        }
+        if !changed {
+            return Ok(());
+        }
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let api: Api<ForeignCluster> = Api::all(self.hub.clone());
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let update = ForeignCluster { status: Some(status), ..cluster.clone() };
+        let what = format!("write status of ForeignCluster {name}");
+        gone(self.term.call(what, api.replace_status(&name, &params, &update)).await)
+    }
+}
+
+/// Why a certificate is not renewed.
+#[derive(Debug, thiserror::Error)]
+enum RenewError {
+    #[error(
+        "{0} is no user that an invitation makes: `portolan peer` with a new invitation makes another one"
+    )]
+    NoTenant(String),
+    #[error("the provider refuses: {0}; `portolan peer` with a new invitation makes another identity")]
+    Refused(String),
+    #[error("the provider's controller has not answered within {} s: `portolan controller` must run there", SIGNED_WITHIN.as_secs())]
+    NoController,
+    #[error("the provider has approved, and nobody signed within {} s: its signer kubernetes.io/kube-apiserver-client does not run", SIGNED_WITHIN.as_secs())]
+    NoSigner,
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Tenancy(#[from] TenancyError),
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    #[error(transparent)]
+    Call(#[from] CallError),
+}

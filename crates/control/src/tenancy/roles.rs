@@ -1,0 +1,125 @@
+//! The roles of tenants, and what the controller of a provider may do, verb by verb.
+//!
+//! The roles of tenants are fixed: the controller may bind them and cannot make others. So it hands out no right that is not
+//! listed here, whatever an invitation says.
+
+use crate::peering::{Scope, rules};
+use portolan_core::tenancy::SIGNER;
+use serde_json::{Value, json};
+
+/// In the namespace of a tenant.
+pub(super) const TENANT: &str = "portolan-tenant";
+/// In the whole provider, for tenants that may place workloads: what a hub looks at.
+pub(super) const SIGHT: &str = "portolan-tenant-sight";
+/// In the namespaces that are open to a tenant.
+pub(super) const PLACEMENT: &str = "portolan-tenant-placement";
+
+/// The ClusterRole of the controller of a provider.
+pub(crate) const PROVIDER: &str = "portolan-provider";
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const CERTIFICATES: &str = "certificates.k8s.io";
+
+/// Some verbs on one resource, and what for: group, resource, verbs, reason.
+type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+/// What the controller of a provider does beside what every hub does.
+const ROWS: &[Row] = &[
+    (
+        "portolan.dev",
+        "invitations",
+        &["get", "list", "watch", "delete"],
+        "invitations, and those that are over",
+    ),
+    ("portolan.dev", "invitations/status", &["update"], "what became of them"),
+    (
+        CERTIFICATES,
+        "certificatesigningrequests",
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "requests of tenants; nobody hands out rights that they do not have",
+    ),
+    (CERTIFICATES, "certificatesigningrequests/approval", &["update"], "to approve or deny them"),
+    ("", "namespaces", &["get", "create", "patch", "delete"], "the namespaces of tenants"),
+    (
+        RBAC,
+        "clusterroles",
+        &["list", "create", "patch", "delete"],
+        "the right of a tenant to renew its certificate",
+    ),
+    (RBAC, "clusterrolebindings", &["list", "create", "patch", "delete"], "the rights of tenants"),
+    (RBAC, "rolebindings", &["list", "create", "patch", "delete"], "the rights of tenants in namespaces"),
+    (RBAC, "roles", &["delete"], "the rights of invitations that are over"),
+    ("", "serviceaccounts", &["delete"], "the accounts of invitations that are over"),
+    (
+        "coordination.k8s.io",
+        "leases",
+        &["get", "list", "watch"],
+        "whether a consumer has its credential, or leaves",
+    ),
+];
+
+/// What is applied to a provider, so that its controller can make tenants.
+#[must_use]
+pub fn provider_roles() -> Vec<Value> {
+    let rule = |(group, resource, verbs, _): &Row| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let mut own: Vec<Value> = ROWS.iter().map(rule).collect();
+    own.push(json!({
+        "apiGroups": [CERTIFICATES], "resources": ["signers"], "resourceNames": [SIGNER], "verbs": ["approve"],
+    }));
+    own.push(json!({
+        "apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [TENANT, SIGHT, PLACEMENT], "verbs": ["bind"],
+    }));
+    let in_tenant = json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
+    });
+    vec![
+        role(TENANT, vec![in_tenant]),
+        role(SIGHT, rules(Scope::Cluster, "")),
+        role(PLACEMENT, rules(Scope::OpenNamespaces, "")),
+        role(PROVIDER, own),
+    ]
+}
+
+/// The table of the rights of the controller of a provider, for the documentation.
+#[must_use]
+pub fn provider_rights_table() -> String {
+    let mut text = String::from("| resource | verbs | what for |\n|---|---|---|\n");
+    for (group, resource, verbs, why) in ROWS {
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        text.push_str(&format!("| `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
+    }
+    text.push_str(&format!(
+        "| `signers.{CERTIFICATES}`, only `{SIGNER}` | approve | to have certificates of tenants signed |\n\
+         | `clusterroles.{RBAC}`, only `{TENANT}`, `{SIGHT}` and `{PLACEMENT}` | bind | to give these roles to tenants |\n"
+    ));
+    text
+}
+
+fn role(name: &str, rules: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_neither_escalates_nor_impersonates_and_binds_the_roles_of_tenants_only() {
+        let all = provider_roles();
+        let rules = all.iter().flat_map(|role| role["rules"].as_array().unwrap());
+        for rule in rules {
+            let verbs: Vec<&str> =
+                rule["verbs"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            assert!(
+                !verbs.iter().any(|verb| ["*", "escalate", "impersonate", "sign"].contains(verb)),
+                "{rule}"
+            );
+            let named = rule["resourceNames"].as_array().is_some_and(|names| !names.is_empty());
+            assert!(named || !verbs.iter().any(|verb| ["bind", "approve"].contains(verb)), "{rule}");
+        }
+        let tenant = all.iter().find(|role| role["metadata"]["name"] == TENANT).unwrap();
+        assert!(!tenant.to_string().contains("secrets"), "{tenant}");
+    }
+}

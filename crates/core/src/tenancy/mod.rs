@@ -1,0 +1,16 @@
+//! Peering by invitation: what is decided about invitations and requests for certificates. Pure.
+//!
+//! The provider makes an invitation; the consumer, whoever has its [`InvitationLine`], asks once for a certificate. What is
+//! asked for is prescribed in every part ([`names`]), so that [`judge`] can compare instead of interpreting.
+
+mod judge;
+mod line;
+pub mod names;
+mod request;
+mod skew;
+
+pub use judge::{Asked, Invited, LONGEST_LIFE, Refusal, SHORTEST_LIFE, SIGNER, judge, judge_renewal};
+pub use line::{InvitationLine, LineError, ProviderIdentity};
+pub use names::Tenant;
+pub use request::{CertificateRequest, RequestError};
+pub use skew::{ClockSkew, clock_skew};

@@ -1,0 +1,119 @@
+//! What everything about an invitation is called, so that nobody has to search.
+
+/// The organization of every certificate of a tenant, and so the group that all tenants are in.
+pub const GROUP: &str = "portolan:tenants";
+
+/// What the names of tenants' users begin with.
+const USER: &str = "portolan:tenant:";
+
+/// The longest name that a certificate can hold.
+const LONGEST_USER: usize = 64;
+
+/// How many characters the name of an invitation has.
+pub const INVITATION_LENGTH: usize = 10;
+
+/// The letters and digits of which it is made: none that is mistaken for another one.
+pub const INVITATION_LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
+
+/// The Lease in the namespace of a tenant by which the consumer says that it has its credential.
+pub const LEASE: &str = "consumer";
+
+/// Whether a text can be the name of an invitation.
+#[must_use]
+pub fn is_invitation(name: &str) -> bool {
+    name.len() == INVITATION_LENGTH && name.bytes().all(|byte| INVITATION_LETTERS.contains(&byte))
+}
+
+/// Whether a text has the form of a cluster's identity: 32 hexadecimal digits in five groups.
+#[must_use]
+pub fn is_cluster_id(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    let digit = |byte: u8| byte == b'-' || byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    lengths == [8, 4, 4, 4, 12] && text.bytes().all(digit)
+}
+
+/// Whether a text can be the name of a cluster or a namespace.
+#[must_use]
+pub fn is_label(name: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
+    name.len() <= 63 && name.bytes().all(fine) && edge(name.bytes().next()) && edge(name.bytes().last())
+}
+
+/// Who a certificate is for: a consumer, by one invitation. Another invitation makes another user, so that a certificate of
+/// an earlier peering is never worth anything again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tenant {
+    /// The identity of the consumer's cluster.
+    pub cluster: String,
+    /// The invitation that it came by.
+    pub invitation: String,
+}
+
+impl Tenant {
+    /// The user that the API server takes it for: the common name of its certificate.
+    #[must_use]
+    pub fn user(&self) -> String {
+        format!("{USER}{}:{}", self.cluster, self.invitation)
+    }
+
+    /// Who a user is, if it is a tenant.
+    #[must_use]
+    pub fn of_user(user: &str) -> Option<Self> {
+        let (cluster, invitation) = user.strip_prefix(USER)?.split_once(':')?;
+        let fine = user.len() <= LONGEST_USER && is_cluster_id(cluster) && is_invitation(invitation);
+        fine.then(|| Self { cluster: cluster.to_owned(), invitation: invitation.to_owned() })
+    }
+
+    /// The name of the requests by which it renews its certificate.
+    #[must_use]
+    pub fn renewal(&self) -> String {
+        format!("portolan-renewal-{}", self.invitation)
+    }
+}
+
+/// The name of the only request for a certificate that an invitation allows.
+#[must_use]
+pub fn request(invitation: &str) -> String {
+    format!("portolan-invitation-{invitation}")
+}
+
+/// The service account whose token is in the line.
+#[must_use]
+pub fn account(invitation: &str) -> String {
+    format!("invitation-{invitation}")
+}
+
+/// The user that the API server takes that account for.
+#[must_use]
+pub fn account_user(namespace: &str, invitation: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{}", account(invitation))
+}
+
+/// The namespace of a tenant, by the name of its ForeignCluster.
+#[must_use]
+pub fn tenant_namespace(foreign_cluster: &str) -> String {
+    format!("portolan-tenant-{foreign_cluster}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLUSTER: &str = "3fa2bc91-1111-2222-3333-444455556666";
+
+    #[test]
+    fn a_user_is_read_back_and_fits_into_a_certificate() {
+        let tenant = Tenant { cluster: CLUSTER.to_owned(), invitation: "abcdefgh23".to_owned() };
+        assert!(tenant.user().len() <= LONGEST_USER, "{}", tenant.user());
+        assert_eq!(Tenant::of_user(&tenant.user()), Some(tenant));
+        let others = [
+            "portolan:tenant:paris:abcdefgh23",
+            "portolan:tenant:3fa2bc91-1111-2222-3333-444455556666:short",
+            "portolan:tenant:3FA2BC91-1111-2222-3333-444455556666:abcdefgh23",
+            "system:serviceaccount:portolan:invitation-abcdefgh23",
+            "system:masters",
+        ];
+        assert!(others.iter().all(|user| Tenant::of_user(user).is_none()));
+    }
+}

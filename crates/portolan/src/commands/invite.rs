@@ -1,0 +1,187 @@
+//! `portolan invite`, `portolan accept` and `portolan generate peer-command`
+
+use super::peer::{is_name, told};
+use crate::cli::{AcceptArgs, GenerateCommand, InviteArgs};
+use crate::connection;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Progress;
+use jiff::{SignedDuration, Timestamp};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use portolan_api::Invitation;
+use portolan_api::invitation::{Acceptance, InvitationPhase};
+use portolan_control::fleet::check_server;
+use portolan_control::names::FIELD_MANAGER;
+use portolan_control::peering::install_definitions;
+use portolan_control::tenancy::{Inviting, TenancyError, invite};
+use portolan_core::tenancy::InvitationLine;
+use portolan_runtime::{call, chain};
+use serde_json::json;
+
+/// The namespace of invitations.
+const NAMESPACE: &str = "portolan";
+
+/// An invitation that is good for longer is as good as a password.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
+
+pub(super) fn run(args: &InviteArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let line = runtime.block_on(Box::pin(make(args)))?;
+    output::data(&format!("{}\n", line.encode()))
+}
+
+pub(super) fn generate(command: &GenerateCommand) -> Result<(), Failure> {
+    let GenerateCommand::PeerCommand(args) = command;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let line = runtime.block_on(Box::pin(make(&args.invite)))?;
+    if !args.only_command {
+        anstream::eprintln!("run this with the context of the other cluster, until {}:", line.expires);
+    }
+    output::data(&format!("portolan peer {}\n", line.encode()))
+}
+
+async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
+    let (cluster, _) = connection::answering(&args.cluster).await?;
+    let mut own = connection::own_address(&args.cluster)?;
+    if let Some(server) = &args.server {
+        own.address.server.clone_from(server);
+    }
+    if args.tls_server_name.is_some() {
+        own.address.tls_server_name.clone_from(&args.tls_server_name);
+    }
+    check(args, &own.address.server)?;
+    let provider = args.cluster_name.clone().unwrap_or_else(|| as_name(&own.context));
+    if !is_name(&provider) {
+        return Err(Failure::input(format!("--cluster-name: {provider:?} cannot be a name in Kubernetes"))
+            .hint("give one of at most 63 lower-case letters, digits and dashes"));
+    }
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|error| Failure::other(format!("no randomness: {error}")))?;
+    let now = Timestamp::now();
+    let expires = SignedDuration::try_from(args.expires.0).ok().and_then(|life| now.checked_add(life).ok());
+    let inviting = Inviting {
+        provider,
+        consumer: args.name.clone(),
+        namespaces: args.namespaces.clone(),
+        acceptance: if args.manual { Acceptance::Manual } else { Acceptance::Automatic },
+        // API servers write whole seconds.
+        expires: expires.and_then(|at| Timestamp::from_second(at.as_second()).ok()).unwrap_or(now),
+        address: own.address,
+        random,
+    };
+    let progress = Progress::start();
+    progress.step("installing definitions");
+    install_definitions(&cluster).await.map_err(told)?;
+    progress.step("making the invitation");
+    let line = invite(&cluster, &inviting, now).await.map_err(told_tenancy)?;
+    progress.done(&format!(
+        "invitation {} can be used once, until {}, at {}; `portolan controller` must run here then",
+        line.invitation, line.expires, line.server
+    ));
+    Ok(line)
+}
+
+fn check(args: &InviteArgs, server: &str) -> Result<(), Failure> {
+    let flag = if args.server.is_some() { "--server" } else { "the context" };
+    check_server(server, false).map_err(|problem| {
+        Failure::input(format!("{flag}: {problem}")).hint("give --server a URL such as https://10.0.0.5:6443")
+    })?;
+    let host = server.trim_start_matches("https://");
+    if args.server.is_none() && ["localhost", "127.", "[::1]"].iter().any(|local| host.starts_with(local)) {
+        anstream::eprintln!(
+            "\u{1b}[1mwarning\u{1b}[0m: {server} is this machine: only a consumer on the same machine reaches it; --server \
+             gives another URL"
+        );
+    }
+    if args.expires.0 > LONGEST || args.expires.0.as_secs() < 60 {
+        return Err(Failure::input(format!("--expires {}: give one minute to seven days", args.expires)));
+    }
+    let is_system = |name: &&String| name.starts_with("kube-") || name.as_str() == NAMESPACE;
+    if let Some(name) = args.namespaces.iter().find(is_system).filter(|_| !args.allow_system_namespaces) {
+        let message = format!("--namespace {name}: the consumer could read every Secret of the system there");
+        return Err(Failure::input(message).hint("--allow-system-namespaces opens it nevertheless"));
+    }
+    let named = args.namespaces.iter().map(|name| ("--namespace", name));
+    for (flag, name) in named.chain(args.name.iter().map(|name| ("--name", name))) {
+        if !is_name(name) || (flag == "--name" && name.len() > 40) {
+            return Err(Failure::input(format!("{flag}: {name:?} cannot be a name in Kubernetes"))
+                .hint("give one of at most 40 lower-case letters, digits and dashes"));
+        }
+    }
+    Ok(())
+}
+
+/// The name of a context, as far as it can be the name of a cluster.
+pub(super) fn as_name(context: &str) -> String {
+    let letter = |each: char| {
+        let lower = each.to_ascii_lowercase();
+        if lower.is_ascii_lowercase() || lower.is_ascii_digit() { lower } else { '-' }
+    };
+    let name: String = context.chars().map(letter).take(40).collect();
+    name.trim_matches('-').to_owned()
+}
+
+pub(super) fn accept(args: &AcceptArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(Box::pin(accept_one(args)))
+}
+
+async fn accept_one(args: &AcceptArgs) -> Result<(), Failure> {
+    let (cluster, _) = connection::answering(&args.cluster).await?;
+    let api: Api<Invitation> = Api::namespaced(cluster, NAMESPACE);
+    let all =
+        call("list Invitations", api.list(&ListParams::default())).await.map_err(|e| Failure::call(&e))?;
+    let name = |each: &Invitation| each.metadata.name.clone().unwrap_or_default();
+    let waits = |each: &&Invitation| {
+        let status = each.status.clone().unwrap_or_default();
+        let consumer = status.consumer.map(|consumer| consumer.cluster_name);
+        status.phase == InvitationPhase::AwaitingAcceptance
+            && (name(each) == args.name || consumer.as_deref() == Some(&args.name))
+    };
+    let found: Vec<&Invitation> = all.items.iter().filter(waits).collect();
+    let invitation = match found.as_slice() {
+        [one] => *one,
+        [] => {
+            return Err(Failure::input(format!("no invitation waits by the name {}", args.name))
+                .hint("`kubectl get invitations -n portolan` lists them"));
+        }
+        several => {
+            let names: Vec<String> = several.iter().map(|each| name(each)).collect();
+            return Err(Failure::input(format!(
+                "{} clusters call themselves {}: accept one of the invitations {}",
+                several.len(),
+                args.name,
+                names.join(", ")
+            )));
+        }
+    };
+    let id = name(invitation);
+    let patch = Patch::Merge(json!({
+        "metadata": { "resourceVersion": invitation.metadata.resource_version }, "spec": { "accepted": true },
+    }));
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let accepted = call(format!("accept Invitation {NAMESPACE}/{id}"), api.patch(&id, &params, &patch)).await;
+    accepted.map_err(|error| Failure::call(&error))?;
+    output::data(&format!("invitation.portolan.dev/{id} accepted\n"))
+}
+
+/// A failure of an invitation as a user meets it.
+pub(super) fn told_tenancy(error: TenancyError) -> Failure {
+    let failure = Failure::other(chain(&error));
+    match error {
+        TenancyError::Peer(error) => told(error),
+        TenancyError::Call(error) => Failure::call(&error),
+        TenancyError::Unreachable { .. } => failure
+            .hint("check from this machine that the address and port are open, and that nothing on the way answers in its place")
+            .hint("`portolan invite --server URL` on the provider names another address"),
+        TenancyError::NotAccepted { .. } | TenancyError::Expired { .. } => {
+            failure.hint("`portolan invite` on the provider makes another one")
+        }
+        TenancyError::OtherKey { .. } => {
+            failure.hint("`portolan get clusters` on the provider lists who has peered; `portolan unpeer` ends it")
+        }
+        TenancyError::TimedOut { .. } => failure.hint("the same command with the same line goes on from there"),
+        TenancyError::Refused { .. } | TenancyError::Key { .. } => failure,
+    }
+}

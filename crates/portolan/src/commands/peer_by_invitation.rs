@@ -1,0 +1,89 @@
+//! `portolan peer LINE`
+
+use super::invite::{as_name, told_tenancy};
+use super::peer::{described, print, wait};
+use crate::cli::PeerArgs;
+use crate::connection;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use jiff::Timestamp;
+use portolan_control::tenancy::{Redeeming, redeem};
+use portolan_core::tenancy::{InvitationLine, LONGEST_LIFE};
+use rcgen::KeyPair;
+use std::io::Read;
+use std::sync::Arc;
+
+/// More than the longest line.
+const AT_MOST: u64 = 128 << 10;
+
+pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
+    let text = if given == "-" { standard_input()? } else { given.to_owned() };
+    let line = InvitationLine::decode(&text).map_err(|error| {
+        Failure::input(error).hint("`portolan invite` on the provider prints the line; `portolan peer -` reads it from standard input")
+    })?;
+    refuse_other_flags(args)?;
+    let mut peer = described(args, None)?;
+    peer.name = args.name.clone().unwrap_or_else(|| line.provider.name.clone());
+    let (hub, _) = connection::answering(&args.cluster).await?;
+    let own_name = match &args.cluster_name {
+        Some(name) => name.clone(),
+        None => as_name(&connection::own_address(&args.cluster)?.context),
+    };
+    let lifetime = i32::try_from(peer.token_lifetime).unwrap_or(i32::MAX);
+    if lifetime > LONGEST_LIFE {
+        return Err(Failure::input("--token-lifetime: providers sign certificates for at most 30 days"));
+    }
+    let progress = Progress::start();
+    let with = Redeeming {
+        hub: hub.clone(),
+        own_name,
+        peer,
+        line: &line,
+        lifetime,
+        timeout: args.timeout.0,
+        dial: &|config: kube::Config| kube::Client::try_from(config).map_err(|error| error.to_string()),
+        new_key: Arc::new(KeyPair::generate),
+    };
+    let redeemed =
+        Box::pin(redeem(&with, &Timestamp::now, &|step| progress.step(step))).await.map_err(told_tenancy)?;
+    if let Some(skew) = &redeemed.skew {
+        anstream::eprintln!("\u{1b}[1mwarning\u{1b}[0m: {skew}; certificates are renewed by these clocks");
+    }
+    let cluster = wait(args, &hub, &redeemed.cluster, &progress).await?;
+    let name = &with.peer.name;
+    let until = redeemed.expires;
+    if args.timeout.0.is_zero() {
+        progress.done(&format!(
+            "{name} is declared; nobody waited until it is Ready; its certificate is valid until {until}"
+        ));
+    } else {
+        let what = if cluster.spec.is_member() { "a member" } else { "a provider" };
+        progress.done(&format!("{name} is {what}; its certificate is valid until {until}"));
+    }
+    print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(AT_MOST).read_to_string(&mut text);
+    read.map_err(|error| Failure::input(format!("cannot read the invitation from standard input: {error}")))?;
+    Ok(text)
+}
+
+/// What a provider decides is not for the consumer to say.
+fn refuse_other_flags(args: &PeerArgs) -> Result<(), Failure> {
+    let given = [
+        ("--namespace", !args.namespaces.is_empty()),
+        ("--all-labelled-namespaces", args.all_labelled_namespaces),
+        ("--traffic-from-prometheus", args.traffic_from_prometheus.is_some()),
+        ("--dry-run", args.dry_run),
+        ("--insecure", args.insecure),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            Err(Failure::input(format!("{flag} cannot be given with an invitation: the provider decides"))
+                .hint("`portolan invite --namespace NAME` on the provider opens a namespace"))
+        }
+        None => Ok(()),
+    }
+}
