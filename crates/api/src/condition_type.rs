@@ -41,6 +41,12 @@ pub enum ConditionType {
     Orphaned,
     /// The cluster is to leave the fleet, and something still holds that up.
     Leaving,
+    /// The cluster has an offer of this one, and quotas enforce it.
+    Sharing,
+    /// The offer of the cluster has been accepted.
+    OfferAccepted,
+    /// The consumer has accepted the offer.
+    Accepted,
     /// The cloud cluster exists and has joined.
     Provisioned,
     /// The namespace exists in all selected clusters.
@@ -71,6 +77,9 @@ impl ConditionType {
             Self::SilenceDoubted => "SilenceDoubted",
             Self::Orphaned => "Orphaned",
             Self::Leaving => "Leaving",
+            Self::Sharing => "Sharing",
+            Self::OfferAccepted => "OfferAccepted",
+            Self::Accepted => "Accepted",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",
             Self::FeaturesEnabled => "FeaturesEnabled",

@@ -1,6 +1,7 @@
 //! ForeignCluster: a cluster of the fleet, remote or the local one.
 
 mod capacity;
+mod peering;
 mod status;
 
 use kube::CustomResource;
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::capacity::{ClusterCapacity, NodeTemplate};
+pub use self::peering::{IncomingPeering, IncomingStatus, OfferAcceptance, OutgoingPeering, OutgoingStatus};
 pub use self::status::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
 use crate::{
     duration::Duration,
@@ -88,6 +90,14 @@ pub struct ForeignClusterSpec {
     /// Which room counts beside that of the nodes that the cluster has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<ClusterCapacity>,
+
+    /// What the cluster is here by an invitation: a consumer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incoming: Option<IncomingPeering>,
+
+    /// What this cluster is there by an invitation: a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outgoing: Option<OutgoingPeering>,
 }
 
 const RULES: &[Rule] = &[
@@ -99,6 +109,10 @@ const RULES: &[Rule] = &[
     rule(
         "self.type != 'Local' || !has(self.credentials)",
         "a ForeignCluster of type Local takes no credentials: Portolan runs in that cluster",
+    ),
+    rule(
+        "self.type != 'Local' || (!has(self.incoming) && !has(self.outgoing))",
+        "a ForeignCluster of type Local takes neither incoming nor outgoing: a cluster shares nothing with itself",
     ),
 ];
 
