@@ -11,5 +11,6 @@ pub mod latency;
 pub mod placement;
 pub mod provision;
 pub mod reschedule;
+pub mod sharing;
 pub mod summary;
 mod time;
