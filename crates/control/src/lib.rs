@@ -20,6 +20,7 @@ mod review;
 mod run;
 mod services;
 mod settings;
+pub mod sharing;
 
 pub use monitor::{Check, Monitor};
 pub use run::{run, run_with};

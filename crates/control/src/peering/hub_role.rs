@@ -5,6 +5,7 @@
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use crate::provision::CLUSTER_API_GROUP;
+use crate::sharing;
 use serde_json::{Value, json};
 
 /// The account of the controller, its roles and their bindings.
@@ -110,6 +111,9 @@ pub fn hub_roles() -> Vec<Value> {
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
     ]
+    .into_iter()
+    .chain(sharing::sharing_roles())
+    .collect()
 }
 
 /// The table of the rights of the controller, for the documentation.
@@ -122,6 +126,7 @@ pub fn hub_rights_table() -> String {
             text.push_str(&format!("| {place} | `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
         }
     }
+    text.push_str(&sharing::rights_rows());
     text
 }
 

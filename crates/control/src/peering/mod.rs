@@ -33,6 +33,7 @@ pub use kubeconfig::Address;
 pub use leave::{Holding, has_credential, holdings, leave_hub, leave_local, leave_member};
 pub use namespaces::{Departure, has_open_namespace};
 pub use objects::{Names, foreign_cluster, in_hub, in_member};
+pub(crate) use peer::NAMESPACE;
 pub use peer::Peer;
 pub use profile::publish;
 pub use renew::renew;
