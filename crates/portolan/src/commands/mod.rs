@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod accept_offer;
 mod adopt;
 mod completion;
 mod controller;
@@ -17,6 +18,7 @@ mod peer;
 mod plan;
 mod review;
 mod sandbox;
+mod share;
 mod simulate;
 mod status;
 mod unpeer;
@@ -32,6 +34,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Controller(args) => controller::run(&args),
         Command::Peer(args) => peer::run(&args),
         Command::Unpeer(args) => unpeer::run(&args),
+        Command::Share(args) => share::run(&args),
+        Command::AcceptOffer(args) => accept_offer::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Status(args) => return status::run(&args),
         Command::Plan(args) => return plan::run(&args),
