@@ -47,6 +47,12 @@ pub enum ConditionType {
     IncomingPeering,
     /// This cluster consumes from the cluster.
     OutgoingPeering,
+    /// The cluster has an offer of this one, and quotas enforce it.
+    Sharing,
+    /// The offer of the cluster has been accepted.
+    OfferAccepted,
+    /// The consumer has accepted the offer.
+    Accepted,
     /// The cloud cluster exists and has joined.
     Provisioned,
     /// The namespace exists in all selected clusters.
@@ -80,6 +86,9 @@ impl ConditionType {
             Self::Authenticated => "Authenticated",
             Self::IncomingPeering => "IncomingPeering",
             Self::OutgoingPeering => "OutgoingPeering",
+            Self::Sharing => "Sharing",
+            Self::OfferAccepted => "OfferAccepted",
+            Self::Accepted => "Accepted",
             Self::Provisioned => "Provisioned",
             Self::Offloaded => "Offloaded",
             Self::FeaturesEnabled => "FeaturesEnabled",

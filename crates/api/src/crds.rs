@@ -9,7 +9,7 @@ use crate::clusterprofile::upstream_crds;
 use crate::{
     CloudProvisioner, FeatureConfig, ForeignCluster, Invitation, LiveMigration, MultiClusterDeployment,
     MultiClusterHorizontalPodAutoscaler, MultiClusterJob, MultiClusterRescheduler, MultiClusterService,
-    NamespaceOffloading, PlacementReview,
+    NamespaceOffloading, PlacementReview, ResourceOffer, SharingClass,
 };
 
 /// The kinds that have a schema but no controller yet. An object of them is stored and nothing happens, so their
@@ -41,6 +41,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         MultiClusterService::crd(),
         NamespaceOffloading::crd(),
         PlacementReview::crd(),
+        ResourceOffer::crd(),
+        SharingClass::crd(),
     ];
     crds.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     for crd in &mut crds {

@@ -27,8 +27,10 @@ pub mod placement;
 pub mod placementreview;
 mod quantity;
 pub mod reasons;
+pub mod resourceoffer;
 mod schema;
 pub mod selector;
+pub mod sharing;
 pub mod template;
 mod unknown;
 
@@ -57,6 +59,8 @@ pub use multiclusterservice::{MultiClusterService, MultiClusterServiceSpec, Mult
 pub use namespaceoffloading::{NamespaceOffloading, NamespaceOffloadingSpec, NamespaceOffloadingStatus};
 pub use placementreview::{PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
 pub use reasons::Reason;
+pub use resourceoffer::{ResourceOffer, ResourceOfferSpec, ResourceOfferStatus};
+pub use sharing::{SharingClass, SharingClassSpec, SharingClassStatus};
 pub use template::{PodTemplate, PreservedObject};
 pub use unknown::{UnknownField, unknown_fields};
 

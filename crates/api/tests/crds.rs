@@ -43,7 +43,7 @@ fn rendering_is_stable_and_reads_back() {
 #[test]
 fn every_kind_follows_the_conventions() {
     let crds = portolan_api::crds();
-    assert_eq!(crds.len(), 12);
+    assert_eq!(crds.len(), 14);
     for crd in &crds {
         let name = crd.metadata.name.as_deref().unwrap();
         let version = &crd.spec.versions[0];
@@ -90,7 +90,10 @@ fn scopes_are_those_of_the_design() {
         .filter(|crd| crd.spec.scope == "Cluster")
         .map(|crd| crd.spec.names.kind)
         .collect();
-    assert_eq!(cluster, ["CloudProvisioner", "FeatureConfig", "ForeignCluster", "MultiClusterRescheduler"]);
+    assert_eq!(
+        cluster,
+        ["CloudProvisioner", "FeatureConfig", "ForeignCluster", "MultiClusterRescheduler", "SharingClass"]
+    );
 }
 
 /// What a structural schema may not contain, and that every field is explained.

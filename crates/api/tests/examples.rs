@@ -111,6 +111,8 @@ fn accepted_examples_round_trip_through_their_types() {
                 "MultiClusterRescheduler" => round_trip::<portolan_api::MultiClusterRescheduler>(&stored),
                 "MultiClusterService" => round_trip::<portolan_api::MultiClusterService>(&stored),
                 "PlacementReview" => round_trip::<portolan_api::PlacementReview>(&stored),
+                "ResourceOffer" => round_trip::<portolan_api::ResourceOffer>(&stored),
+                "SharingClass" => round_trip::<portolan_api::SharingClass>(&stored),
                 "NamespaceOffloading" => round_trip::<portolan_api::NamespaceOffloading>(&stored),
                 other => panic!("{other} is not in this list"),
             };

@@ -20,6 +20,7 @@ mod review;
 mod run;
 mod services;
 mod settings;
+pub mod sharing;
 pub mod tenancy;
 
 pub use monitor::{Check, Monitor};

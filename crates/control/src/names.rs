@@ -1,5 +1,8 @@
 //! The names by which Portolan knows what is its own.
 
+/// On namespaces of this cluster, and on what is made in them: the ForeignCluster whose tenant they belong to.
+pub const TENANT_LABEL: &str = "portolan.dev/tenant";
+
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 

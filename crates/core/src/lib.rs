@@ -11,6 +11,7 @@ pub mod latency;
 pub mod placement;
 pub mod provision;
 pub mod reschedule;
+pub mod sharing;
 pub mod summary;
 pub mod tenancy;
 mod time;

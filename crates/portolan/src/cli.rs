@@ -7,6 +7,7 @@ mod invitation;
 mod members;
 mod order;
 mod peering;
+mod sharing;
 mod simulate;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -22,6 +23,7 @@ pub(crate) use invitation::{AcceptArgs, GenerateCommand, InviteArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
 pub(crate) use order::as_kubectl_does;
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
+pub(crate) use sharing::{AcceptOfferArgs, ShareArgs};
 pub(crate) use simulate::{BaselineArg, SimulateArgs, SimulateFormat};
 
 /// Run many Kubernetes clusters as one.
@@ -60,8 +62,12 @@ pub(crate) enum Command {
     Generate(Box<GenerateCommand>),
     /// Remove a cluster from the fleet.
     Unpeer(UnpeerArgs),
-    /// List the members of the fleet, workloads with their replicas in each member, autoscalers, CloudProvisioners or
-    /// reschedulers.
+    /// Set what this cluster shares with a cluster that has peered with it, or with all.
+    Share(ShareArgs),
+    /// Accept what clusters offer to this one, where spec.outgoing.acceptance is Manual.
+    AcceptOffer(AcceptOfferArgs),
+    /// List the members of the fleet, workloads with their replicas in each member, autoscalers, CloudProvisioners,
+    /// reschedulers or offers.
     Get(GetArgs),
     /// Show the health of the fleet, or of one object: its clusters, what is pending with the reasons, recent events.
     Status(StatusArgs),

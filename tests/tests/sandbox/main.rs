@@ -33,6 +33,7 @@ mod rights;
 mod seeds;
 mod sequences;
 mod services;
+mod sharing;
 mod signals;
 mod silence;
 mod stage;

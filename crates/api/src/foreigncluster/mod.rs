@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::capacity::{ClusterCapacity, NodeTemplate};
-pub use self::peering::{IncomingPeering, OutgoingPeering};
+pub use self::peering::{IncomingPeering, IncomingStatus, OfferAcceptance, OutgoingPeering, OutgoingStatus};
 pub use self::status::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
 use crate::{
     duration::Duration,
@@ -120,6 +120,10 @@ const RULES: &[Rule] = &[
     rule(
         "self.type != 'Local' || !has(self.credentials)",
         "a ForeignCluster of type Local takes no credentials: Portolan runs in that cluster",
+    ),
+    rule(
+        "self.type != 'Local' || (!has(self.incoming) && !has(self.outgoing))",
+        "a ForeignCluster of type Local takes neither incoming nor outgoing: a cluster shares nothing with itself",
     ),
 ];
 

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{IncomingStatus, OutgoingStatus};
 use crate::{
     conditions::conditions_schema, duration::Duration, placement::Resources, quantity::quantities_schema,
 };
@@ -15,7 +16,7 @@ pub struct ForeignClusterStatus {
     /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What was found out: Ready, Reachable.
+    /// What was found out: Ready, Reachable, Sharing, OfferAccepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -50,6 +51,12 @@ pub struct ForeignClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
     pub latencies: Vec<Latency>,
+    /// What the cluster was given of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incoming: Option<IncomingStatus>,
+    /// What the cluster offers to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outgoing: Option<OutgoingStatus>,
     /// The numbers above as short texts, for tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ClusterSummary>,

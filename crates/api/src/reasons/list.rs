@@ -2,9 +2,9 @@
 
 use super::Place::{self, Event, Pending, Placement, Provisioner, Review, Staying};
 use crate::condition_type::ConditionType::{
-    self, AbleToScale, Authenticated, Available, Complete, DependenciesReady, Drifted, Failed,
-    IncomingPeering, Leaving, Orphaned, OutgoingPeering, Placed, Progressing, Provisioned, Reachable, Ready,
-    ScalingActive, ScalingLimited, SilenceDoubted, Suspended, ToCloud, Unreachable,
+    self, AbleToScale, Accepted, Authenticated, Available, Complete, DependenciesReady, Drifted, Failed,
+    IncomingPeering, Leaving, OfferAccepted, Orphaned, OutgoingPeering, Placed, Progressing, Provisioned,
+    Reachable, Ready, ScalingActive, ScalingLimited, Sharing, SilenceDoubted, Suspended, ToCloud, Unreachable,
 };
 
 const fn on(type_: ConditionType) -> Place {
@@ -92,6 +92,9 @@ reasons! {
     CertificateRenewalFailed, [on(Authenticated), Event],
         "The certificate that this cluster is known by at the provider is not renewed.",
         "The message says why. When the certificate has ended, a new invitation is needed.";
+    ClassNotFound, [on(Sharing), Event],
+        "The SharingClass that the ForeignCluster names does not exist: the last offer stands.",
+        "Create the SharingClass, or name another one: `portolan share CLUSTER --class NAME`.";
     CloudClusterNameTaken, [on(Ready)],
         "Another ForeignCluster or CloudProvisioner has the name of the cloud cluster; none is requested.",
         "Choose another `spec.cloudClusterName`, or remove the other one.";
@@ -230,6 +233,9 @@ reasons! {
     Immutable, [Placement, Review],
         "A field of the copy cannot be changed as asked.",
         "Delete the copy in the cluster: it is created again.";
+    InForce, [on(Ready)],
+        "The SharingClass holds for the clusters that name it, or that name none.",
+        "";
     InSync, [on(Drifted)],
         "Every copy is as it was placed.",
         "";
@@ -254,6 +260,9 @@ reasons! {
     InvalidSchedule, [on(Ready), Event],
         "A schedule of the autoscaler cannot be read and does not hold.",
         "Correct its `start`, `end` or `timeZone`.";
+    InvalidSharing, [on(Sharing), Event],
+        "What is shared with the cluster cannot be read: the last offer stands.",
+        "The message names the field.";
     InvalidSpec, [on(Ready)],
         "A field of the spec cannot be read.",
         "Mend the field that the message names.";
@@ -392,9 +401,33 @@ reasons! {
     NotSuspended, [on(Suspended)],
         "The job may run.",
         "";
+    NothingShared, [on(Sharing)],
+        "The ForeignCluster says nothing about sharing, and no SharingClass is the default: nothing is offered.",
+        "`portolan share CLUSTER 50%`.";
     ObjectsNotFound, [on(Orphaned)],
         "Objects in the cluster were placed by this hub and have no object in it: they stay as they are.",
         "Create their objects again, or delete them in the member: `portolan adopt --list`.";
+    OfferAccepted, [on(OfferAccepted), on(Accepted), Event],
+        "The offer is accepted, and placement may use what it has.",
+        "";
+    OfferAwaitsAcceptance, [on(OfferAccepted), on(Accepted)],
+        "An offer waits for a user to accept it: `spec.outgoing.acceptance` of the ForeignCluster is Manual.",
+        "`portolan accept-offer CLUSTER`.";
+    OfferBelowMinimum, [on(OfferAccepted), on(Accepted), Event],
+        "The offer has less than `spec.outgoing.minimum` of the ForeignCluster: nothing new is placed on the cluster.",
+        "A smaller minimum, or ask the provider for more.";
+    OfferChanged, [Event],
+        "The offer to a cluster has other quantities than before.",
+        "";
+    OfferExpired, [on(OfferAccepted), on(Accepted), Event],
+        "The provider has not renewed its offer in time: nothing new is placed on the cluster.",
+        "See whether Portolan runs in the provider.";
+    OfferNotFound, [on(OfferAccepted)],
+        "The provider has made no offer yet: nothing is placed on the cluster.",
+        "On the provider: `portolan share CLUSTER 50%`.";
+    OfferUnreadable, [on(OfferAccepted)],
+        "The offer of the provider cannot be read: the last one that was read counts.",
+        "The message has the error.";
     Orphaned, [Event],
         "Objects in the cluster were placed by this hub and have no object in it.",
         "See `portolan adopt --list`.";
@@ -437,6 +470,12 @@ reasons! {
     Provisioning, [on(Ready), on(Provisioned), on(Progressing)],
         "The cloud cluster is being made.",
         "";
+    QuotasEnforced, [on(Sharing), on(Ready)],
+        "The offer stands, and quotas enforce it in every namespace of the tenant.",
+        "";
+    QuotasPending, [on(Sharing), on(Ready), Event],
+        "The quota of a namespace of the tenant is not in force yet.",
+        "The message names the namespace and the error.";
     Reachable, [Event],
         "The cluster answers again.",
         "";
@@ -545,6 +584,9 @@ reasons! {
     TaintNotTolerated, [Pending],
         "A taint of the cluster is not tolerated.",
         "`clusterTolerations`, or remove the taint.";
+    TenantNotFound, [on(Sharing)],
+        "The namespace of the tenant does not exist: there is nowhere to put the offer.",
+        "Peer the clusters again by `portolan invite`.";
     Terminating, [Pending],
         "The ForeignCluster is being deleted.",
         "";

@@ -3,7 +3,7 @@
 use super::clusters::Clusters;
 use super::reservations::{Assumed, Entry, Owner, Reservation};
 use super::waiting::Waiting;
-use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Growth, Shape, Shortage, View};
+use portolan_core::capacity::{Amounts, ClusterIndex, ClusterSummary, Growth, Quota, Shape, Shortage, View};
 use portolan_runtime::{Change, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub struct Book {
     uids: Arc<BTreeMap<Owner, String>>,
     /// How clusters may grow that were told to.
     growths: BTreeMap<String, Growth>,
+    /// What may be used of clusters at most, where more than their nodes is a bound.
+    quotas: BTreeMap<String, Quota>,
     awaited: BTreeSet<&'static str>,
     /// By kind, the uids of workloads that are there and cannot be read.
     unreadable: BTreeMap<&'static str, BTreeSet<String>>,
@@ -62,6 +64,7 @@ impl Book {
             reservations: Arc::clone(&self.reservations),
             uids: Arc::clone(&self.uids),
             growths: self.growths.clone(),
+            quotas: self.quotas.clone(),
             awaited: self.awaited.clone(),
             unreadable: self.unreadable.clone(),
             waiting: Waiting::default(),
@@ -85,6 +88,23 @@ impl Book {
     #[must_use]
     pub fn growth(&self, cluster: &str) -> Growth {
         self.growths.get(cluster).cloned().unwrap_or_default()
+    }
+
+    /// Takes what may be used of a cluster at most.
+    pub fn set_quota(&mut self, cluster: &str, quota: Option<Quota>) {
+        if self.clusters.change(cluster, |index| index.set_quota(quota.clone())) == Some(true) {
+            self.waiting.freed(cluster);
+        }
+        match quota {
+            Some(quota) => _ = self.quotas.insert(cluster.to_owned(), quota),
+            None => _ = self.quotas.remove(cluster),
+        }
+    }
+
+    /// What may be used of a cluster at most, if more than its nodes is a bound.
+    #[must_use]
+    pub fn quota(&self, cluster: &str) -> Option<&Quota> {
+        self.quotas.get(cluster)
     }
 
     /// The cluster as a workload with replicas of this shape sees it. A cluster that is not known has no room.
@@ -134,6 +154,11 @@ impl Book {
     #[must_use]
     pub fn summary(&self, cluster: &str) -> Option<ClusterSummary> {
         self.clusters.get(cluster).map(ClusterIndex::summary)
+    }
+
+    /// What the pods in these namespaces of a cluster request that have a node.
+    pub fn used_in<'a>(&self, cluster: &str, namespaces: impl IntoIterator<Item = &'a str>) -> Amounts {
+        self.clusters.get(cluster).map(|index| index.used_in(namespaces)).unwrap_or_default()
     }
 
     /// Takes a decision for granted: from now on the workload holds this, until its object comes back with another

@@ -168,3 +168,65 @@ fn a_workload_that_is_gone_leaves_no_memory_of_its_pods() {
     });
     assert_eq!(fits(&ledger, "ua"), 4);
 }
+
+#[test]
+fn an_offer_bounds_the_room_of_a_cluster_and_reservations_use_it() {
+    let ledger = Ledger::default();
+    let feed = ledger.open("c");
+    feed.nodes(Change::Set(Key::cluster("n"), node("n", 16)));
+    let pod = |workload: &str| PodFacts {
+        node: Some("n".into()),
+        requests: shape(1000).requests.clone(),
+        workload: Some(workload.into()),
+        template: Some(shape(1000).template_hash()),
+        ..PodFacts::default()
+    };
+    let offered = |cpus: i64| Quota {
+        hard: Amounts::of(CPU, cpus * 1000),
+        namespaces: ["shop".to_owned()].into(),
+        closed: None,
+    };
+    let quota = |quota: Option<Quota>| ledger.transact(|book| book.set_quota("c", quota));
+    assert_eq!(fits(&ledger, "ub"), 16);
+    quota(Some(offered(4)));
+    assert_eq!(fits(&ledger, "ub"), 4);
+    set(&ledger, "a", reservation("ua", "1", &[("c", 3)]));
+    assert_eq!((fits(&ledger, "ub"), fits(&ledger, "ua")), (1, 4), "a reservation uses the offer");
+    feed.pods(Change::Set(Key::new("shop", "a-1"), pod("ua")));
+    assert_eq!(
+        (fits(&ledger, "ub"), fits(&ledger, "ua")),
+        (1, 3),
+        "a pod takes the place of its reservation"
+    );
+    feed.pods(Change::Set(Key::new("elsewhere", "x"), pod("other")));
+    assert_eq!(fits(&ledger, "ub"), 1, "pods of other namespaces use nothing of it");
+    feed.pods(Change::Set(Key::new("shop", "x"), pod("other")));
+    assert_eq!(fits(&ledger, "ub"), 0);
+    let why = ledger.transact(|book| book.shortage("c", "ub", &shape(1000), 0)).to_string();
+    assert_eq!(why, "a replica needs cpu 1 and 0 is left of the 4 that the cluster offers");
+    quota(Some(offered(2)));
+    let bound = ledger.transact(|book| book.view("c", "ua", &shape(1000)));
+    assert_eq!((bound.bound, bound.reserved), (1, 3), "what runs goes on when less is offered");
+    quota(Some(Quota { closed: Some("its offer is not accepted".into()), ..offered(9) }));
+    let why = ledger.transact(|book| book.shortage("c", "ub", &shape(1000), 0)).to_string();
+    assert_eq!((fits(&ledger, "ub"), why.as_str()), (0, "its offer is not accepted"));
+    drop(feed);
+    let again = ledger.open("c");
+    again.nodes(Change::Set(Key::cluster("n"), node("n", 16)));
+    assert_eq!(fits(&ledger, "ub"), 0, "the bound outlives a connection");
+    quota(None);
+    assert_eq!(fits(&ledger, "ub"), 13);
+}
+
+#[test]
+fn an_offer_bounds_a_cluster_whose_room_is_not_counted() {
+    let ledger = Ledger::default();
+    let _feed = ledger.open("c");
+    ledger.transact(|book| {
+        book.set_growth("c", Growth::Uncounted);
+        let hard = Amounts::of(PODS, 3000);
+        book.set_quota("c", Some(Quota { hard, ..Quota::default() }));
+    });
+    let view = ledger.transact(|book| book.view("c", "u", &shape(1000)));
+    assert_eq!(view.max_replicas_if_grown, 3);
+}

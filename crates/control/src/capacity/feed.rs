@@ -38,6 +38,7 @@ impl Ledger {
             book.epoch += 1;
             let mut index = ClusterIndex::default();
             index.set_growth(book.growth(cluster));
+            index.set_quota(book.quota(cluster).cloned());
             for (uid, shape, replicas) in book.reservations_of(cluster) {
                 index.reserve(&uid, &shape, replicas);
             }

@@ -16,6 +16,8 @@ pub enum MemberEvent {
     Health,
     /// How far away it is.
     Latency,
+    /// What it offers to this cluster.
+    Offer,
     /// The traffic of services in this namespace.
     Traffic(String),
     /// A ConfigMap or Secret that was carried there: its namespace and which.

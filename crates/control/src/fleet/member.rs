@@ -15,8 +15,9 @@ use crate::names::TRAFFIC_LABEL;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use portolan_api::ResourceOffer;
 use portolan_api::foreigncluster::TrafficSource;
-use portolan_runtime::{Clock, Index, Key, Seed, WatchHealth, follow};
+use portolan_runtime::{Clock, Index, Key, Seed, WatchHealth, follow, follow_with};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Member {
     pub propagated: Propagated,
     /// The traffic that its Prometheus tells, if one is asked; it goes before the other.
     pub asked_traffic: Traffic,
+    /// What it offers to this cluster, if this cluster is a tenant of it.
+    pub(crate) offers: Option<Index<ResourceOffer>>,
     /// Whether it answers.
     pub health: Health,
     /// The rights that the hub lacks where it holds copies.
@@ -77,6 +80,7 @@ impl Watcher {
         name: &str,
         client: Client,
         source: Option<&TrafficSource>,
+        tenant_namespace: Option<&str>,
         on_event: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) -> Member {
         let sink: EventSink = Arc::new(on_event);
@@ -108,6 +112,22 @@ impl Watcher {
         ));
         let propagated =
             Propagated::new(client.clone(), &self.hub, seed.child("dependencies"), Arc::clone(&sink));
+        let offers = tenant_namespace.map(|namespace| {
+            let (offers, sink) = (Index::<ResourceOffer>::default(), Arc::clone(&sink));
+            let (index, health) = (offers.clone(), offers.health().clone());
+            tasks.spawn(follow_with(
+                Api::<ResourceOffer>::namespaced(client.clone(), namespace),
+                watcher::Config::default(),
+                |offer| offer,
+                move |change| {
+                    index.take(change);
+                    sink(MemberEvent::Offer);
+                },
+                seed.child("resourceoffers"),
+                health,
+            ));
+            offers
+        });
         if let Some(source) = source {
             let (query, sink) = (source.prometheus.clone(), Arc::clone(&sink));
             tasks.spawn(ask(
@@ -144,6 +164,7 @@ impl Watcher {
             traffic,
             propagated,
             asked_traffic,
+            offers,
             health,
             missing_rights,
             actuator: Actuator::new(Arc::clone(&gate), self.spawner.clone()),

@@ -13,10 +13,12 @@ use super::{Connect, ConnectError, Fleet, Hub, Member, MemberEvent, Needs, Regis
 use crate::capacity::growth;
 use crate::names::FIELD_MANAGER;
 use crate::recovery::{self};
+use crate::sharing::{judge, recorded_quota, tell_provider};
 use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType, Finding};
+use portolan_api::foreigncluster::OutgoingStatus;
 use portolan_api::{ForeignCluster, ForeignClusterStatus, Reason};
 use portolan_runtime::{
     Action, CallError, Change, Clock, EventType, Index, Key, Queue, Recorder, Seed, call, follow_with,
@@ -101,8 +103,16 @@ pub(crate) async fn keep(
             if news.is_some() {
                 known.look();
                 for key in &keys {
-                    let growth = known.clusters.get(key).map(|cluster| growth(&cluster)).unwrap_or_default();
-                    known.ledger.transact(|book| book.set_growth(&key.name, growth));
+                    let cluster = known.clusters.get(key);
+                    let growth = cluster.as_ref().map(|cluster| growth(cluster)).unwrap_or_default();
+                    let recorded = cluster.as_ref().and_then(|cluster| recorded_quota(cluster));
+                    known.ledger.transact(|book| {
+                        book.set_growth(&key.name, growth);
+                        // What was read of an offer since goes before what is on record.
+                        if recorded.is_none() || book.quota(&key.name).is_none() {
+                            book.set_quota(&key.name, recorded);
+                        }
+                    });
                 }
             }
             // What is only told by its status is mostly what we wrote there ourselves.
@@ -310,8 +320,32 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let found: Vec<Finding> =
             found.into_iter().chain(recovery::finding(&self.fleet, member, cluster)).collect();
         let proven = self.prove(open).await;
-        let observed = Observed { credential: proven, ..self.observed(member) };
+        let (outgoing, judged) = self.judge_offer(cluster, member).await;
+        let found: Vec<Finding> = found.into_iter().chain(judged).collect();
+        let observed = Observed { credential: proven, outgoing, ..self.observed(member) };
         self.report(cluster, &found, &observed).await
+    }
+
+    /// Decides about what the member offers: it bounds the room there. Answers what is told of it.
+    async fn judge_offer(
+        &self,
+        cluster: &ForeignCluster,
+        member: &Member,
+    ) -> (Option<OutgoingStatus>, Option<Finding>) {
+        let judged = cluster.spec.outgoing.as_ref().zip(member.offers.as_ref());
+        let judged = judged.and_then(|(outgoing, offers)| judge(outgoing, offers, &self.clock));
+        let Some(mut judged) = judged else { return (None, None) };
+        if let Some(quota) = judged.quota.take() {
+            self.fleet.ledger.transact(|book| {
+                if book.quota(&member.name) != Some(&quota) {
+                    book.set_quota(&member.name, Some(quota));
+                }
+            });
+        }
+        if member.health.is_reachable() {
+            tell_provider(&member.client, &judged, &self.clock).await;
+        }
+        (judged.status, Some(judged.finding))
     }
 
     /// The version of the Secret whose credential the member has accepted: a new one is tried once.
@@ -341,6 +375,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
                 MemberEvent::Capacity => {
                     return queue.add_after(cluster.clone(), status_lag(known.len(), pace.took()));
                 }
+                MemberEvent::Offer => return queue.add(cluster.clone()),
                 MemberEvent::Health => queue.add(cluster.clone()),
                 _ => {}
             }
@@ -348,7 +383,8 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         };
         let (queue, cluster) = (self.queue.clone(), name.to_owned());
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
-        let member = self.watcher.watch(name, client, foreign.spec.traffic.as_ref(), tell);
+        let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant_namespace.as_deref());
+        let member = self.watcher.watch(name, client, traffic, tenant, tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }
 
@@ -357,7 +393,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let known = member.is_known(Needs::ROOM);
         let summary = self.fleet.ledger.transact(|book| book.summary(&member.name)).filter(|_| known);
         let round_trip = (member.name != hub).then(|| (hub, member.health.round_trip()));
-        Observed { version: member.health.version(), summary, round_trip, credential: None }
+        Observed { version: member.health.version(), summary, round_trip, credential: None, outgoing: None }
     }
 
     /// Tells what was found, if it is new; says when to look again.

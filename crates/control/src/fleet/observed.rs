@@ -1,7 +1,9 @@
 //! The numbers of a member, as its ForeignCluster's status tells them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use portolan_api::foreigncluster::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
+use portolan_api::foreigncluster::{
+    ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount, OutgoingStatus,
+};
 use portolan_api::placement::Resources;
 use portolan_core::capacity::{self, CPU, MEMORY, amount, milli};
 use portolan_core::latency::RoundTrip;
@@ -18,6 +20,8 @@ pub(super) struct Observed {
     pub(super) round_trip: Option<(String, RoundTrip)>,
     /// The version of the Secret whose credential it has accepted.
     pub(super) credential: Option<String>,
+    /// What it offers to this cluster.
+    pub(super) outgoing: Option<OutgoingStatus>,
 }
 
 impl Observed {
@@ -28,6 +32,9 @@ impl Observed {
         }
         if let Some(credential) = &self.credential {
             status.credentials_resource_version = Some(credential.clone());
+        }
+        if let Some(outgoing) = &self.outgoing {
+            status.outgoing = Some(outgoing.clone());
         }
         if let Some(summary) = &self.summary {
             let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);

@@ -55,6 +55,7 @@ pub(super) struct MadeOf {
     pub(super) id: String,
     pub(super) credentials: Option<ClusterCredentials>,
     pub(super) traffic: Option<TrafficSource>,
+    pub(super) tenant_namespace: Option<String>,
 }
 
 impl MadeOf {
@@ -65,6 +66,11 @@ impl MadeOf {
             id: cluster.spec.cluster_identity.cluster_id.clone(),
             credentials: cluster.spec.credentials.clone(),
             traffic: cluster.spec.traffic.clone(),
+            tenant_namespace: cluster
+                .spec
+                .outgoing
+                .as_ref()
+                .map(|outgoing| outgoing.tenant_namespace.clone()),
         }
     }
 }
@@ -148,6 +154,7 @@ impl Fleet {
             id: member.name.clone(),
             credentials: None,
             traffic: None,
+            tenant_namespace: None,
         };
         self.join(Connected { member: Arc::clone(member), made_of, identity: None, proven: None });
     }

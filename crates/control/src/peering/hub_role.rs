@@ -5,6 +5,7 @@
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use crate::provision::CLUSTER_API_GROUP;
+use crate::sharing;
 use crate::tenancy::{PROVIDER, provider_rights_table, provider_roles};
 use serde_json::{Value, json};
 
@@ -119,7 +120,7 @@ pub fn hub_roles() -> Vec<Value> {
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
     ];
-    own.into_iter().chain(tenancy).collect()
+    own.into_iter().chain(tenancy).chain(sharing::sharing_roles()).collect()
 }
 
 /// The table of the rights of the controller, for the documentation.
@@ -132,6 +133,7 @@ pub fn hub_rights_table() -> String {
             text.push_str(&format!("| {place} | `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
         }
     }
+    text.push_str(&sharing::rights_rows());
     text.push_str("\nTo serve invitations and tenants (ClusterRole `portolan-provider`):\n\n");
     text.push_str(&provider_rights_table());
     text

@@ -43,6 +43,18 @@ impl Amounts {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// How much of one resource, in thousandths, if anything is said about it.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<i64> {
+        self.0.get(name).copied()
+    }
+
+    /// Whether nothing is said about any resource.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Sets one resource, in thousandths.
     pub fn set(&mut self, name: &str, milli: i64) {
         self.0.insert(name.to_owned(), milli);

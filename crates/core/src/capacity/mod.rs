@@ -16,7 +16,7 @@ mod text;
 
 pub use amount::{Amounts, CPU, MEMORY, PODS};
 pub use growth::Growth;
-pub use index::{ClusterIndex, ClusterSummary, Room, View, WorkloadFilter};
+pub use index::{ClusterIndex, ClusterSummary, Quota, Room, View, WorkloadFilter};
 pub use node::{LeftOut, NodeFacts};
 pub use pod::PodFacts;
 pub use pod_shape::{PodShape, ShapeError};

@@ -1,6 +1,7 @@
 //! The free room of a cluster.
 
 use super::amount::written;
+use super::index::Exceeded;
 use super::{Amounts, CPU, MEMORY, NodeFacts, PODS, PodFacts, PodShape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -110,7 +111,7 @@ impl ClusterRoom {
         }
         let lacking = |(name, need): (&str, i64)| (name.to_owned(), need, largest.get(name));
         let lacking = shape.requests.iter().map(lacking).filter(|(_, need, most)| need > most).collect();
-        Shortage { nodes: self.nodes.len(), open, refusals, lacking }
+        Shortage { nodes: self.nodes.len(), open, refusals, lacking, exceeded: Vec::new() }
     }
 
     fn open_to<'a>(&'a self, shape: &'a PodShape) -> impl Iterator<Item = &'a NodeRoom> {
@@ -126,6 +127,8 @@ pub struct Shortage {
     pub(super) refusals: BTreeMap<&'static str, usize>,
     /// Resources of which no node has enough: what is needed, and the most that any has.
     pub(super) lacking: Vec<(String, i64, i64)>,
+    /// What is lacking of what may be used of the cluster.
+    pub(super) exceeded: Vec<Exceeded>,
 }
 
 impl fmt::Display for Shortage {
@@ -145,7 +148,16 @@ impl fmt::Display for Shortage {
                 self.open
             ));
         }
-        if self.lacking.is_empty() && self.open > 0 {
+        for exceeded in &self.exceeded {
+            parts.push(match exceeded {
+                Exceeded::Closed(why) => why.clone(),
+                Exceeded::Resource { name, need, left, hard } => {
+                    let [need, left, hard] = [need, left, hard].map(|milli| written(name, *milli));
+                    format!("a replica needs {name} {need} and {left} is left of the {hard} that the cluster offers")
+                }
+            });
+        }
+        if self.lacking.is_empty() && self.exceeded.is_empty() && self.open > 0 {
             parts.push(format!("none of {} nodes has all that a replica needs free at once", self.open));
         }
         f.write_str(&parts.join("; "))

@@ -6,14 +6,15 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Kinds: clusters (cluster, foreignclusters, fc), mcd, mcj, mcs, mchpa (autoscalers), cp (CloudProvisioners), mcr
-(reschedulers), or their full names.
+(reschedulers), offers, or their full names.
 
 Examples:
   portolan get clusters
   portolan get mcd -A --watch
   portolan get mcd/web -n shop -o yaml
   portolan get mchpa -A -o wide
-  portolan get cp")]
+  portolan get cp
+  portolan get offers")]
 pub(crate) struct GetArgs {
     /// The kind to list, or KIND/NAME.
     pub(crate) kind: String,

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
+use portolan_control::sharing::provide;
 use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
@@ -61,8 +62,9 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
+        let sharing = provide(hub.clone(), clock.clone(), seed.child("sharing"));
         Box::pin(async {
-            tokio::select! { () = placing => {}, () = peering => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
+            tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
         })
     };
     if !args.leader_elect {

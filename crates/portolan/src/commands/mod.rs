@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod accept_offer;
 mod adopt;
 mod completion;
 mod controller;
@@ -19,6 +20,7 @@ mod peer_by_invitation;
 mod plan;
 mod review;
 mod sandbox;
+mod share;
 mod simulate;
 mod status;
 mod unpeer;
@@ -37,6 +39,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Accept(args) => invite::accept(&args),
         Command::Generate(command) => invite::generate(&command),
         Command::Unpeer(args) => unpeer::run(&args),
+        Command::Share(args) => share::run(&args),
+        Command::AcceptOffer(args) => accept_offer::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Status(args) => return status::run(&args),
         Command::Plan(args) => return plan::run(&args),

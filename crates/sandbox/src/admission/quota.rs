@@ -28,6 +28,11 @@ fn about_pods(hard: &str) -> bool {
         || hard.starts_with("limits.")
 }
 
+/// Whether a pod must say how much it asks for where a quota has this word: CPU and memory alone, as in Kubernetes.
+fn is_required(word: &str) -> bool {
+    matches!(word.split_once('.').map_or(word, |(_, resource)| resource), "cpu" | "memory")
+}
+
 /// Whether a quota's word counts the objects of a resource.
 fn counts(hard: &str, row: &Resource) -> bool {
     let full =
@@ -78,7 +83,9 @@ pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), Api
         for (word, limit) in concerned {
             let asked = if is_pod { counted(word, object) } else { Some(1000) };
             let Some(asked) = asked else {
-                missing.push(word.as_str());
+                if is_required(word) {
+                    missing.push(word.as_str());
+                }
                 continue;
             };
             let limit_text = limit.as_str().map_or_else(|| limit.to_string(), str::to_owned);

@@ -52,7 +52,7 @@ pub(super) async fn has_namespace(client: &Client, name: &str) -> Result<bool, S
 }
 
 /// The kinds that are in no namespace.
-const CLUSTER_SCOPED: [&str; 10] = [
+const CLUSTER_SCOPED: [&str; 11] = [
     "ClusterProfile",
     "CloudProvisioner",
     "ClusterRole",
@@ -63,6 +63,7 @@ const CLUSTER_SCOPED: [&str; 10] = [
     "Namespace",
     "Node",
     "PriorityClass",
+    "SharingClass",
 ];
 
 /// Whether objects of a kind are in a namespace.

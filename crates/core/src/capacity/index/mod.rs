@@ -13,6 +13,7 @@ mod classes;
 mod estimate;
 mod nodes;
 mod pods;
+mod quota;
 mod resources;
 mod view;
 mod workloads;
@@ -25,10 +26,13 @@ use classes::Classes;
 use estimate::Estimate;
 use nodes::{Common, Node};
 use pods::{AllRequests, Pod, Revision};
+use quota::{Bound, Usage};
 use resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(super) use quota::Exceeded;
+pub use quota::Quota;
 use view::Newcomer;
 pub use view::{ClusterSummary, Room, View};
 pub use workloads::WorkloadFilter;
@@ -53,6 +57,9 @@ pub struct ClusterIndex {
     /// Where all unbound replicas probably go; nothing if that is to be estimated again.
     estimate: Option<Estimate>,
     growth: Growth,
+    usage: Usage,
+    /// What may be used of it at most; nothing if only its nodes are a bound.
+    bound: Option<Bound>,
     /// What it grows by; nothing if that is to be found out anew.
     newcomer: Option<Newcomer>,
     /// Whether nodes and pods were listed.
@@ -114,6 +121,7 @@ impl ClusterIndex {
             return false;
         }
         let freed = self.remove_pod(key);
+        self.count_use(key, &pod, 1);
         self.count(&pod, 1);
         Arc::make_mut(&mut self.pods).insert(key.into(), pod);
         freed
@@ -125,7 +133,8 @@ impl ClusterIndex {
             return false;
         }
         let Some(pod) = Arc::make_mut(&mut self.pods).remove(key) else { return false };
-        let freed = self.count(&pod, -1);
+        let unbound_use = self.count_use(key, &pod, -1);
+        let freed = self.count(&pod, -1) | unbound_use;
         self.requests.prune(self.pods.len());
         freed
     }
@@ -186,6 +195,20 @@ impl ClusterIndex {
         true
     }
 
+    /// Takes what may be used of the cluster at most; answers whether there may be more room.
+    pub fn set_quota(&mut self, quota: Option<Quota>) -> bool {
+        if self.bound.as_ref().map(|bound| &bound.quota) == quota.as_ref() {
+            return false;
+        }
+        self.bound = quota.map(|quota| Bound::new(quota, &self.resources, &self.usage));
+        true
+    }
+
+    /// What the pods in these namespaces request that have a node.
+    pub fn used_in<'a>(&self, namespaces: impl IntoIterator<Item = &'a str>) -> Amounts {
+        self.resources.amounts(&self.usage.of(namespaces, self.resources.len()))
+    }
+
     /// All nodes that the cluster has were told.
     pub fn nodes_listed(&mut self) {
         self.listed[0] = true;
@@ -231,6 +254,15 @@ impl ClusterIndex {
         let before = self.unbound_of(&uid);
         self.workloads.known(&uid).reserved = reserved;
         self.update_unbound(&uid, before)
+    }
+
+    /// A pod comes or goes, and with it what its namespace uses; answers whether more is left of the quota.
+    fn count_use(&mut self, key: &str, pod: &Pod, times: i8) -> bool {
+        self.usage.count(key, pod, times);
+        if let Some(bound) = &mut self.bound {
+            bound.count(key, pod, times);
+        }
+        self.bound.is_some() && times < 0
     }
 
     /// A pod comes or goes.
@@ -378,12 +410,16 @@ impl ClusterIndex {
                 known.offered = offered;
             }
         }
-        for pod in Arc::make_mut(&mut self.pods).values_mut() {
+        self.usage.clear();
+        for (key, pod) in Arc::make_mut(&mut self.pods) {
             pod.requests = self.requests.of(Amounts::clone(&pod.requests.amounts), &self.resources);
             if let Some(node) = pod.node.as_ref().and_then(|name| nodes.get_mut(name)) {
                 node.count(pod, 1);
             }
+            self.usage.count(key, pod, 1);
         }
+        let quota = self.bound.take().map(|bound| bound.quota);
+        self.bound = quota.map(|quota| Bound::new(quota, &self.resources, &self.usage));
         self.reclass();
     }
 

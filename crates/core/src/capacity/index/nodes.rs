@@ -48,6 +48,19 @@ pub(super) struct Known {
     pub(super) class: usize,
 }
 
+impl Known {
+    /// Whether it takes pods in general. A taint with the name of a resource that it offers repels pods that do without the
+    /// resource, and no others.
+    pub(super) fn is_usable(&self) -> bool {
+        let repels = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+        let traits = &self.traits;
+        traits.ready
+            && !traits.cordoned
+            && traits.left_out.is_none()
+            && traits.taints.iter().filter(repels).all(|taint| self.allocatable.get(&taint.key) > 0)
+    }
+}
+
 impl Node {
     /// What is free on it, and its class, if it is there.
     pub(super) fn place(&self) -> Option<(usize, Free)> {

@@ -43,6 +43,11 @@ impl Resources {
         amounts
     }
 
+    /// The names of the resources, by slot.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     /// How many slots there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -76,6 +81,11 @@ impl Need {
     pub(super) fn taken_from(&self, free: &[i64], times: u32) -> Free {
         let left = |(free, taken): (&i64, &i64)| free.saturating_sub(taken.saturating_mul(i64::from(times)));
         free.iter().zip(&self.takes).map(left).collect()
+    }
+
+    /// What it takes, by slot.
+    pub(super) fn takes(&self) -> &[i64] {
+        &self.takes
     }
 
     /// Whether it may fit where the first resource is this free; what is freer is compared first.

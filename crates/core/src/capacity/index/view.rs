@@ -59,6 +59,11 @@ pub struct ClusterSummary {
     pub allocated: Amounts,
     /// What is left on nodes that are ready, not cordoned and without a taint that repels.
     pub available: Amounts,
+    /// What nodes offer together that are ready, not cordoned, and repel nobody but pods that do without a resource of
+    /// theirs, such as GPUs.
+    pub usable: Amounts,
+    /// What is left on those nodes.
+    pub usable_free: Amounts,
     /// How many pods wait for a node.
     pub pending_pods: usize,
     /// How many pods there are that have not finished.
@@ -101,7 +106,11 @@ impl ClusterIndex {
         let open_nodes = u32::try_from(sums.nodes).unwrap_or(u32::MAX);
         let max_replicas_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
         let known = self.is_listed();
-        Some(View { room, open_nodes, max_replicas_if_grown, known, ..View::default() })
+        let view = View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
+        Some(match &self.bound {
+            Some(bound) => view.within(&self.resources.need(&shape.requests), &bound.left(&[])),
+            None => view,
+        })
     }
 
     /// Which workloads may be known in the cluster: for those that are not among them, [`ClusterIndex::kept_view`] holds.
@@ -127,14 +136,43 @@ impl ClusterIndex {
         if alone {
             self.estimate = Some(estimate);
         }
-        View { room, bound, reserved, max_replicas_if_grown, open_nodes, known }
+        let view = View { room, bound, reserved, max_replicas_if_grown, open_nodes, known };
+        match self.left_of_quota(uid, shape) {
+            Some(left) => view.within(&self.resources.need(&turned_out.requests), &left),
+            None => view,
+        }
+    }
+
+    /// What is left of the quota for a workload, by slot, if there is one: beside its bound pods, those aside that are to be
+    /// replaced, and the reservations of others.
+    fn left_of_quota(&self, uid: &str, shape: &Shape) -> Option<Vec<i64>> {
+        let bound = self.bound.as_ref()?;
+        let mut taken = vec![0i128; self.resources.len()];
+        let mut take = |vector: &[i64], times: i64| {
+            for (taken, milli) in taken.iter_mut().zip(vector) {
+                *taken += i128::from(*milli) * i128::from(times);
+            }
+        };
+        let own = self.workloads.get(uid);
+        for (other, count) in self.others(own) {
+            take(self.resources.need(&other.requests).takes(), i64::from(count));
+        }
+        if let Some(own) = own {
+            for (_, requests, pods) in own.to_be_replaced(self.revision(shape)) {
+                if let Some(requests) = self.requests.by_id(requests) {
+                    take(&requests.vector, -i64::from(pods));
+                }
+            }
+        }
+        Some(bound.left(&taken))
     }
 
     /// Why not even one more pod of the shape fits for this workload when `more` have found their place.
     pub fn shortage(&mut self, uid: &str, shape: &Shape, more: u32) -> Shortage {
         self.learn(shape);
         let mut estimate = self.estimated(Some(uid), shape);
-        let shape = &self.turned_out(uid, shape);
+        let template = shape;
+        let shape = &self.turned_out(uid, template);
         let answer = self.answers.of(shape, &self.classes, &self.resources, &self.unbound);
         estimate.reserve(&self.classes, answer.fitting, more);
         let mut shortage = Shortage::default();
@@ -157,6 +195,12 @@ impl ClusterIndex {
         let largest = self.resources.amounts(&largest);
         let lacking = |(name, need): (&str, i64)| (name.to_owned(), need, largest.get(name));
         shortage.lacking = shape.requests.iter().map(lacking).filter(|(_, need, most)| need > most).collect();
+        if let (Some(bound), Some(mut left)) = (&self.bound, self.left_of_quota(uid, template)) {
+            for (left, milli) in left.iter_mut().zip(self.resources.need(&shape.requests).takes()) {
+                *left = left.saturating_sub(milli.saturating_mul(i64::from(more))).max(0);
+            }
+            shortage.exceeded = bound.exceeded(&self.resources, &shape.requests, &left);
+        }
         shortage
     }
 
@@ -174,6 +218,9 @@ impl ClusterIndex {
                 *sum += i128::from(*milli) * i128::from(nodes);
             }
         }
+        for (sum, left) in sum.iter_mut().zip(self.left_of_quota(uid, shape).into_iter().flatten()) {
+            *sum = (*sum).min(i128::from(left));
+        }
         self.resources.amounts(&sum)
     }
 
@@ -183,6 +230,7 @@ impl ClusterIndex {
         let slots = self.resources.len();
         let (mut capacity, mut allocated, mut available) =
             (vec![0i128; slots], vec![0; slots], vec![0; slots]);
+        let (mut usable, mut usable_free) = (vec![0i128; slots], vec![0; slots]);
         let mut summary =
             ClusterSummary { pending_pods: self.pending, pods: self.pods.len(), ..ClusterSummary::default() };
         let anything = Shape::from(PodShape::default());
@@ -200,6 +248,14 @@ impl ClusterIndex {
             for (sum, milli) in capacity.iter_mut().zip(known.offered.iter()) {
                 *sum += i128::from(*milli);
             }
+            if known.is_usable() {
+                for (sum, milli) in usable.iter_mut().zip(known.offered.iter()) {
+                    *sum += i128::from(*milli);
+                }
+                for (sum, milli) in usable_free.iter_mut().zip(&free) {
+                    *sum += i128::from((*milli).max(0));
+                }
+            }
             if self.classes.get(class).refuses(&anything).is_none() {
                 for (sum, milli) in available.iter_mut().zip(&free) {
                     *sum += i128::from((*milli).max(0));
@@ -209,6 +265,8 @@ impl ClusterIndex {
         summary.capacity = self.resources.amounts(&capacity);
         summary.allocated = self.resources.amounts(&allocated);
         summary.available = self.resources.amounts(&available);
+        summary.usable = self.resources.amounts(&usable);
+        summary.usable_free = self.resources.amounts(&usable_free);
         summary
     }
 

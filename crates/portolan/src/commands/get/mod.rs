@@ -2,10 +2,12 @@
 
 mod clusters;
 mod elastic;
+mod offers;
 mod watch;
 mod workloads;
 
 pub(super) use clusters::{health, is_orphaned, marks};
+pub(super) use offers::lines as offer_lines;
 pub(super) use workloads::{Part, parts, summary};
 
 use crate::cli::{GetArgs, GetFormat};
@@ -30,6 +32,9 @@ struct Listing<'a> {
 }
 
 async fn get(args: &GetArgs) -> Result<(), Failure> {
+    if offers::is_asked_for(&args.kind) {
+        return offers::get(args).await;
+    }
     let (kind, mut names) = Kind::parse(&args.kind)?;
     names.extend(args.names.iter().cloned());
     let (hub, _) = connection::answering(&args.cluster).await?;

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::clean;
 use crate::commands::events;
-use crate::commands::get::{health, marks, parts};
+use crate::commands::get::{health, marks, offer_lines, parts};
 use crate::failure::{Failure, NotShown};
 use crate::human::{age, share};
 use crate::kind::Kind;
@@ -30,6 +30,9 @@ pub(super) async fn report(hub: &Client, raw: Value) -> Result<Report, Failure> 
         let room = ["cpu", "memory", "pods"]
             .map(|name| format!("{name} {}", share(name, &status.allocated, &status.capacity)));
         text.push_str(&format!("  {}/{} nodes ready, {}\n", nodes.ready, nodes.total, room.join(", ")));
+    }
+    for line in offer_lines(&cluster) {
+        text.push_str(&format!("  {line}\n"));
     }
     let mut not_shown = NotShown::default();
     let held = held(hub, &name, &mut not_shown).await?;

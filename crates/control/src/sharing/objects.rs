@@ -1,0 +1,114 @@
+//! The objects of an offer: pure.
+
+use super::ENFORCED_NAME;
+use crate::names::TENANT_LABEL;
+use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use portolan_api::API_VERSION;
+use portolan_api::placement::Resources;
+use portolan_api::resourceoffer::{OFFER_NAME, OfferSummary, ResourceOfferSpec};
+use portolan_core::capacity::{Amounts, CPU, MEMORY, PODS, amount};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What a quota calls what pods request of a resource.
+const REQUESTS: &str = "requests.";
+
+/// Amounts in the words of a ResourceQuota.
+pub(super) fn quota_words(amounts: &Amounts) -> BTreeMap<String, Quantity> {
+    let word = |name: String| if name == PODS { name } else { format!("{REQUESTS}{name}") };
+    amounts.quantities().into_iter().map(|(name, quantity)| (word(name), quantity)).collect()
+}
+
+/// What the words of a ResourceQuota say of what pods request. What cannot be read says nothing.
+pub(super) fn quota_amounts(words: Option<&BTreeMap<String, Quantity>>) -> Amounts {
+    let resource = |word: &str| match word {
+        PODS => Some(PODS.to_owned()),
+        _ => word.strip_prefix(REQUESTS).map(str::to_owned),
+    };
+    let named = |(word, quantity): (&String, &Quantity)| Some((resource(word)?, quantity.clone()));
+    let mut amounts = Amounts::default();
+    for (name, quantity) in words.into_iter().flatten().filter_map(named) {
+        if let Ok(milli) = portolan_core::capacity::milli(&quantity.0) {
+            amounts.set(&name, milli);
+        }
+    }
+    amounts
+}
+
+/// What a quota says.
+pub(super) fn hard(quota: &ResourceQuota) -> Amounts {
+    quota_amounts(quota.spec.as_ref().and_then(|spec| spec.hard.as_ref()))
+}
+
+/// What the API server enforces of it, and what is used.
+pub(super) fn enforced(quota: &ResourceQuota) -> (Amounts, Amounts) {
+    let status = quota.status.as_ref();
+    (
+        quota_amounts(status.and_then(|status| status.hard.as_ref())),
+        quota_amounts(status.and_then(|status| status.used.as_ref())),
+    )
+}
+
+/// The quota of a namespace.
+pub(super) fn resource_quota(namespace: &str, consumer: &str, hard: &Amounts) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {
+            "name": ENFORCED_NAME, "namespace": namespace, "labels": { TENANT_LABEL: consumer },
+        },
+        "spec": { "hard": quota_words(hard) },
+    })
+}
+
+/// What containers of a namespace request that do not say so themselves: without it the quota would refuse them.
+pub(super) fn limit_range(namespace: &str, consumer: &str, requests: &Resources) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "LimitRange",
+        "metadata": {
+            "name": ENFORCED_NAME, "namespace": namespace, "labels": { TENANT_LABEL: consumer },
+        },
+        "spec": { "limits": [{ "type": "Container", "defaultRequest": requests }] },
+    })
+}
+
+/// The offer.
+pub(super) fn resource_offer(namespace: &str, spec: &ResourceOfferSpec) -> Value {
+    json!({
+        "apiVersion": API_VERSION, "kind": "ResourceOffer",
+        "metadata": { "name": OFFER_NAME, "namespace": namespace }, "spec": spec,
+    })
+}
+
+/// The numbers of an offer as short texts.
+pub(super) fn summary(offered: &Amounts, used: &Amounts) -> OfferSummary {
+    let of = |name: &str| {
+        let offered = offered.find(name)?;
+        Some(format!("{}/{}", amount(name, used.get(name)), amount(name, offered)))
+    };
+    OfferSummary { cpu: of(CPU), memory: of(MEMORY), pods: of(PODS) }
+}
+
+/// Amounts as people read them.
+pub(super) fn words(amounts: &Amounts) -> String {
+    let some = amounts.iter().filter(|(_, milli)| *milli > 0);
+    let parts: Vec<String> = some.map(|(name, milli)| format!("{name} {}", amount(name, milli))).collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_read_as_it_was_written() {
+        let mut amounts = Amounts::of(CPU, 3500);
+        amounts.set(MEMORY, (8 << 30) * 1000);
+        amounts.set(PODS, 55_000);
+        amounts.set("nvidia.com/gpu", 0);
+        let quota: ResourceQuota = serde_json::from_value(resource_quota("a", "rome", &amounts)).unwrap();
+        assert_eq!(hard(&quota), amounts);
+        let words: Vec<String> = quota.spec.unwrap().hard.unwrap().into_keys().collect();
+        assert_eq!(words, ["pods", "requests.cpu", "requests.memory", "requests.nvidia.com/gpu"]);
+    }
+}

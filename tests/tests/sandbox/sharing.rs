@@ -1,0 +1,326 @@
+//! Resource negotiation: a provider offers a part of itself and enforces it, a consumer accepts it and stays within.
+
+use crate::stage::{asking, contend, deployments, fleet_of, pass, patch, ready, replicas, status};
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, Pod, ResourceQuota};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use portolan_api::conditions::{self, ConditionType};
+use portolan_api::{ForeignCluster, ResourceOffer};
+use portolan_control::sharing::provide;
+use portolan_core::capacity::{Amounts, CPU, MEMORY};
+use portolan_runtime::Seed;
+use portolan_sandbox::FaultPlan;
+use portolan_tests::simulation::{Contender, Fleet, apply};
+use portolan_tests::{NAMESPACE, workload};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+const HOME: &str = "portolan-tenant-rome";
+
+/// A hub, which is called rome by its only member milan: two nodes of four CPUs, of which it shares this.
+async fn peers(sharing: Value) -> (Fleet, JoinHandle<()>) {
+    let fleet = fleet_of(&[("milan", 2, "4")], FaultPlan::none()).await;
+    let provider = fleet.members[0].client("user");
+    for crd in portolan_api::crds() {
+        apply(&provider, &serde_json::to_value(crd).unwrap()).await;
+    }
+    for (name, open) in [(HOME, "no"), (NAMESPACE, "allowed")] {
+        let labels = json!({"portolan.dev/tenant": "rome", "portolan.dev/placement": open});
+        let namespace = json!({"name": name, "labels": labels});
+        apply(&provider, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})).await;
+    }
+    let mut incoming = json!({"tenantNamespace": HOME});
+    if !sharing.is_null() {
+        incoming["sharing"] = sharing;
+    }
+    let identity = json!({"clusterID": "rome", "clusterName": "rome"});
+    let rome = json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "rome"},
+        "spec": {"clusterIdentity": identity, "incoming": incoming},
+    });
+    apply(&provider, &rome).await;
+    spec_of(
+        &fleet.hub.client("user"),
+        "milan",
+        json!({"outgoing": {"tenantNamespace": HOME, "placement": true}}),
+    )
+    .await;
+    let providing = begin(&fleet);
+    (fleet, providing)
+}
+
+fn begin(fleet: &Fleet) -> JoinHandle<()> {
+    let client = fleet.members[0].client("provider");
+    tokio::spawn(provide(client, fleet.world.clock().clone(), Seed::new(3)))
+}
+
+async fn spec_of(client: &Client, cluster: &str, spec: Value) {
+    let clusters: Api<ForeignCluster> = Api::all(client.clone());
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    clusters.patch(cluster, &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn share(fleet: &Fleet, sharing: Value) {
+    spec_of(&fleet.members[0].client("user"), "rome", json!({"incoming": {"sharing": sharing}})).await;
+}
+
+async fn offer(fleet: &Fleet) -> ResourceOffer {
+    let api: Api<ResourceOffer> = Api::namespaced(fleet.members[0].client("user"), HOME);
+    api.get("offer").await.unwrap()
+}
+
+async fn offered(fleet: &Fleet) -> Amounts {
+    Amounts::parse(&offer(fleet).await.spec.resources).unwrap()
+}
+
+/// Reason and message of a condition of a ForeignCluster, on the provider or on the hub.
+async fn told(client: &Client, cluster: &str, type_: ConditionType) -> (String, String) {
+    let api: Api<ForeignCluster> = Api::all(client.clone());
+    let status = api.get(cluster).await.unwrap().status.unwrap_or_default();
+    let found = conditions::find(&status.conditions, type_).cloned();
+    found.map(|found| (found.reason, found.message)).unwrap_or_default()
+}
+
+async fn accepted(fleet: &Fleet) -> (String, String) {
+    told(&fleet.hub.client("user"), "milan", ConditionType::OfferAccepted).await
+}
+
+async fn sharing(fleet: &Fleet) -> (String, String) {
+    told(&fleet.members[0].client("user"), "rome", ConditionType::Sharing).await
+}
+
+/// What quotas admit of CPU in each namespace, in thousandths.
+async fn quotas(fleet: &Fleet) -> Vec<(String, i64)> {
+    let api: Api<ResourceQuota> = Api::all(fleet.members[0].client("user"));
+    let all = api.list(&ListParams::default()).await.unwrap().items;
+    let cpu = |quota: &ResourceQuota| {
+        let hard = quota.spec.clone().unwrap().hard.unwrap();
+        portolan_core::capacity::milli(&hard["requests.cpu"].0).unwrap()
+    };
+    all.iter().map(|quota| (quota.metadata.namespace.clone().unwrap(), cpu(quota))).collect()
+}
+
+async fn admitted(fleet: &Fleet) -> i64 {
+    quotas(fleet).await.iter().map(|(_, cpu)| cpu).sum()
+}
+
+async fn create_pod(fleet: &Fleet, name: &str, resources: Value) -> kube::Result<Pod> {
+    let api: Api<Pod> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "app:1", "resources": resources}]},
+    });
+    api.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await
+}
+
+fn web(replicas: i32, cpu: &str) -> Value {
+    let mut web = workload("web", replicas, json!({"locations": ["milan"]}));
+    web["spec"]["template"]["spec"]["containers"] = asking(cpu);
+    web
+}
+
+async fn running(fleet: &Fleet) -> usize {
+    let api: Api<Pod> = Api::namespaced(fleet.members[0].client("user"), NAMESPACE);
+    let pods = api.list(&ListParams::default()).await.unwrap().items;
+    pods.iter()
+        .filter(|pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running"))
+        .count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_is_offered_enforced_and_accepted() {
+    let (fleet, _providing) = peers(json!({"percentage": 50})).await;
+    let _hub = contend(&fleet, Contender::alone());
+    pass(30).await;
+    let offered = offered(&fleet).await;
+    assert_eq!((offered.get(CPU), offered.get(MEMORY)), (4000, (8 << 30) * 1000), "half of two nodes");
+    let quotas = quotas(&fleet).await;
+    assert_eq!(quotas.iter().map(|(namespace, _)| namespace.as_str()).collect::<Vec<_>>(), [HOME, NAMESPACE]);
+    assert_eq!(quotas.iter().map(|(_, cpu)| cpu).sum::<i64>(), 4000, "divided, and no more");
+    assert_eq!(sharing(&fleet).await.0, "QuotasEnforced");
+    assert_eq!(accepted(&fleet).await.0, "OfferAccepted");
+    let offer = offer(&fleet).await.status.unwrap();
+    for type_ in [ConditionType::Ready, ConditionType::Accepted] {
+        assert!(conditions::is_true(&offer.conditions, type_), "{type_}: {:?}", offer.conditions);
+    }
+    let client = fleet.members[0].client("user");
+    let shop = Api::<Namespace>::all(client.clone()).get(NAMESPACE).await.unwrap();
+    assert_eq!(shop.metadata.labels.unwrap()["pod-security.kubernetes.io/enforce"], "baseline");
+    Api::<LimitRange>::namespaced(client, NAMESPACE).get("portolan").await.unwrap();
+    create_pod(&fleet, "silent", json!({}))
+        .await
+        .expect("a container that says nothing gets what the LimitRange says");
+    let error = create_pod(&fleet, "large", json!({"requests": {"cpu": "4100m"}})).await.unwrap_err();
+    assert!(error.to_string().contains("exceeded quota: portolan"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_places_within_the_offer_and_all_of_it_can_be_used() {
+    let (fleet, _providing) = peers(json!({"percentage": 50})).await;
+    let _hub = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &web(9, "500m")).await;
+    pass(180).await;
+    let told = status(&fleet, "web").await;
+    assert_eq!((told.replicas, told.pending_replicas), (8, 1), "the nodes have room for 16");
+    let message = told.pending[0].message.clone().unwrap_or_default();
+    assert!(message.contains("0 is left of the 4 that the cluster offers"), "{message}");
+    assert_eq!(
+        ready(&fleet, "web").await,
+        8,
+        "the quota went to where pods wait: {:?}",
+        quotas(&fleet).await
+    );
+    assert!(admitted(&fleet).await <= 4000);
+    share(&fleet, json!({"percentage": 75})).await;
+    pass(120).await;
+    assert_eq!(ready(&fleet, "web").await, 9, "{:?}", quotas(&fleet).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_smaller_offer_kills_nothing_and_admits_nothing() {
+    let (fleet, _providing) = peers(json!({"percentage": 50})).await;
+    let _hub = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &web(6, "500m")).await;
+    pass(120).await;
+    assert_eq!(running(&fleet).await, 6);
+    share(&fleet, json!({"percentage": 10})).await;
+    pass(120).await;
+    assert_eq!((offered(&fleet).await.get(CPU), running(&fleet).await), (800, 6));
+    assert!(admitted(&fleet).await <= 800);
+    assert_eq!(replicas(&fleet, 0, "web").await, Some(6), "what runs stays placed");
+    let error = create_pod(&fleet, "more", json!({"requests": {"cpu": "10m"}})).await.unwrap_err();
+    assert!(error.to_string().contains("exceeded quota"), "{error}");
+    patch(&fleet, "web", json!({"replicas": 7})).await;
+    pass(60).await;
+    let told = status(&fleet, "web").await;
+    assert_eq!((told.replicas, told.pending_replicas), (6, 1));
+    share(&fleet, json!({"percentage": 50})).await;
+    pass(120).await;
+    assert_eq!(ready(&fleet, "web").await, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offer_follows_the_nodes_and_what_the_provider_uses_itself() {
+    let (fleet, _providing) = peers(json!({"percentage": 75})).await;
+    pass(10).await;
+    assert_eq!(offered(&fleet).await.get(CPU), 6000);
+    let client = fleet.members[0].client("user");
+    let nodes: Api<Node> = Api::all(client.clone());
+    let cordon = |cordoned: bool| Patch::Merge(json!({"spec": {"unschedulable": cordoned}}));
+    nodes.patch("milan-1", &PatchParams::default(), &cordon(true)).await.unwrap();
+    pass(10).await;
+    assert_eq!(offered(&fleet).await.get(CPU), 3000, "a cordoned node is not shared");
+    nodes.patch("milan-1", &PatchParams::default(), &cordon(false)).await.unwrap();
+    pass(10).await;
+    assert_eq!(offered(&fleet).await.get(CPU), 6000);
+    let own = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "own", "namespace": "default"},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": "own"}},
+            "template": {"metadata": {"labels": {"app": "own"}}, "spec": {"containers": asking("3")}},
+        },
+    });
+    apply(&client, &own).await;
+    pass(30).await;
+    let left = offered(&fleet).await.get(CPU);
+    assert!(left <= 2000 && left >= 1800, "2 of 8 CPUs are free: {left}");
+    assert!(admitted(&fleet).await <= 2000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offer_waits_for_a_user_and_for_its_minimum() {
+    let (fleet, _providing) = peers(json!({"percentage": 50})).await;
+    let user = fleet.hub.client("user");
+    spec_of(&user, "milan", json!({"outgoing": {"acceptance": "Manual"}})).await;
+    let _hub = contend(&fleet, Contender::alone());
+    apply(&user, &web(2, "500m")).await;
+    pass(60).await;
+    assert_eq!(accepted(&fleet).await.0, "OfferAwaitsAcceptance");
+    let told = status(&fleet, "web").await;
+    assert_eq!(told.pending_replicas, 2);
+    let message = told.pending[0].message.clone().unwrap_or_default();
+    assert!(message.contains("accept-offer"), "{message}");
+    let uid = offer(&fleet).await.metadata.uid;
+    spec_of(&user, "milan", json!({"outgoing": {"acceptedOffer": uid}})).await;
+    pass(60).await;
+    assert_eq!((accepted(&fleet).await.0.as_str(), ready(&fleet, "web").await), ("OfferAccepted", 2));
+    spec_of(&user, "milan", json!({"outgoing": {"minimum": {"cpu": "5"}}})).await;
+    patch(&fleet, "web", json!({"replicas": 3})).await;
+    pass(60).await;
+    let (reason, message) = accepted(&fleet).await;
+    assert_eq!(reason, "OfferBelowMinimum");
+    assert!(message.contains("cpu 4 of at least 5"), "{message}");
+    assert_eq!((ready(&fleet, "web").await, status(&fleet, "web").await.pending_replicas), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offer_that_is_not_renewed_expires_and_what_runs_goes_on() {
+    let (fleet, providing) = peers(json!({"percentage": 50})).await;
+    let _hub = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &web(2, "500m")).await;
+    pass(3600).await;
+    assert_eq!(accepted(&fleet).await.0, "OfferAccepted", "it is renewed");
+    providing.abort();
+    pass(1860).await;
+    assert_eq!(accepted(&fleet).await.0, "OfferExpired");
+    patch(&fleet, "web", json!({"replicas": 3})).await;
+    pass(60).await;
+    assert_eq!((ready(&fleet, "web").await, status(&fleet, "web").await.pending_replicas), (2, 1));
+    let _providing = begin(&fleet);
+    pass(60).await;
+    assert_eq!((accepted(&fleet).await.0.as_str(), ready(&fleet, "web").await), ("OfferAccepted", 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_shared_until_somebody_says_so_and_classes_say_it_for_all() {
+    let (fleet, _providing) = peers(Value::Null).await;
+    pass(10).await;
+    let (reason, message) = sharing(&fleet).await;
+    assert_eq!(reason, "NothingShared");
+    assert!(message.contains("portolan share rome 50%"), "{message}");
+    assert_eq!((offered(&fleet).await.get(CPU), admitted(&fleet).await), (0, 0));
+    create_pod(&fleet, "early", json!({"requests": {"cpu": "10m"}})).await.expect_err("the quota is closed");
+    let class = |name: &str, spec: Value| json!({"apiVersion": "portolan.dev/v1alpha1", "kind": "SharingClass", "metadata": {"name": name}, "spec": spec});
+    let user = fleet.members[0].client("user");
+    apply(&user, &class("default", json!({"default": true, "percentage": 25}))).await;
+    apply(&user, &class("gold", json!({"resources": {"cpu": "5", "memory": "10Gi"}}))).await;
+    pass(10).await;
+    assert_eq!(offered(&fleet).await.get(CPU), 2000);
+    share(&fleet, json!({"className": "gold"})).await;
+    pass(10).await;
+    assert_eq!((offered(&fleet).await.get(CPU), admitted(&fleet).await), (5000, 5000));
+    share(&fleet, json!({"className": "silver"})).await;
+    pass(10).await;
+    assert_eq!((sharing(&fleet).await.0.as_str(), offered(&fleet).await.get(CPU)), ("ClassNotFound", 5000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_has_left_leaves_nothing_of_its_offer() {
+    let (fleet, _providing) = peers(json!({"percentage": 50})).await;
+    pass(10).await;
+    assert_eq!(quotas(&fleet).await.len(), 2);
+    let client = fleet.members[0].client("user");
+    Api::<ForeignCluster>::all(client.clone()).delete("rome", &Default::default()).await.unwrap();
+    pass(10).await;
+    assert!(quotas(&fleet).await.is_empty());
+    assert!(
+        Api::<LimitRange>::all(client.clone()).list(&ListParams::default()).await.unwrap().items.is_empty()
+    );
+    assert!(Api::<ResourceOffer>::all(client).list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_starts_anew_keeps_within_what_is_on_record() {
+    let (fleet, _providing) = peers(json!({"percentage": 50})).await;
+    let hub = contend(&fleet, Contender::alone());
+    apply(&fleet.hub.client("user"), &web(9, "500m")).await;
+    pass(180).await;
+    hub.abort();
+    let _hub = contend(&fleet, Contender::alone());
+    for _ in 0..60 {
+        pass(1).await;
+        assert!(replicas(&fleet, 0, "web").await.is_some_and(|replicas| replicas <= 8));
+    }
+    assert_eq!(ready(&fleet, "web").await, 8);
+    deployments(&fleet, 0).get("web").await.unwrap();
+}
