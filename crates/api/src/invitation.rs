@@ -9,6 +9,7 @@ use crate::{
     conditions::conditions_schema,
     foreigncluster::ClusterIdentity,
     schema::{Rule, kind, rule, rules},
+    sharing::Sharing,
 };
 
 /// What another cluster may become here by this invitation.
@@ -47,6 +48,10 @@ pub struct InvitationSpec {
     #[schemars(length(max = 64))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
+
+    /// What this cluster shares with the consumer. If it is not given, the default SharingClass holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<Sharing>,
 
     /// Whether the first cluster that uses the invitation peers at once, or waits until accepted is true.
     #[serde(default)]

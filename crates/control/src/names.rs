@@ -1,6 +1,7 @@
 //! The names by which Portolan knows what is its own.
 
-/// On namespaces of this cluster, and on what is made in them: the ForeignCluster whose tenant they belong to.
+/// On namespaces of a tenant, on what is made in them, on its rights, and on the Lease of its consumer: the ForeignCluster
+/// that stands for it.
 pub const TENANT_LABEL: &str = "portolan.dev/tenant";
 
 /// The field manager of everything that Portolan writes.
@@ -113,9 +114,6 @@ pub const INVITATION_LABEL: &str = "portolan.dev/invitation";
 
 /// On CertificateSigningRequests: the invitation by which a consumer came.
 pub const REQUEST_LABEL: &str = "portolan.dev/request-of";
-
-/// On what a tenant is made of, and on the Lease of its consumer: the ForeignCluster that stands for it.
-pub const TENANT_LABEL: &str = "portolan.dev/tenant";
 
 /// On ForeignClusters that have a tenant: they stay until its rights are removed.
 pub const TENANCY_FINALIZER: &str = "portolan.dev/tenancy";

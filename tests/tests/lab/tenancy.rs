@@ -107,6 +107,7 @@ impl Peering<'_> {
             provider: "paris".to_owned(),
             consumer: Some("rome".to_owned()),
             namespaces: vec![NAMESPACE.to_owned()],
+            sharing: None,
             acceptance: Acceptance::Automatic,
             expires: Timestamp::from_second((now + life).as_second())?,
             address: address(self.provider)?,

@@ -95,6 +95,7 @@ impl Stage {
             provider: "paris".to_owned(),
             consumer: None,
             namespaces: vec![NAMESPACE.to_owned()],
+            sharing: None,
             acceptance: Acceptance::Automatic,
             expires: now + SignedDuration::from_mins(15),
             address: Address { server: "https://paris".to_owned(), ..Address::default() },

@@ -4,7 +4,8 @@ use super::Place::{self, Event, Pending, Placement, Provisioner, Review, Staying
 use crate::condition_type::ConditionType::{
     self, AbleToScale, Accepted, Authenticated, Available, Complete, DependenciesReady, Drifted, Failed,
     IncomingPeering, Leaving, OfferAccepted, Orphaned, OutgoingPeering, Placed, Progressing, Provisioned,
-    Reachable, Ready, ScalingActive, ScalingLimited, Sharing, SilenceDoubted, Suspended, ToCloud, Unreachable,
+    Reachable, Ready, ScalingActive, ScalingLimited, Sharing, SilenceDoubted, Suspended, ToCloud,
+    Unreachable,
 };
 
 const fn on(type_: ConditionType) -> Place {

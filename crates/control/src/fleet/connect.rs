@@ -15,7 +15,7 @@ use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterType, SecretKeyRef};
 use portolan_runtime::call;
-use portolan_runtime::metrics::RequestCounts;
+use portolan_runtime::metrics::{CountedRequests, RequestCounts};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -91,7 +91,7 @@ impl Access {
             .await
             .map_err(|error| refused(error.to_string()))?;
         let client = over_the_network(config.clone(), bearer.as_ref()).map_err(refused)?;
-        Ok(Self { config, client: bounded(client), token })
+        Ok(Self { config, client: bounded(client, CountedRequests::default()), token })
     }
 
     /// What the token says of itself, unchecked; nothing if it is no JSON Web Token.

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use portolan_api::invitation::Acceptance;
+use portolan_api::sharing::Sharing;
 use portolan_api::{Invitation, InvitationSpec};
 use portolan_core::tenancy::names::{self, INVITATION_LENGTH, INVITATION_LETTERS};
 use portolan_core::tenancy::{InvitationLine, ProviderIdentity};
@@ -30,6 +31,8 @@ pub struct Inviting {
     pub consumer: Option<String>,
     /// The namespaces in which it may place workloads.
     pub namespaces: Vec<String>,
+    /// What is shared with it; otherwise what the default SharingClass says.
+    pub sharing: Option<Sharing>,
     /// Whether it waits to be accepted.
     pub acceptance: Acceptance,
     /// When the invitation ends.
@@ -90,6 +93,7 @@ async fn create(cluster: &Client, inviting: &Inviting, name: &str) -> Result<Inv
         expires_at: Time(inviting.expires),
         consumer: inviting.consumer.clone(),
         namespaces: inviting.namespaces.clone(),
+        sharing: inviting.sharing.clone(),
         acceptance: inviting.acceptance,
         accepted: false,
     };

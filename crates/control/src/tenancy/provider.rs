@@ -268,7 +268,7 @@ impl Provider {
             return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await;
         }
         let namespaces = &invitation.spec.namespaces;
-        let cluster = match self.claim(&tenant, &consumer, namespaces).await? {
+        let cluster = match self.claim(&tenant, &consumer, &invitation.spec).await? {
             Claimed::By(name) => name,
             Claimed::Taken(name) => {
                 let why = format!(

@@ -128,8 +128,11 @@ pub async fn redeem(
         .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
     let secret = in_hub_with(&with.peer.name, &text, facts.annotations(), &address);
     apply(hub, &secret, "this cluster").await?;
-    let outgoing =
-        OutgoingPeering { tenant_namespace: issued.tenant_namespace.clone(), placement: issued.placement };
+    let outgoing = OutgoingPeering {
+        tenant_namespace: issued.tenant_namespace.clone(),
+        placement: issued.placement,
+        ..OutgoingPeering::default()
+    };
     let cluster =
         declare(&Term::alone(FIELD_MANAGER), hub, &with.peer, &line.provider.id, exists, Some(&outgoing))
             .await?;

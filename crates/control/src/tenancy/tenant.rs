@@ -13,7 +13,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, CustomResourceExt};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::{ClusterIdentity, IncomingPeering};
-use portolan_api::{ForeignCluster, Reason};
+use portolan_api::{ForeignCluster, InvitationSpec, Reason};
 use portolan_core::tenancy::names::{self, LEASE, Tenant};
 use portolan_runtime::{Action, CallError, EventType, call};
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Provider {
         &self,
         tenant: &Tenant,
         consumer: &ClusterIdentity,
-        namespaces: &[String],
+        invited: &InvitationSpec,
     ) -> Result<Claimed, TenancyError> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &ForeignCluster::api_resource());
         let all = call("list ForeignClusters", api.list(&Default::default())).await?.items;
@@ -56,7 +56,8 @@ impl Provider {
         let incoming = |name: &str| IncomingPeering {
             user: Some(tenant.user()),
             tenant_namespace: Some(names::tenant_namespace(name)),
-            namespaces: namespaces.to_vec(),
+            namespaces: invited.namespaces.clone(),
+            sharing: invited.sharing.clone(),
         };
         if let Some(found) = all.iter().find(of_it) {
             let name = name(found);

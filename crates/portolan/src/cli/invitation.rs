@@ -26,6 +26,10 @@ pub(crate) struct InviteArgs {
     #[arg(short, long = "namespace", value_name = "NAME")]
     pub(crate) namespaces: Vec<String>,
 
+    /// Share this much of the cluster with the consumer, such as 50%. Without it, the default SharingClass says what is shared.
+    #[arg(long, value_name = "PERCENTAGE")]
+    pub(crate) sharing: Option<String>,
+
     /// Allow namespaces of the system in --namespace: kube-* and portolan. The consumer may then read all Secrets there.
     #[arg(long)]
     pub(crate) allow_system_namespaces: bool,

@@ -1,6 +1,7 @@
 //! `portolan invite`, `portolan accept` and `portolan generate peer-command`
 
 use super::peer::{is_name, told};
+use super::share::parsed;
 use crate::cli::{AcceptArgs, GenerateCommand, InviteArgs};
 use crate::connection;
 use crate::failure::Failure;
@@ -11,6 +12,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use portolan_api::Invitation;
 use portolan_api::invitation::{Acceptance, InvitationPhase};
+use portolan_api::sharing::Sharing;
 use portolan_control::fleet::check_server;
 use portolan_control::names::FIELD_MANAGER;
 use portolan_control::peering::install_definitions;
@@ -64,6 +66,7 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
         provider,
         consumer: args.name.clone(),
         namespaces: args.namespaces.clone(),
+        sharing: args.sharing.as_deref().map(sharing).transpose()?,
         acceptance: if args.manual { Acceptance::Manual } else { Acceptance::Automatic },
         // API servers write whole seconds.
         expires: expires.and_then(|at| Timestamp::from_second(at.as_second()).ok()).unwrap_or(now),
@@ -80,6 +83,10 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
         line.invitation, line.expires, line.server
     ));
     Ok(line)
+}
+
+fn sharing(percentage: &str) -> Result<Sharing, Failure> {
+    Ok(Sharing { percentage: Some(parsed(percentage)?), ..Sharing::default() })
 }
 
 fn check(args: &InviteArgs, server: &str) -> Result<(), Failure> {

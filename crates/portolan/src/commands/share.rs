@@ -60,7 +60,7 @@ fn words(args: &ShareArgs) -> Result<(Option<String>, Option<i32>), Failure> {
     }
 }
 
-fn parsed(text: &str) -> Result<i32, Failure> {
+pub(super) fn parsed(text: &str) -> Result<i32, Failure> {
     let number = text.trim_end_matches('%').parse().ok().filter(|number| (0..=100).contains(number));
     number
         .ok_or_else(|| Failure::input(format!("{text} is not a percentage: give 0% to 100%, without parts")))
