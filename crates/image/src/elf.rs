@@ -1,8 +1,10 @@
 //! Whether a program needs a dynamic linker, read from its ELF headers.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadCacheOps, ReadRef, elf};
 
 use super::ImageError;
 
@@ -18,86 +20,33 @@ pub enum Linkage {
     },
 }
 
-const SEGMENT_INTERPRETER: u32 = 3;
-/// A path longer than this is no path (Linux: PATH_MAX).
-const LONGEST_INTERPRETER: u64 = 4096;
-
-/// Reads how the program at `path` is linked. Only little-endian ELF is known: no other machine runs the lab.
+/// Reads how the program at `path` is linked.
 pub fn linkage(path: &Path) -> Result<Linkage, ImageError> {
-    let mut file = File::open(path).map_err(ImageError::io("open", path))?;
-    read(&mut file, path)
+    let file = File::open(path).map_err(ImageError::io("open", path))?;
+    read(file, path)
 }
 
-fn read(file: &mut (impl Read + Seek), path: &Path) -> Result<Linkage, ImageError> {
-    let not_elf = |problem| ImageError::NotElf { path: path.to_path_buf(), problem };
-    let mut header = [0_u8; 64];
-    let got = read_up_to(file, &mut header).map_err(ImageError::io("read", path))?;
-    if got < 52 || !header.starts_with(b"\x7fELF") {
-        return Err(not_elf("it does not begin with an ELF header"));
-    }
-    if header[5] != 1 {
-        return Err(not_elf("it is not little-endian"));
-    }
-    let wide = match header[4] {
-        1 => false,
-        2 if got == 64 => true,
-        _ => return Err(not_elf("its class is neither 32 nor 64 bits")),
+fn read(file: impl ReadCacheOps, path: &Path) -> Result<Linkage, ImageError> {
+    let cache = ReadCache::new(file);
+    let found = match FileKind::parse(&cache) {
+        Ok(FileKind::Elf32) => of_headers::<elf::FileHeader32<Endianness>, _>(&cache),
+        Ok(_) => of_headers::<elf::FileHeader64<Endianness>, _>(&cache),
+        Err(error) => Err(error),
     };
-    let (table, entry_size, entries) = if wide {
-        (number(&header, 32, 8), number(&header, 54, 2), number(&header, 56, 2))
-    } else {
-        (number(&header, 28, 4), number(&header, 42, 2), number(&header, 44, 2))
-    };
-    let smallest = if wide { 56 } else { 32 };
-    if entries > 0 && entry_size < smallest {
-        return Err(not_elf("the entries of its program header table are too short"));
-    }
-    for index in 0..entries {
-        let mut entry = [0_u8; 56];
-        let entry = &mut entry[..if wide { 56 } else { 32 }];
-        let at = table
-            .checked_add(index * entry_size)
-            .ok_or_else(|| not_elf("its program header table is out of bounds"))?;
-        file.seek(SeekFrom::Start(at)).map_err(ImageError::io("seek in", path))?;
-        if read_up_to(file, entry).map_err(ImageError::io("read", path))? < entry.len() {
-            return Err(not_elf("its program header table is cut short"));
+    found.map_err(|error| ImageError::NotElf { path: path.to_path_buf(), problem: error.to_string() })
+}
+
+fn of_headers<'data, H: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(
+    data: R,
+) -> Result<Linkage, object::Error> {
+    let header = H::parse(data)?;
+    let endian = header.endian()?;
+    for segment in header.program_headers(endian, data)? {
+        if let Some(path) = segment.interpreter(endian, data)? {
+            return Ok(Linkage::Dynamic { interpreter: String::from_utf8_lossy(path).into_owned() });
         }
-        if number(entry, 0, 4) != u64::from(SEGMENT_INTERPRETER) {
-            continue;
-        }
-        let (offset, size) = if wide {
-            (number(entry, 8, 8), number(entry, 32, 8))
-        } else {
-            (number(entry, 4, 4), number(entry, 16, 4))
-        };
-        if size > LONGEST_INTERPRETER {
-            return Err(not_elf("the name of its interpreter is too long"));
-        }
-        file.seek(SeekFrom::Start(offset)).map_err(ImageError::io("seek in", path))?;
-        let mut name = Vec::new();
-        file.take(size).read_to_end(&mut name).map_err(ImageError::io("read", path))?;
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-        return Ok(Linkage::Dynamic { interpreter: String::from_utf8_lossy(&name[..end]).into_owned() });
     }
     Ok(Linkage::Static)
-}
-
-/// A little-endian number of `size` bytes at `at`, both inside `bytes`.
-fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
-    bytes[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
-fn read_up_to(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]
@@ -106,10 +55,12 @@ mod tests {
 
     use super::*;
 
+    const SEGMENT_INTERPRETER: u32 = 3;
+
     /// A 64-bit ELF file with one program header of this type and, behind it, this text.
     fn elf(segment: u32, text: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0_u8; 120];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         bytes[32] = 64;
         bytes[54] = 56;
         bytes[56] = 1;
@@ -121,7 +72,7 @@ mod tests {
     }
 
     fn linkage_of(bytes: Vec<u8>) -> Result<Linkage, ImageError> {
-        read(&mut Cursor::new(bytes), Path::new("program"))
+        read(Cursor::new(bytes), Path::new("program"))
     }
 
     #[test]
@@ -159,6 +110,6 @@ mod tests {
         assert!(linkage_of(bytes).is_err());
         let mut bytes = elf(SEGMENT_INTERPRETER, b"");
         bytes[96..104].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert!(linkage_of(bytes).unwrap_err().to_string().contains("too long"));
+        assert!(linkage_of(bytes).unwrap_err().to_string().contains("interpreter"));
     }
 }

@@ -62,13 +62,21 @@ pub enum ImageError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: String,
     },
     /// A path without a file name (in UTF-8).
     #[error("{} has no file name that could be one in an image", path.display())]
     NoFileName {
         /// The path.
         path: PathBuf,
+    },
+    /// A part of the image's description was refused.
+    #[error("image {image}: its description was refused: {source}")]
+    Description {
+        /// The image.
+        image: String,
+        /// Why.
+        source: oci_spec::OciSpecError,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]

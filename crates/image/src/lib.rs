@@ -1,7 +1,7 @@
 //! Container images made from files on this machine, without any registry.
 //!
 //! An [`Image`] is one layer and a configuration. [`Image::write_tar`] writes it as an OCI image layout in a tar, which
-//! `ctr -n k8s.io images import` takes under the image's name. Same content, same bytes.
+//! `ctr -n k8s.io images import` and `docker load` take under the image's name. Same content, same bytes.
 
 mod elf;
 mod error;
@@ -150,6 +150,13 @@ impl Image {
     #[must_use]
     pub fn working_dir(mut self, path: &str) -> Self {
         path.clone_into(&mut self.working_dir);
+        self
+    }
+
+    /// When it was made, as RFC 3339 has it; 1970 when not given.
+    #[must_use]
+    pub fn created(mut self, time: &str) -> Self {
+        time.clone_into(&mut self.created);
         self
     }
 

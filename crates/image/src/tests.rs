@@ -78,6 +78,12 @@ fn layout_leads_from_the_name_to_the_files() {
     assert_eq!(config["config"]["User"], "1000:1000");
     assert!(config["created"].is_string());
 
+    // `docker load` of a version that knows no OCI layout reads this instead.
+    let docker = &json(&files["manifest.json"])[0];
+    assert_eq!(docker["RepoTags"], serde_json::json!(["portolan.test/app:2"]));
+    assert_eq!(docker["Config"], format!("blobs/{}", written.id.replace(':', "/")));
+    assert!(files.contains_key(docker["Layers"][0].as_str().unwrap()), "{docker}");
+
     let layer = &manifest["layers"][0];
     assert_eq!(config["rootfs"]["diff_ids"], serde_json::json!([layer["digest"]]));
     let layer_tar = blob(&files, layer["digest"].as_str().unwrap());
@@ -114,6 +120,11 @@ fn same_content_gives_the_same_bytes_and_another_name_another_id() {
     let (first, bytes) = write(&example());
     let (second, again) = write(&example());
     assert_eq!((&first, &bytes), (&second, &again));
+    let mut annotated = example();
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        annotated = annotated.annotation(key, key);
+    }
+    assert!(write(&annotated) == write(&annotated), "the order of annotations does not change");
     let mut renamed = example();
     "portolan.test/app:3".clone_into(&mut renamed.name);
     assert_ne!(write(&renamed).0.id, first.id);
