@@ -30,6 +30,7 @@ mod schema;
 pub mod selector;
 pub mod template;
 mod unknown;
+pub mod words;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
 pub use crds::{

@@ -3,6 +3,7 @@
 mod adopt;
 mod explain;
 mod get;
+mod install;
 mod members;
 mod order;
 mod peering;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 pub(crate) use adopt::AdoptArgs;
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
+pub(crate) use install::{InstallArgs, ProviderArgs, UninstallArgs, UpgradeArgs, ValueArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
 pub(crate) use order::as_kubectl_does;
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
@@ -45,6 +47,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show Portolan at work on clusters inside this process; needs no Kubernetes.
     Demo(DemoArgs),
+    /// Install Portolan in a cluster.
+    Install(Box<InstallArgs>),
+    /// Bring the Portolan of a cluster to the version of this program.
+    Upgrade(Box<UpgradeArgs>),
+    /// Delete Portolan from a cluster. Copies in members keep running.
+    Uninstall(UninstallArgs),
     /// Run the controllers for a hub cluster, until stopped.
     Controller(ControllerArgs),
     /// Add a cluster to the fleet, with a credential of least privilege.

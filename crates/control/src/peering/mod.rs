@@ -25,7 +25,7 @@ mod token;
 pub use access::{Need, missing};
 pub use apply::{PeerError, apply};
 pub use depart::depart;
-pub use hub_role::{hub_rights_table, hub_roles};
+pub use hub_role::{hub_as_member_binding, hub_rights_table, hub_roles};
 pub use identity::identity;
 pub use join::{Joined, Sides, install_definitions, join};
 pub(crate) use join::{admit, grant};

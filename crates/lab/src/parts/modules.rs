@@ -97,6 +97,16 @@ pub(super) fn metrics_server() -> Result<GoModule, PartsError> {
     })
 }
 
+pub(super) fn helm() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "helm",
+        requires: "helm.sh/helm/v4",
+        directory: directory().join("helm"),
+        tags: &[],
+        programs: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -117,6 +127,7 @@ mod tests {
     fn parts_on_demand_are_pinned() {
         assert_eq!(cluster_api().unwrap().version(), "1.14.2");
         assert_eq!(metrics_server().unwrap().version(), "0.9.0");
+        assert_eq!(helm().unwrap().version(), "4.3.1");
     }
 
     #[test]

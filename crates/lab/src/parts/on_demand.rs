@@ -32,6 +32,11 @@ pub fn metrics_server(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsErro
     program(&modules::metrics_server()?, "metrics-server", report)
 }
 
+/// Gives the program of Helm, making it first when it is not in the cache.
+pub fn helm(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
+    program(&modules::helm()?, "helm", report)
+}
+
 fn program(module: &GoModule, name: &str, report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
     let cache = Cache::of_user();
     if !cache.holds(module)

@@ -10,6 +10,7 @@ mod demo;
 mod events;
 mod explain;
 mod get;
+mod install;
 mod leader;
 mod logs;
 mod members;
@@ -19,6 +20,7 @@ mod review;
 mod sandbox;
 mod simulate;
 mod status;
+mod uninstall;
 mod unpeer;
 mod version;
 
@@ -41,6 +43,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cordon(args) => cordon::run(&args, true),
         Command::Uncordon(args) => cordon::run(&args, false),
         Command::Adopt(args) => adopt::run(&args),
+        Command::Install(args) => install::run(&args),
+        Command::Upgrade(args) => install::run_upgrade(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Simulate(args) => simulate::run(&args),
