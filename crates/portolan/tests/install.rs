@@ -96,7 +96,7 @@ fn a_purge_leaves_the_cluster_as_it_was() {
 fn what_does_not_run_in_time_is_rolled_back() {
     let mut world = World::start("rollback", 1);
     let bare = world.everything("c1");
-    let large = ["--set", "controller.resources.requests.cpu=100", "--timeout", "3s"];
+    let large = ["--set", "controller.resources.requests.cpu=100", "--timeout", "10s"];
     let failed = world.portolan(&[&["install"], &large[..]].concat());
     let told = text(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{told}");
@@ -128,7 +128,7 @@ fn a_quota_that_leaves_no_room_is_told() {
     let spec = json!({"hard": {"pods": "0"}});
     world.apply("c1", &json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": spec}));
     let before = world.everything("c1");
-    let failed = world.portolan(&["install", "--timeout", "5s"]);
+    let failed = world.portolan(&["install", "--timeout", "15s"]);
     let told = text(&failed.stderr);
     assert!(told.contains("no pod can be created") && told.contains("exceeded quota"), "{told}");
     assert_eq!(world.everything("c1"), before, "a namespace that was there stays");
@@ -157,8 +157,11 @@ fn an_interrupted_installation_goes_on_and_can_be_deleted() {
 #[test]
 fn what_kubectl_applied_is_taken_over_and_deleted() {
     let mut world = World::start("adopted", 1);
-    let printed = world.succeeds(&["crds", "--roles", "-o", "json"]);
-    let list: Value = serde_json::from_str(&printed).unwrap();
+    let program = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["crds", "--roles", "-o", "json"])
+        .output()
+        .unwrap();
+    let list: Value = serde_json::from_slice(&program.stdout).unwrap();
     for object in list["items"].as_array().unwrap() {
         world.apply("c1", object);
     }

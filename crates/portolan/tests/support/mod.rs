@@ -161,7 +161,8 @@ impl World {
             let mut lines = Vec::new();
             for (resource, capabilities) in found.groups().flat_map(|group| group.recommended_resources()) {
                 let busy = ["events", "leases", "pods", "endpoints", "endpointslices"];
-                if !capabilities.supports_operation("list") || busy.contains(&resource.plural.as_str()) {
+                let skipped = busy.contains(&resource.plural.as_str()) || resource.group == "metrics.k8s.io";
+                if skipped || !capabilities.supports_operation("list") {
                     continue;
                 }
                 let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
