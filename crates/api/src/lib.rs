@@ -33,6 +33,7 @@ pub mod selector;
 pub mod sharing;
 pub mod template;
 mod unknown;
+pub mod words;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
 pub use crds::{

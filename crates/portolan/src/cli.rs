@@ -4,6 +4,7 @@ mod adopt;
 mod doctor;
 mod explain;
 mod get;
+mod install;
 mod invitation;
 mod members;
 mod order;
@@ -21,6 +22,7 @@ pub(crate) use adopt::AdoptArgs;
 pub(crate) use doctor::{BugReportArgs, DoctorArgs};
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
+pub(crate) use install::{InstallArgs, ProviderArgs, UninstallArgs, UpgradeArgs, ValueArgs};
 pub(crate) use invitation::{AcceptArgs, GenerateCommand, InviteArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
 pub(crate) use order::as_kubectl_does;
@@ -51,6 +53,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show Portolan at work on clusters inside this process; needs no Kubernetes.
     Demo(DemoArgs),
+    /// Install Portolan in a cluster.
+    Install(Box<InstallArgs>),
+    /// Bring the Portolan of a cluster to the version of this program.
+    Upgrade(Box<UpgradeArgs>),
+    /// Delete Portolan from a cluster. Copies in members keep running.
+    Uninstall(UninstallArgs),
     /// Run the controllers for a hub cluster, until stopped.
     Controller(ControllerArgs),
     /// Add a cluster to the fleet, with a credential of least privilege.

@@ -1,9 +1,9 @@
 //! What goes to the terminal. Data goes to standard output; everything else to standard error.
 
 use crate::clean;
-use crate::cli::LogFormat;
+use crate::cli::{LogFormat, PeerFormat};
 use crate::failure::Failure;
-use portolan_api::convert::to_yaml;
+use portolan_api::convert::{to_json, to_yaml};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
@@ -69,4 +69,26 @@ pub(crate) fn yaml(objects: &[Value]) -> Result<(), Failure> {
         text.push_str(&format!("---\n{}\n", clean::json(&document)));
     }
     data(&text)
+}
+
+/// Prints objects in a form that was asked for.
+pub(crate) fn objects(format: Option<PeerFormat>, objects: &[Value]) -> Result<(), Failure> {
+    match format {
+        None => Ok(()),
+        Some(PeerFormat::Yaml) => data(&to_yaml(objects).map_err(Failure::other)?),
+        Some(PeerFormat::Json) => data(&to_json(objects).map_err(Failure::other)?),
+        Some(PeerFormat::Name) => {
+            let name = |object: &Value| {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let group = text(&object["apiVersion"]);
+                let group = group.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
+                format!(
+                    "{}{group}/{}\n",
+                    text(&object["kind"]).to_lowercase(),
+                    text(&object["metadata"]["name"])
+                )
+            };
+            data(&objects.iter().map(name).collect::<String>())
+        }
+    }
 }

@@ -73,7 +73,21 @@ fn files() -> Result<BTreeMap<PathBuf, String>> {
     files.insert(reference.join("member-role.md"), portolan_control::peering::page());
     files.insert(reference.join("hub-role.md"), hub_role()?);
     files.insert(reference.join("metrics.md"), portolan_control::monitor::page());
+    files.insert(reference.join("values.md"), values());
+    files
+        .extend(portolan_install::chart()?.into_iter().map(|(path, text)| (chart_folder().join(path), text)));
     Ok(files)
+}
+
+/// What an installation is made from.
+fn values() -> String {
+    format!(
+        "# Values of an installation\n\n\
+         This page is written by `cargo xtask generate` from the types. `portolan install` and `portolan upgrade` take these \
+         values by `--set` and `--values`, and `helm` by flags of the same names; each has its default here. \
+         [Install Portolan](../tasks/install.md) shows how they are used.\n\n```yaml\n{}```\n",
+        portolan_install::values_yaml().lines().skip(1).map(|line| format!("{line}\n")).collect::<String>()
+    )
 }
 
 /// What the controller may do in the hub.
@@ -102,10 +116,14 @@ fn crd_folder() -> PathBuf {
     root().join("deploy/crds")
 }
 
-/// Definitions of kinds that no longer exist.
+fn chart_folder() -> PathBuf {
+    root().join("charts/portolan")
+}
+
+/// Definitions of kinds and templates of objects that no longer exist.
 fn surplus(files: &BTreeMap<PathBuf, String>) -> Result<Vec<PathBuf>> {
     let mut surplus = Vec::new();
-    for folder in [crd_folder(), crd_folder().join("experimental")] {
+    for folder in [crd_folder(), crd_folder().join("experimental"), chart_folder().join("templates")] {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries {
             let path = entry?.path();

@@ -9,6 +9,7 @@ mod edits;
 mod expiry;
 mod fleet;
 mod following;
+mod install;
 mod jobs;
 mod monitoring;
 mod outlook;

@@ -135,6 +135,12 @@ pub fn hub_needs() -> Vec<Need> {
     .collect()
 }
 
+/// What a hub needs beside [`hub_roles`] to be a member of its own fleet.
+#[must_use]
+pub fn hub_as_member_binding() -> Value {
+    binding("ClusterRole", AS_MEMBER)
+}
+
 /// The table of the rights of the controller, for the documentation.
 #[must_use]
 pub fn hub_rights_table() -> String {

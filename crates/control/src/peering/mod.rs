@@ -29,7 +29,7 @@ pub use apply::{PeerError, apply};
 pub use certificate_facts::CertificateFacts;
 pub(crate) use certificate_facts::{certificate_user, der_of};
 pub use depart::depart;
-pub use hub_role::{CONTROLLER, hub_needs, hub_rights_table, hub_roles};
+pub use hub_role::{CONTROLLER, hub_as_member_binding, hub_needs, hub_rights_table, hub_roles};
 pub use identity::identity;
 pub use join::{Joined, Sides, install_definitions, join};
 pub(crate) use join::{admit, check_name, declare, grant};

@@ -26,7 +26,7 @@ mod version;
 pub use error::{Missing, PartsError};
 pub use kubernetes::pinned;
 pub use node_root::packages;
-pub use on_demand::{ClusterApiParts, custom_metrics_adapter, metrics_server};
+pub use on_demand::{ClusterApiParts, custom_metrics_adapter, helm, metrics_server};
 pub use pin::pin;
 pub use preconditions::preconditions;
 pub use step::Step;

@@ -108,6 +108,16 @@ pub(super) fn custom_metrics() -> Result<GoModule, PartsError> {
     })
 }
 
+pub(super) fn helm() -> Result<GoModule, PartsError> {
+    GoModule::read(Recipe {
+        name: "helm",
+        requires: "helm.sh/helm/v4",
+        directory: directory().join("helm"),
+        tags: &[],
+        programs: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -129,6 +139,7 @@ mod tests {
         assert_eq!(cluster_api().unwrap().version(), "1.14.2");
         assert_eq!(metrics_server().unwrap().version(), "0.9.0");
         assert_eq!(custom_metrics().unwrap().version(), "1.36.0");
+        assert_eq!(helm().unwrap().version(), "4.3.1");
     }
 
     #[test]

@@ -40,6 +40,11 @@ pub fn custom_metrics_adapter(report: &mut dyn FnMut(Step)) -> Result<PathBuf, P
     program(&modules::custom_metrics()?, "custom-metrics", report)
 }
 
+/// Gives the program of Helm, making it first when it is not in the cache.
+pub fn helm(report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
+    program(&modules::helm()?, "helm", report)
+}
+
 fn program(module: &GoModule, name: &str, report: &mut dyn FnMut(Step)) -> Result<PathBuf, PartsError> {
     let cache = Cache::of_user();
     if !cache.holds(module)

@@ -14,6 +14,7 @@ mod doctor;
 mod events;
 mod explain;
 mod get;
+mod install;
 mod invite;
 mod leader;
 mod logs;
@@ -26,6 +27,7 @@ mod sandbox;
 mod share;
 mod simulate;
 mod status;
+mod uninstall;
 mod unpeer;
 mod version;
 
@@ -55,6 +57,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cordon(args) => cordon::run(&args, true),
         Command::Uncordon(args) => cordon::run(&args, false),
         Command::Adopt(args) => adopt::run(&args),
+        Command::Install(args) => install::run(&args),
+        Command::Upgrade(args) => install::run_upgrade(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Simulate(args) => simulate::run(&args),

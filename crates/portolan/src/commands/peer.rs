@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::convert::{to_json, to_yaml};
 use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
+use portolan_api::words::{is_label, is_name};
 use portolan_control::PrometheusService;
 use portolan_control::fleet::check_server;
 use portolan_control::peering::{
@@ -84,7 +84,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     if peer.namespaces.is_empty() && !peer.everywhere {
         hint_namespaces(args, &sides, &peer).await;
     }
-    print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+    output::objects(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
 }
 
 /// Makes the hub a member of the other cluster's fleet, on the same terms.
@@ -252,25 +252,9 @@ fn check_namespaces(args: &PeerArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether a text can be the name of a namespace or a member.
-pub(super) fn is_name(name: &str) -> bool {
-    let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte != b'-');
-    name.len() <= 63 && name.bytes().all(fine) && edge(name.bytes().next()) && edge(name.bytes().last())
-}
-
 /// Whether Kubernetes takes a label.
 fn check_label(key: &str, value: &str) -> Result<(), Failure> {
-    let word = |text: &str| {
-        let end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-        text.len() <= 63
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-            && end(text.bytes().next())
-            && end(text.bytes().last())
-    };
-    let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let prefix_fine = prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_name));
-    if prefix_fine && word(name) && (value.is_empty() || word(value)) {
+    if is_label(key, value) {
         return Ok(());
     }
     let flag = if key == "topology.kubernetes.io/region" { "--region" } else { "--label" };
@@ -308,7 +292,7 @@ async fn dry_run(args: &PeerArgs, sides: &Sides, peer: &Peer) -> Result<(), Fail
         objects.extend(in_hub(&peer.name, &kubeconfig, &facts, &sides.address));
     }
     objects.push(foreign_cluster(peer, &member));
-    print(Some(args.output.unwrap_or(PeerFormat::Yaml)), &objects)
+    output::objects(Some(args.output.unwrap_or(PeerFormat::Yaml)), &objects)
 }
 
 /// Tries the credential from here, so that one that does not work is told now and not by a controller later.
@@ -382,27 +366,6 @@ async fn credential_version(hub: &Client, cluster: &ForeignCluster) -> Result<Op
     let what = format!("read Secret {}/{}", secret.namespace, secret.name);
     let found = portolan_runtime::call(what, api.get_metadata(&secret.name)).await;
     Ok(found.map_err(|error| Failure::other(portolan_runtime::chain(&error)))?.metadata.resource_version)
-}
-
-pub(super) fn print(format: Option<PeerFormat>, objects: &[Value]) -> Result<(), Failure> {
-    match format {
-        None => Ok(()),
-        Some(PeerFormat::Yaml) => output::data(&to_yaml(objects).map_err(Failure::other)?),
-        Some(PeerFormat::Json) => output::data(&to_json(objects).map_err(Failure::other)?),
-        Some(PeerFormat::Name) => {
-            let name = |object: &Value| {
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let group = text(&object["apiVersion"]);
-                let group = group.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
-                format!(
-                    "{}{group}/{}\n",
-                    text(&object["kind"]).to_lowercase(),
-                    text(&object["metadata"]["name"])
-                )
-            };
-            output::data(&objects.iter().map(name).collect::<String>())
-        }
-    }
 }
 
 /// A failure of peering as a user meets it.

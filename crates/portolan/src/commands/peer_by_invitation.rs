@@ -1,7 +1,7 @@
 //! `portolan peer LINE`
 
 use super::invite::{as_name, told_tenancy};
-use super::peer::{described, print, wait};
+use super::peer::{described, wait};
 use crate::cli::PeerArgs;
 use crate::connection;
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
         let what = if cluster.spec.is_member() { "a member" } else { "a provider" };
         progress.done(&format!("{name} is {what}; its certificate is valid until {until}"));
     }
-    print(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
+    output::objects(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
 }
 
 fn standard_input() -> Result<String, Failure> {

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
-use kube::discovery::ApiResource;
+use kube::discovery::{ApiResource, Discovery};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -153,6 +153,60 @@ impl World {
     pub(crate) fn outcome(&self, arguments: &[&str]) -> (i32, String) {
         let output = self.portolan(arguments);
         (output.status.code().unwrap(), text(&output.stdout) + &text(&output.stderr))
+    }
+
+    /// Starts a command on the hub.
+    pub(crate) fn begin(&self, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(arguments)
+            .args(["--context", "c1", "--kubeconfig"])
+            .arg(&self.file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// All objects of a cluster that are not written all the time, one in a line, with what tells whether they are the
+    /// same and as they were.
+    pub(crate) fn everything(&self, context: &str) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = self.client(context).await;
+            let found = Discovery::new(client.clone()).run().await.unwrap();
+            let mut lines = Vec::new();
+            for (resource, capabilities) in found.groups().flat_map(|group| group.recommended_resources()) {
+                let busy = ["events", "leases", "pods", "endpoints", "endpointslices"];
+                let skipped = busy.contains(&resource.plural.as_str()) || resource.group == "metrics.k8s.io";
+                if skipped || !capabilities.supports_operation("list") {
+                    continue;
+                }
+                let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+                for object in api.list_metadata(&ListParams::default()).await.unwrap().items {
+                    let meta = object.metadata;
+                    lines.push(format!(
+                        "{}/{}/{} {} {:?}",
+                        resource.plural,
+                        meta.namespace.unwrap_or_default(),
+                        meta.name.unwrap_or_default(),
+                        meta.uid.unwrap_or_default(),
+                        meta.generation,
+                    ));
+                }
+            }
+            lines.sort();
+            lines.join("\n")
+        })
+    }
+
+    /// Waits until a cluster has an object, which begins a line of [`Self::everything`].
+    pub(crate) fn until_there(&self, context: &str, object: &str) {
+        let start = Instant::now();
+        while !self.everything(context).lines().any(|line| line.starts_with(object)) {
+            assert!(start.elapsed() < LONG, "{object} never was there");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     async fn client(&self, context: &str) -> kube::Client {

@@ -1,0 +1,208 @@
+//! `portolan uninstall`
+
+use super::install::cluster::{
+    SOON, api, delete, read_all, record, record_identity, refuse_helm, until_gone,
+};
+use crate::cli::UninstallArgs;
+use crate::connection;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use portolan_api::{API_VERSION, GROUP};
+use portolan_control::names::HUB_LABEL;
+use portolan_install::{CONTROLLER, Entry, Identity, NAMESPACE, Values, render};
+use portolan_runtime::call;
+use serde_json::json;
+
+pub(super) fn run(args: &UninstallArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(Box::pin(uninstall(args)))
+}
+
+async fn uninstall(args: &UninstallArgs) -> Result<(), Failure> {
+    let (client, _) = connection::answering(&args.cluster).await?;
+    let entries = installed(&client).await?;
+    let found = read_all(&client, entries.iter().map(|entry| entry.object.clone())).await?;
+    refuse_helm(&found, "uninstall")?;
+    refuse_use(&client, args.purge).await?;
+    let plan = plan(&client, entries, args.purge).await?;
+    if args.dry_run {
+        let text: String = plan.deleted().map(|object| format!("would delete {object}\n")).collect();
+        plan.tell_what_stays();
+        return crate::output::data(&text);
+    }
+    let progress = Progress::start();
+    let deleted = tokio::time::timeout(args.timeout.0, plan.carry_out(&client, &progress)).await;
+    let deleted = deleted.map_err(|_| {
+        Failure::other(format!("objects are still there after {}", args.timeout))
+            .hint("`kubectl get crd,ns` shows which; the same command again goes on")
+    })??;
+    plan.tell_what_stays();
+    if deleted == 0 {
+        return Err(Failure::input("nothing of Portolan is installed in this cluster"));
+    }
+    progress.done(&format!("Portolan is uninstalled: {deleted} objects are deleted"));
+    Ok(())
+}
+
+/// The objects on record; without one, those that an installation would have, as `portolan crds --roles` prints them.
+async fn installed(client: &Client) -> Result<Vec<Entry>, Failure> {
+    if let Some(record) = record(client).await? {
+        return Ok(record.objects);
+    }
+    let rendered = render(&Values::default()).map_err(Failure::other)?;
+    let all = rendered.objects.iter().chain(&rendered.crds).map(Identity::of);
+    Ok(all.map(|object| Entry { object, existed: true }).collect())
+}
+
+/// Refuses while something would lose its controller, and with `purge` what would be deleted with the namespace.
+async fn refuse_use(client: &Client, purge: bool) -> Result<(), Failure> {
+    let mut used = Vec::new();
+    for crd in portolan_api::crds() {
+        let kind = crd.spec.names.kind;
+        let api = api(client, &Identity::of(&json!({"apiVersion": API_VERSION, "kind": kind})));
+        let objects = match call(format!("list {kind}s"), api.list_metadata(&ListParams::default())).await {
+            Ok(list) => list.items,
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(Failure::call(&error)),
+        };
+        for object in objects {
+            let finalizers = object.metadata.finalizers.unwrap_or_default();
+            let is_kept = finalizers.iter().any(|finalizer| finalizer.starts_with(GROUP));
+            if kind == "ForeignCluster" || is_kept {
+                let name = object.metadata.name.unwrap_or_default();
+                let place =
+                    object.metadata.namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+                used.push(format!("{kind} {place}{name}"));
+            }
+        }
+    }
+    if !used.is_empty() {
+        return Err(Failure::other(format!("Portolan is in use: {}", used.join(", ")))
+            .hint("`portolan unpeer NAME` ends a membership; --drain moves its workloads first")
+            .hint("`kubectl delete` deletes a workload with its copies; --cascade=orphan leaves the copies running"));
+    }
+    if purge {
+        refuse_incoming(client).await?;
+    }
+    Ok(())
+}
+
+/// Refuses to delete the accounts by which other hubs use this cluster.
+async fn refuse_incoming(client: &Client) -> Result<(), Failure> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+    let params = ListParams::default().labels(HUB_LABEL);
+    let list = call("list service accounts of hubs", accounts.list_metadata(&params)).await;
+    let list = list.map_err(|error| Failure::call(&error))?;
+    let names: Vec<String> = list.items.into_iter().filter_map(|account| account.metadata.name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let failure = format!(
+        "this cluster is a member of other hubs, whose accounts are in namespace {NAMESPACE}: {}",
+        names.join(", ")
+    );
+    Err(Failure::other(failure)
+        .hint("`portolan unpeer NAME --remote-context CONTEXT` on the hub removes them")
+        .hint("without --purge the namespace and what is in it stays"))
+}
+
+/// What is deleted, in this order, and what stays.
+struct Plan {
+    objects: Vec<Identity>,
+    containers: Vec<Identity>,
+    stays: Vec<String>,
+}
+
+async fn plan(client: &Client, entries: Vec<Entry>, purge: bool) -> Result<Plan, Failure> {
+    let mut plan = Plan { objects: Vec::new(), containers: Vec::new(), stays: Vec::new() };
+    for Entry { object, existed } in entries {
+        if !object.is_container() {
+            plan.objects.push(object);
+        } else if !purge {
+            plan.stays.push(format!("{object}: --purge deletes it"));
+        } else if let Some(why) = kept(client, &object, existed).await? {
+            plan.stays.push(format!("{object}: {why}"));
+        } else {
+            plan.containers.push(object);
+        }
+    }
+    // The controller goes first, so that nobody writes while its rights go; its Lease is its own.
+    plan.objects.sort_by_key(|object| object.kind != "Deployment");
+    plan.objects.push(super::install::identity("coordination.k8s.io/v1", "Lease", CONTROLLER));
+    plan.objects.push(record_identity());
+    plan.containers.sort_by_key(|object| object.kind == "Namespace");
+    Ok(plan)
+}
+
+/// Why a namespace or definition is not deleted.
+async fn kept(client: &Client, object: &Identity, existed: bool) -> Result<Option<String>, Failure> {
+    if object.kind == "Namespace" {
+        return Ok(existed.then(|| "it was there before Portolan was installed".to_owned()));
+    }
+    if object.name.ends_with(&format!(".{GROUP}")) {
+        return Ok(None);
+    }
+    if existed {
+        return Ok(Some("it is not Portolan's own".to_owned()));
+    }
+    let profiles =
+        Identity::of(&json!({"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile"}));
+    let params = ListParams::default().limit(1);
+    match call("list ClusterProfiles", api(client, &profiles).list_metadata(&params)).await {
+        Ok(list) if list.items.is_empty() => Ok(None),
+        Ok(_) => Ok(Some("other programs have objects of it".to_owned())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(Failure::call(&error)),
+    }
+}
+
+impl Plan {
+    fn deleted(&self) -> impl Iterator<Item = &Identity> {
+        self.objects.iter().chain(&self.containers)
+    }
+
+    fn tell_what_stays(&self) {
+        for each in &self.stays {
+            anstream::eprintln!("stays: {}", crate::clean::line(each));
+        }
+    }
+
+    /// Deletes everything; how many objects there were.
+    async fn carry_out(&self, client: &Client, progress: &Progress) -> Result<usize, Failure> {
+        let mut deleted = 0;
+        // The record goes last: interrupted before, the next run still knows what there is.
+        let (record, objects): (Vec<_>, Vec<_>) =
+            self.objects.iter().partition(|object| **object == record_identity());
+        progress.step("stopping the controller, and deleting its rights");
+        for object in objects {
+            deleted += usize::from(delete(client, object).await?);
+            if object.kind == "Deployment" {
+                until_gone(client, std::slice::from_ref(object)).await?;
+                pods_gone(client).await?;
+            }
+        }
+        if !self.containers.is_empty() {
+            progress.step("deleting definitions and the namespace");
+        }
+        let (namespaces, crds): (Vec<_>, Vec<_>) =
+            self.containers.iter().cloned().partition(|object| object.kind == "Namespace");
+        for objects in [crds, record.into_iter().cloned().collect(), namespaces] {
+            for object in &objects {
+                deleted += usize::from(delete(client, object).await?);
+            }
+            until_gone(client, &objects).await?;
+        }
+        Ok(deleted)
+    }
+}
+
+/// Waits until no controller runs any more.
+async fn pods_gone(client: &Client) -> Result<(), Failure> {
+    while !super::install::pods(client).await?.is_empty() {
+        tokio::time::sleep(SOON).await;
+    }
+    Ok(())
+}

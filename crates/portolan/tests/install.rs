@@ -1,0 +1,260 @@
+//! `install`, `upgrade` and `uninstall` as a user meets them, on a cluster whose kubelets run no images.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{World, namespace, text, workload};
+
+const RECORD: &str = "configmaps/portolan/portolan-install ";
+
+/// Installs Portolan in a cluster of the sandbox. Its pods are pictures: the controller that leads runs beside it.
+fn install(world: &mut World, flags: &[&str]) {
+    let begun = world.begin(&[&["install", "--cluster-name", "paris"], flags].concat());
+    world.until_there("c1", RECORD);
+    world.control();
+    let ended = begun.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+}
+
+/// An object that a command would apply.
+fn rendered(world: &World, arguments: &[&str], kind: &str, name: &str) -> Value {
+    let printed = world.succeeds(&[arguments, &["--dry-run", "-o", "json"]].concat());
+    let list: Value = serde_json::from_str(&printed).unwrap();
+    let is_it = |each: &&Value| each["kind"] == kind && each["metadata"]["name"] == name;
+    list["items"].as_array().unwrap().iter().find(is_it).cloned().unwrap()
+}
+
+#[test]
+fn it_is_installed_once_changed_and_deleted() {
+    let mut world = World::start("install", 1);
+    let bare = world.everything("c1");
+    install(&mut world, &["--sharing", "50%", "--cluster-labels", "tier=edge,zone=a"]);
+    let first = world.everything("c1");
+    world.succeeds(&["install"]);
+    assert_eq!(world.everything("c1"), first, "the same again changes nothing");
+
+    let config = |flags: &[&str]| {
+        rendered(&world, &[&["upgrade"], flags].concat(), "ConfigMap", "portolan-cluster")["data"].clone()
+    };
+    let labels: Value = serde_json::from_str(config(&[])["labels"].as_str().unwrap()).unwrap();
+    assert_eq!(labels, json!({"portolan.dev/provider": "generic", "tier": "edge", "zone": "a"}));
+    assert_eq!(config(&[])["sharing"], "50%");
+
+    world.succeeds(&["upgrade", "--enable-ha", "--set", "cluster.sharing=10%"]);
+    assert_eq!((&config(&[])["name"], &config(&[])["sharing"]), (&json!("paris"), &json!("10%")));
+    let budget = "poddisruptionbudgets/portolan/portolan-controller ";
+    let with_budget = world.everything("c1");
+    assert!(with_budget.contains(budget), "{with_budget}");
+    let told = text(&world.portolan(&["upgrade", "--set", "highAvailability=false", "--dry-run"]).stderr);
+    for line in [
+        "would change Deployment portolan/portolan-controller",
+        "would leave ServiceAccount portolan/portolan-controller as it is",
+        "would delete PodDisruptionBudget portolan/portolan-controller",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert_eq!(world.everything("c1"), with_budget, "a dry run changes nothing");
+    world.succeeds(&["upgrade", "--set", "highAvailability=false"]);
+    assert!(!world.everything("c1").contains(budget));
+
+    world.kill_controller();
+    let told = text(&world.portolan(&["uninstall"]).stderr);
+    assert!(told.contains("stays: Namespace portolan: --purge deletes it"), "{told}");
+    let left = world.everything("c1");
+    assert!(left.contains("portolan.dev ") && !left.contains("portolan-controller"), "{left}");
+    let none = world.portolan(&["upgrade"]);
+    assert!(text(&none.stderr).contains("no installation of Portolan is on record"));
+    world.succeeds(&["uninstall", "--purge"]);
+    let left = world.everything("c1");
+    assert!(
+        left.contains("namespaces//portolan "),
+        "what was there before it was installed again stays: {left}"
+    );
+    assert!(!left.contains("portolan.dev ") && !bare.contains("portolan"), "{left}");
+}
+
+#[test]
+fn a_purge_leaves_the_cluster_as_it_was() {
+    let mut world = World::start("purge", 1);
+    let bare = world.everything("c1");
+    install(&mut world, &["--enable-ha", "--set", "crds.experimental=true,controller.hubAsMember=true"]);
+    world.kill_controller();
+    let dry = world.succeeds(&["uninstall", "--purge", "--dry-run"]);
+    assert!(
+        dry.contains("would delete Namespace portolan") && dry.contains("portolan-hub-as-member"),
+        "{dry}"
+    );
+    world.succeeds(&["uninstall", "--purge"]);
+    assert_eq!(world.everything("c1"), bare);
+    let again = world.portolan(&["uninstall", "--purge"]);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again.stderr));
+}
+
+#[test]
+fn what_does_not_run_in_time_is_rolled_back() {
+    let mut world = World::start("rollback", 1);
+    let bare = world.everything("c1");
+    let large = ["--set", "controller.resources.requests.cpu=100", "--timeout", "10s"];
+    let failed = world.portolan(&[&["install"], &large[..]].concat());
+    let told = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{told}");
+    assert!(told.contains("has no node") && told.contains("everything is as it was before"), "{told}");
+    assert_eq!(world.everything("c1"), bare);
+
+    install(&mut world, &[]);
+    let fine = world.everything("c1");
+    let pods = |world: &World| {
+        rendered(world, &["upgrade"], "Deployment", "portolan-controller")["spec"]["template"].clone()
+    };
+    let template = pods(&world);
+    let failed = world.portolan(&[&["upgrade", "--enable-ha"], &large[..]].concat());
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
+    assert_eq!(pods(&world), template, "the values are those of before");
+    let without_revisions = |all: String| {
+        let lines = all.lines().filter(|line| !line.starts_with("replicasets/"));
+        lines.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(without_revisions(world.everything("c1")), without_revisions(fine));
+    world.succeeds(&["upgrade"]);
+}
+
+#[test]
+fn a_quota_that_leaves_no_room_is_told() {
+    let world = World::start("quota", 1);
+    world.apply("c1", &namespace("portolan"));
+    let meta = json!({"name": "none", "namespace": "portolan"});
+    let spec = json!({"hard": {"pods": "0"}});
+    world.apply("c1", &json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": spec}));
+    let before = world.everything("c1");
+    let failed = world.portolan(&["install", "--timeout", "15s"]);
+    let told = text(&failed.stderr);
+    assert!(told.contains("no pod can be created") && told.contains("exceeded quota"), "{told}");
+    assert_eq!(world.everything("c1"), before, "a namespace that was there stays");
+}
+
+#[test]
+fn an_interrupted_installation_goes_on_and_can_be_deleted() {
+    let mut world = World::start("interrupted", 1);
+    let bare = world.everything("c1");
+    for _ in 0..2 {
+        let mut begun = world.begin(&["install"]);
+        world.until_there("c1", "deployments/portolan/portolan-controller ");
+        begun.kill().unwrap();
+        begun.wait().unwrap();
+    }
+    world.succeeds(&["uninstall", "--purge"]);
+    assert_eq!(world.everything("c1"), bare, "what the interrupted run made is known as such");
+    let mut begun = world.begin(&["install"]);
+    world.until_there("c1", RECORD);
+    begun.kill().unwrap();
+    begun.wait().unwrap();
+    world.control();
+    world.succeeds(&["install"]);
+}
+
+#[test]
+fn what_kubectl_applied_is_taken_over_and_deleted() {
+    let mut world = World::start("adopted", 1);
+    let program = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["crds", "--roles", "-o", "json"])
+        .output()
+        .unwrap();
+    let list: Value = serde_json::from_slice(&program.stdout).unwrap();
+    for object in list["items"].as_array().unwrap() {
+        world.apply("c1", object);
+    }
+    world.control();
+    world.succeeds(&["install"]);
+    world.kill_controller();
+    let told = text(&world.portolan(&["uninstall", "--purge"]).stderr);
+    assert!(told.contains("Namespace portolan: it was there before"), "{told}");
+    let left = world.everything("c1");
+    assert!(!left.contains("portolan-controller ") && !left.contains(".portolan.dev "), "{left}");
+    assert!(left.contains("clusterprofiles.multicluster.x-k8s.io"), "not Portolan's own: {left}");
+}
+
+#[test]
+fn a_cluster_in_use_is_not_uninstalled() {
+    let mut world = World::start("in-use", 2);
+    install(&mut world, &[]);
+    world.succeeds(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 1, "100m", &json!({"placementPolicy": "worst-fit"})));
+    world.until(&["get", "mcd", "-n", "shop"], &["1/1"]);
+    let before = world.everything("c1");
+    let refused = world.portolan(&["uninstall", "--purge"]);
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("ForeignCluster c2, MultiClusterDeployment shop/web"), "{told}");
+    assert_eq!(world.everything("c1"), before);
+    let member = world.run(&["uninstall", "--purge", "--context", "c2"]);
+    let told = text(&member.stderr);
+    assert!(told.contains("a member of other hubs") && told.contains("hub-"), "{told}");
+}
+
+#[test]
+fn who_may_not_is_told_before_anything_is_made() {
+    let world = World::start("rights", 1);
+    world.apply("c1", &namespace("team"));
+    let token = world.account("team", "alice");
+    let read = json!([
+        {"apiGroups": ["", "apps", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io"],
+         "resources": ["*"], "verbs": ["get", "list"]},
+    ]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "look"}, "rules": read});
+    world.apply("c1", &role);
+    let to = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "look"});
+    world.apply("c1", &json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "look"},
+        "roleRef": to, "subjects": [{"kind": "ServiceAccount", "namespace": "team", "name": "alice"}],
+    }));
+    let before = world.everything("c1");
+    let refused = world.as_token(&token, &["install"]);
+    let told = text(&refused.stderr);
+    assert!(told.contains("rights are missing") && told.contains("create clusterroles"), "{told}");
+    assert_eq!(world.everything("c1"), before);
+}
+
+#[test]
+fn values_that_are_wrong_are_refused_and_those_that_are_right_are_written() {
+    let world = World::start("values", 1);
+    let bare = world.everything("c1");
+    let file = world.write_text("values.yaml", "image: {pullPolicy: Always}\ncluster: {name: rome}\n");
+    let wrong: [(&[&str], &str); 7] = [
+        (&["--set", "controller.replicas=3"], "value controller.replicas: unknown field"),
+        (&["--set", "highAvailability=perhaps"], "value highAvailability: invalid type"),
+        (&["--set", "highAvailability"], "PATH=VALUE"),
+        (&["--sharing", "all"], "value cluster.sharing"),
+        (&["--cluster-labels", "tier"], "KEY=VALUE"),
+        (&["kind", "--eks-cluster-name", "paris"], "flags of eks"),
+        (&["abacus"], "no provider"),
+    ];
+    for (flags, word) in wrong {
+        let refused = world.portolan(&[&["install"], flags].concat());
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}: {told}");
+        assert!(told.contains(word), "{flags:?}: {told}");
+    }
+    let flags = ["install", "eks", "--eks-cluster-name", "Paris_1", "--eks-cluster-region", "eu-west-1"];
+    let config =
+        rendered(&world, &[&flags[..], &["--sharing", "20%"]].concat(), "ConfigMap", "portolan-cluster");
+    assert_eq!(config["data"]["name"], "paris-1");
+    assert!(
+        config["data"]["labels"].as_str().unwrap().contains(r#""topology.kubernetes.io/region":"eu-west-1""#)
+    );
+    let flags = ["install", "--values", &file, "--cluster-name", "oslo", "--set", "image.tag=1.2"];
+    let deployment = rendered(&world, &flags, "Deployment", "portolan-controller");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "ghcr.io/portolan-dev/portolan:1.2");
+    assert_eq!(container["imagePullPolicy"], "Always");
+
+    let out = world.write_text("out.yaml", "");
+    let write = ["--only-output-values", "--dump-values-path", &out];
+    world.succeeds(&[&flags[..], &write].concat());
+    let written = std::fs::read_to_string(&out).unwrap();
+    assert!(written.contains("name: oslo") && written.contains("pullPolicy: Always"), "{written}");
+    world.succeeds(&["install", "--values", &out, "--dry-run"]);
+    assert_eq!(world.everything("c1"), bare);
+}
