@@ -3,11 +3,12 @@
 use crate::stage::{condition, deployments, fleet, pass, patch, replicas, status, workloads};
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use kube::client::Body;
+use kube::client::{Body, ClientBuilder};
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{ForeignCluster, MultiClusterDeployment};
 use portolan_control::fleet::{Connect, ConnectError};
+use portolan_runtime::metrics::RequestCounts;
 use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{FaultAnswer, FaultPlan, PartialFault, RequestFilter};
 use portolan_tests::simulation::{Fleet, apply};
@@ -208,5 +209,48 @@ async fn a_member_that_tells_its_version_and_is_not_ready_is_silent_and_costs_on
     assert_eq!(status(&fleet, "other").await.ready_summary.as_deref(), Some("1/1"));
     fleet.world.end_fault("no etcd");
     pass(30).await;
+    assert_eq!(ready_of(&fleet, "c2").await.0, "True");
+}
+
+/// Connects to sandbox clusters, and counts what they are asked.
+struct Counting {
+    world: portolan_sandbox::World,
+    requests: RequestCounts,
+}
+
+impl Connect for Counting {
+    fn connect<'a>(&'a self, cluster: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let client = self.world.cluster(&name).map(|cluster| cluster.client("controller"));
+        let counted = self.requests.of(&name);
+        Box::pin(async move {
+            let beyond = client.ok_or(ConnectError::NoCredentials)?;
+            let service = tower::service_fn(move |request: Request<Body>| {
+                let beyond = beyond.clone();
+                async move { beyond.send(request).await }
+            });
+            Ok(ClientBuilder::new(service, "default").with_layer(&counted).build())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_without_work_is_asked_one_thing_every_four_seconds() {
+    let fleet = fleet(FaultPlan::none()).await;
+    let requests = RequestCounts::default();
+    let connect = Arc::new(Counting { world: fleet.world.clone(), requests: requests.clone() });
+    let (hub, clock) = (fleet.hub.client("controller"), fleet.world.clock().clone());
+    let _controller =
+        tokio::spawn(portolan_control::run(hub, connect, clock, Seed::new(1), Term::alone("controller")));
+    let asked =
+        |verb: &str| -> u64 { requests.all()["c2"].get(verb).map_or(0, |count| count.codes.values().sum()) };
+    pass(120).await;
+    let (gets, watches, posts) = (asked("GET"), asked("WATCH"), asked("POST"));
+    pass(1200).await;
+    let gets = asked("GET") - gets;
+    assert!((250..=305).contains(&gets), "{gets} requests in twenty minutes");
+    let watches = asked("WATCH") - watches;
+    assert!(watches <= 80, "a dozen watches are opened every five minutes, and no more often: {watches}");
+    assert!(asked("POST") - posts <= 8 && asked("PATCH") == 0, "nothing is written");
     assert_eq!(ready_of(&fleet, "c2").await.0, "True");
 }

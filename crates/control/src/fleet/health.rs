@@ -14,10 +14,15 @@ pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(8);
 /// The longest version of Kubernetes that is kept.
 const VERSION_LIMIT: usize = 64;
 
-const PROBE_EVERY: Duration = Duration::from_secs(2);
+/// How often a member that is well is asked: each request carries a token of a kilobyte, and there may be many members.
+const PROBE_EVERY: Duration = Duration::from_secs(4);
+/// How soon one is asked again that has just failed to answer, so that it is known to be silent in time.
+const DOUBTED_AGAIN: Duration = Duration::from_secs(1);
+/// How often a member that is silent is asked.
+const SILENT_EVERY: Duration = Duration::from_secs(2);
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Every so many probes the member is asked whether it is ready.
+/// Of so many probes of a member that is well, one asks whether it is ready, and the others for its version.
 const READY_EVERY: u64 = 3;
 
 /// Why a probe got no answer that helps.
@@ -118,42 +123,49 @@ impl Health {
 }
 
 /// Asks the member for ever whether it answers and is ready, and tells when it falls silent or answers again. A version
-/// alone is no health: an API server that has lost its etcd still tells it. The answers measure the round-trip time; the
-/// first one after a failure does not, since a connection is made for it.
+/// alone is no health: an API server that has lost its etcd still tells it. So a member counts as well when it was last asked
+/// whether it is ready and said so, and answers since. Versions measure the round-trip time; the first answer after a
+/// failure does not, since a connection is made for it.
 pub(crate) async fn probe(client: Client, health: Health, on_event: impl Fn(MemberEvent), clock: Clock) {
-    let (mut heard, mut warm, mut ready) = (Instant::now(), false, true);
+    let (mut heard, mut warm, mut ready) = (Instant::now(), false, false);
     for count in 0_u64.. {
-        let asked = Instant::now();
-        let version = in_time(client.apiserver_version()).await;
-        let took = asked.elapsed();
-        let problem = match version {
-            Ok(info) => {
-                if std::mem::replace(&mut warm, true) {
-                    health.measure(took);
-                }
-                let due = !ready || count.is_multiple_of(READY_EVERY);
-                let unready = if due { unready(&client).await } else { None };
-                ready = unready.is_none();
-                if ready {
-                    heard = Instant::now();
-                    if health.set(Some(bounded_text(&info.git_version, VERSION_LIMIT)), None) {
-                        on_event(MemberEvent::Health);
+        let well = ready && warm;
+        let mut problem = None;
+        let mut version = None;
+        if !well || !count.is_multiple_of(READY_EVERY) {
+            let asked = Instant::now();
+            match in_time(client.apiserver_version()).await {
+                Ok(info) => {
+                    if std::mem::replace(&mut warm, true) {
+                        health.measure(asked.elapsed());
                     }
+                    version = Some(bounded_text(&info.git_version, VERSION_LIMIT));
                 }
-                unready
+                Err(unanswered) => problem = Some(unanswered),
             }
-            Err(problem) => {
-                warm = false;
-                Some(problem)
-            }
-        };
-        if let Some(problem) = problem.filter(|_| heard.elapsed() >= UNREACHABLE_AFTER)
-            && health.set(None, Some(problem.clone()))
-        {
-            tracing::warn!(problem = problem.why, now = %clock.now(), "a member cannot be asked");
-            on_event(MemberEvent::Health);
         }
-        tokio::time::sleep(PROBE_EVERY).await;
+        if problem.is_none() && (!well || count.is_multiple_of(READY_EVERY)) {
+            problem = unready(&client).await;
+            ready = problem.is_none();
+        }
+        match problem {
+            None => {
+                heard = Instant::now();
+                if health.set(version, None) {
+                    on_event(MemberEvent::Health);
+                }
+                tokio::time::sleep(PROBE_EVERY).await;
+            }
+            Some(problem) => {
+                warm = false;
+                let is_silent = heard.elapsed() >= UNREACHABLE_AFTER;
+                if is_silent && health.set(None, Some(problem.clone())) {
+                    tracing::warn!(problem = problem.why, now = %clock.now(), "a member cannot be asked");
+                    on_event(MemberEvent::Health);
+                }
+                tokio::time::sleep(if is_silent { SILENT_EVERY } else { DOUBTED_AGAIN }).await;
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::peer::{described, wait};
 use crate::cli::PeerArgs;
 use crate::connection;
 use crate::failure::Failure;
+use crate::output;
 use crate::progress::Progress;
 use jiff::Timestamp;
 use portolan_control::tenancy::{Redeeming, redeem};
