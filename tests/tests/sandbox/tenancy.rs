@@ -19,9 +19,7 @@ use portolan_control::peering::{self, Address, Peer, PeerError, hub_roles, insta
 use portolan_control::tenancy::{self, Inviting, NewKey, Redeemed, Redeeming, TenancyError, invite, redeem};
 use portolan_core::tenancy::InvitationLine;
 use portolan_runtime::{Seed, Term};
-use portolan_sandbox::{
-    ClientCertificate, Cluster, ClusterConfig, CrashPoint, FaultPlan, NodeConfig, User, World, WorldConfig,
-};
+use portolan_sandbox::{ClientCertificate, Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, open_namespace, workload};
 use rcgen::KeyPair;
@@ -46,12 +44,8 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        Self::with(FaultPlan::none()).await
-    }
-
-    async fn with(faults: FaultPlan) -> Self {
         let start = Timestamp::from_second(1_800_000_000).unwrap();
-        let world = World::new(WorldConfig { seed: 1, start, faults, ..WorldConfig::default() });
+        let world = World::new(WorldConfig { seed: 1, start, ..WorldConfig::default() });
         let nodes = |name: &str| ClusterConfig::named(name).nodes(1, NodeConfig::new("4", "8Gi"));
         let provider = world.add_cluster(nodes("paris"));
         let consumer = world.add_cluster(nodes("rome"));
@@ -445,69 +439,4 @@ async fn without_a_controller_or_a_signer_it_is_said_what_is_missing() {
 fn called(world: &World, verb: &str, resource: &str) -> u64 {
     let calls = world.calls();
     calls.iter().filter(|call| call.verb == verb && call.resource == resource).map(|call| call.count).sum()
-}
-
-/// Crashes around each request of each side: the consumer's command is run again, the controller starts anew. In the end there
-/// is one identity, and after the peering ends there is nothing.
-#[tokio::test(start_paused = true)]
-async fn whoever_is_killed_at_any_request_goes_on() {
-    for party in [CLI, PROVIDER] {
-        let mut request = 0;
-        loop {
-            request += 1;
-            let mut reached = false;
-            for point in [CrashPoint::Before, CrashPoint::After] {
-                reached |= crashed(party, request, point).await;
-            }
-            if !reached {
-                break;
-            }
-        }
-        assert!(request > 20, "{party} makes {request} requests only");
-    }
-}
-
-/// Plays an invitation with one crash; answers whether it came to that.
-async fn crashed(party: &'static str, request: u64, point: CrashPoint) -> bool {
-    let plan = FaultPlan::none().crash(party, request, point);
-    let mut stage = Stage::with(plan).await;
-    let line = stage.invite(|_| ()).await;
-    let mut happened = false;
-    let place = format!("{party} crashed {point:?} request {request}");
-    for _ in 0..4 {
-        let signal = stage.world.crash_signal(party);
-        let run = async {
-            let done = stage.redeem(&line).await;
-            pass(40).await;
-            done
-        };
-        let done = tokio::select! {
-            biased;
-            () = signal => None,
-            done = run => Some(done),
-        };
-        match done {
-            Some(done) => {
-                done.unwrap_or_else(|error| panic!("{place}: {error}"));
-                break;
-            }
-            None => {
-                happened = true;
-                stage.controllers = JoinSet::new();
-                stage.world.restart(party);
-                stage.control();
-            }
-        }
-    }
-    pass(20).await;
-    assert_eq!(stage.phase(&line).await, InvitationPhase::Used, "{place}");
-    assert!(stage.holds(&stage.consumer, "paris", ConditionType::Ready).await, "{place}");
-    let clusters: Api<ForeignCluster> = Api::all(stage.provider.client("user"));
-    let all = clusters.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(all.iter().filter(|each| each.spec.incoming.is_some()).count(), 1, "{place}");
-    clusters.delete("rome", &DeleteParams::default()).await.unwrap();
-    pass(30).await;
-    assert!(clusters.get_opt("rome").await.unwrap().is_none(), "{place}: a finalizer is stuck");
-    assert_eq!(stage.left().await, Vec::<String>::new(), "{place}");
-    happened
 }

@@ -32,6 +32,9 @@ const AT_LEAST: Duration = Duration::from_secs(3600);
 /// How soon a provider is asked again, whatever came of the last request.
 const AGAIN: Duration = Duration::from_secs(60);
 
+/// How soon to look for the ForeignCluster of a Secret, which is written first.
+const DECLARED_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long a provider has to sign.
 const SIGNED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -83,7 +86,7 @@ impl Renewal {
         let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
         let what = format!("read ForeignCluster {}", key.name);
         let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else {
-            return Ok(Action::RequeueAfter(AGAIN));
+            return Ok(Action::RequeueAfter(DECLARED_WITHIN));
         };
         let left = Duration::try_from(facts.renew.duration_since(self.clock.now())).unwrap_or_default();
         if !left.is_zero() {
