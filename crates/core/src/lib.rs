@@ -6,6 +6,7 @@
 pub mod autoscale;
 pub mod brake;
 pub mod capacity;
+pub mod doctor;
 pub mod jobs;
 pub mod latency;
 pub mod placement;

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod adopt;
+mod doctor;
 mod explain;
 mod get;
 mod members;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use adopt::AdoptArgs;
+pub(crate) use doctor::{BugReportArgs, DoctorArgs};
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
@@ -56,6 +58,10 @@ pub(crate) enum Command {
     Get(GetArgs),
     /// Show the health of the fleet, or of one object: its clusters, what is pending with the reasons, recent events.
     Status(StatusArgs),
+    /// Check the hub and each member hop by hop, and say what fails, where, and what to do. Change nothing.
+    Doctor(DoctorArgs),
+    /// Write an archive for a bug report: versions, checks, objects, events and logs, without secrets.
+    BugReport(BugReportArgs),
     /// Show the effect of applying manifests: the replicas of each cluster before and after, and why. Change nothing.
     Plan(PlanArgs),
     /// Explain the placement of a workload: the filters of each cluster with their numbers, and the decision.

@@ -14,31 +14,36 @@ use std::path::{Path, PathBuf};
 
 /// A client for the cluster that the flags name.
 pub(crate) async fn client(args: &ClusterArgs) -> Result<Client, Failure> {
-    made(config(args).await?).map_err(unmade)
+    client_of(config(args).await?)
+}
+
+/// A client by this configuration.
+pub(crate) fn client_of(config: Config) -> Result<Client, Failure> {
+    made(config).map_err(unmade)
 }
 
 fn unmade(problem: String) -> Failure {
     Failure::input(format!("cannot make a client: {problem}"))
 }
 
-async fn config(args: &ClusterArgs) -> Result<Config, Failure> {
+/// How the cluster that the flags name is reached.
+pub(crate) async fn config(args: &ClusterArgs) -> Result<Config, Failure> {
     let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
     let file = args.kubeconfig.as_deref();
     let loaded = load(file)?;
     let names_none = loaded.as_ref().is_none_or(|loaded| loaded.kubeconfig.contexts.is_empty());
     if names_none && file.is_none() && args.context.is_none() && in_cluster() {
-        Config::incluster().map_err(|error| {
+        return Config::incluster().map_err(|error| {
             Failure::input(format!("the service account of this pod is not usable: {error}"))
-        })
-    } else {
-        let Loaded { kubeconfig, called } = loaded.ok_or_else(no_kubeconfig)?;
-        if let Some(context) = &args.context {
-            find_context(&kubeconfig, context)?;
-        }
-        Config::from_custom_kubeconfig(kubeconfig, &options)
-            .await
-            .map_err(|error| Failure::input(format!("{called} is not usable: {}", unreadable(&error))))
+        });
     }
+    let Loaded { kubeconfig, called } = loaded.ok_or_else(no_kubeconfig)?;
+    if let Some(context) = &args.context {
+        find_context(&kubeconfig, context)?;
+    }
+    Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| Failure::input(format!("{called} is not usable: {}", unreadable(&error))))
 }
 
 /// Whether this process runs in a pod.

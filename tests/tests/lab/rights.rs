@@ -4,7 +4,7 @@ use super::fleet::Fleet;
 use super::kubectl_with_input;
 use super::peered::Peered;
 use super::proof::{TIMEOUT, eventually};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use portolan_lab::{Cluster, Component, Seen};
 use portolan_tests::{NAMESPACE, job, workload};
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ async fn without_list_and_watch_of_jobs(fleet: &Fleet, peered: &Peered<'_>) -> R
         Ok(if told { Seen::Ready(()) } else { Seen::NotYet(ready.to_string()) })
     })
     .await?;
+    checked(fleet, 1, &[("rights", "Problem", "list jobs.batch, watch jobs.batch")]).await?;
     fleet.apply(job("blind", 1, 1, json!({"locations": ["c2"]}))).await?;
     eventually("the job names the right", async || {
         let text = hub.kubectl(&["-n", NAMESPACE, "get", "mcj/blind", "-o", "json"]).await?;
@@ -46,6 +47,9 @@ async fn without_list_and_watch_of_jobs(fleet: &Fleet, peered: &Peered<'_>) -> R
     give_back(member, &whole).await?;
     complete(hub, "blind").await?;
     hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", TIMEOUT]).await?;
+    let hops = ["dns", "tcp", "tls", "certificate", "api", "ready", "clock", "latency", "credential"];
+    let healthy = hops.into_iter().chain(["condition", "last-seen", "kubernetes", "rights", "namespaces"]);
+    checked(fleet, 0, &healthy.map(|check| (check, "Healthy", "")).collect::<Vec<_>>()).await?;
     hub.kubectl(&["-n", NAMESPACE, "delete", "mcj/blind", "mcj/elsewhere", TIMEOUT]).await.map(|_| ())
 }
 
@@ -65,6 +69,28 @@ async fn without_create_of_deployments(fleet: &Fleet, peered: &Peered<'_>) -> Re
     give_back(peered.member, &whole).await?;
     fleet.placed("fresh", "c2=1,c3=1").await?;
     fleet.delete("fresh").await
+}
+
+/// Asks `portolan doctor`: its exit code, and for some checks of c2 the verdict with words of the message.
+async fn checked(fleet: &Fleet, code: i32, expected: &[(&str, &str, &str)]) -> Result<()> {
+    let (exit, out, err) = fleet.portolan(&["doctor", "c2", "-o", "json"]).await?;
+    let data: Value = serde_json::from_str(&out).with_context(|| err.clone())?;
+    ensure!(exit == code, "exit code {exit}: {data:#}{err}");
+    let of = |cluster: &str, check: &str| {
+        let lines = data["checks"].as_array().into_iter().flatten();
+        lines.into_iter().find(|line| line["cluster"] == cluster && line["check"] == check).cloned()
+    };
+    for (check, verdict, words) in expected {
+        let line = of("c2", check).unwrap_or_default();
+        let said = line["message"].as_str().unwrap_or_default();
+        ensure!(line["verdict"] == *verdict && said.contains(words), "{check}: {line}");
+    }
+    // A real API server has APIServices, and definitions as it stores them.
+    for check in ["webhooks", "api-services", "leader", "ready", "definitions", "controller-rights"] {
+        let line = of("hub", check).unwrap_or_default();
+        ensure!(line["verdict"] == "Healthy", "{check}: {line}");
+    }
+    Ok(())
 }
 
 /// Takes verbs on a resource out of a ClusterRole; answers the role as it was.

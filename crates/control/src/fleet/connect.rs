@@ -4,6 +4,7 @@ use super::bearer::Bearer;
 use super::bounded::bounded;
 use super::connect_error::ConnectError;
 use super::credential::Credential;
+use super::token_claims::TokenClaims;
 use super::transport::over_the_network;
 use super::validity::Validity;
 use futures::future::BoxFuture;
@@ -13,7 +14,7 @@ use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterType, SecretKeyRef};
 use portolan_runtime::call;
-use portolan_runtime::metrics::RequestCounts;
+use portolan_runtime::metrics::{CountedRequests, RequestCounts};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -64,6 +65,41 @@ pub trait Connect: Send + Sync + 'static {
 
 /// How a configuration without a token becomes a client, on whose requests the token is put if there is one.
 pub type Dial = Arc<dyn Fn(Config, Option<&Bearer>) -> Result<Client, String> + Send + Sync>;
+
+/// What the hub works with in a member, for those who look whether it does.
+pub struct Access {
+    /// How its API server is reached, without the token.
+    pub config: Config,
+    /// A client with the token.
+    pub client: Client,
+    /// The token, if the credential is one.
+    token: Option<String>,
+}
+
+impl Access {
+    /// Takes it from the Secret that a ForeignCluster names.
+    ///
+    /// # Errors
+    /// Why no connection is made with it; never a part of its content.
+    pub async fn from_secret(secret: &Secret, reference: &SecretKeyRef) -> Result<Self, ConnectError> {
+        let Credential { kubeconfig, token, .. } = Credential::read(secret, reference)?;
+        let refused = |error: String| unusable(reference, error);
+        let bearer =
+            token.as_deref().map(Bearer::new).transpose().map_err(|error| refused(error.to_string()))?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        let client = over_the_network(config.clone(), bearer.as_ref()).map_err(refused)?;
+        // These requests are not those of the controller: nobody reads how many there were.
+        Ok(Self { config, client: bounded(client, CountedRequests::default()), token })
+    }
+
+    /// What the token says of itself, unchecked; nothing if it is no JSON Web Token.
+    #[must_use]
+    pub fn claims(&self) -> Option<TokenClaims> {
+        TokenClaims::read(self.token.as_deref()?)
+    }
+}
 
 /// Connects by the kubeconfig in the Secret that the ForeignCluster names, or to the hub itself if it is local.
 pub struct Credentials {

@@ -149,7 +149,7 @@ fn lacking(rules: &SubjectRulesReviewStatus, needed: &[NeededRight]) -> Option<V
     (missing.is_empty() || !rules.incomplete).then_some(missing)
 }
 
-fn grants(rule: &ResourceRule, group: &str, resource: &str, verb: &str) -> bool {
+pub(crate) fn grants(rule: &ResourceRule, group: &str, resource: &str, verb: &str) -> bool {
     let has = |list: &[String], name: &str| list.iter().any(|each| each == "*" || each == name);
     has(&rule.verbs, verb)
         && has(rule.api_groups.as_deref().unwrap_or_default(), group)

@@ -3,9 +3,11 @@
 use super::peer::NAMESPACE;
 use super::role::{Scope, rights};
 use super::{Peer, PeerError};
+use crate::fleet::grants;
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
+    SelfSubjectRulesReviewSpec,
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -22,22 +24,96 @@ pub struct Need {
     pub resource: String,
     /// The namespace; none for cluster-wide.
     pub namespace: Option<String>,
+    /// The one object that it is about; none for all.
+    pub name: Option<String>,
 }
 
 impl Need {
-    fn new(verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Self {
+    pub(super) fn new(verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Self {
         Self {
             verb: verb.to_owned(),
             group: group.to_owned(),
             resource: resource.to_owned(),
             namespace: namespace.map(str::to_owned),
+            name: None,
         }
     }
 
-    fn text(&self) -> String {
+    /// As an API server is asked for it.
+    #[must_use]
+    pub fn attributes(&self) -> ResourceAttributes {
+        let (resource, subresource) = match self.resource.split_once('/') {
+            Some((resource, subresource)) => (resource.to_owned(), Some(subresource.to_owned())),
+            None => (self.resource.clone(), None),
+        };
+        ResourceAttributes {
+            verb: Some(self.verb.clone()),
+            group: Some(self.group.clone()),
+            resource: Some(resource),
+            subresource,
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            ..ResourceAttributes::default()
+        }
+    }
+
+    /// In words, such as `list pods in namespace shop`.
+    #[must_use]
+    pub fn text(&self) -> String {
         let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
         let place = self.namespace.as_ref().map(|name| format!(" in namespace {name}")).unwrap_or_default();
         format!("{} {}{group}{place}", self.verb, self.resource)
+    }
+}
+
+/// What the hub does in a whole member, and with its own account there.
+#[must_use]
+pub fn in_whole_member(account: Option<&str>) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for right in rights() {
+        let (place, name) = match (right.scope, account) {
+            (Scope::Cluster, _) => (None, None),
+            (Scope::OwnAccount, Some(account)) => (Some(NAMESPACE), Some(account)),
+            // Traffic is asked for in few members, and shows in their status.
+            (Scope::OwnAccount | Scope::OpenNamespaces | Scope::Traffic, _) => continue,
+        };
+        needs.extend(right.verbs.iter().map(|verb| Need {
+            name: name.map(str::to_owned),
+            ..Need::new(verb, right.group, right.resource, place)
+        }));
+    }
+    needs
+}
+
+/// What the hub does in a namespace of a member that is open to it.
+#[must_use]
+pub fn in_open_namespace(namespace: &str) -> Vec<Need> {
+    let rights = rights().into_iter().filter(|right| right.scope == Scope::OpenNamespaces);
+    let needs = rights.flat_map(|right| {
+        right.verbs.iter().map(move |verb| Need::new(verb, right.group, right.resource, Some(namespace)))
+    });
+    needs.collect()
+}
+
+/// Those of the needs in one namespace that the client's user is not allowed, in words. The rules of the namespace are read at
+/// once; what they do not tell is asked for one by one.
+///
+/// # Errors
+/// The API server does not answer the question.
+pub async fn missing_in(client: &Client, namespace: &str, needs: &[Need]) -> Result<Vec<String>, PeerError> {
+    let api: Api<SelfSubjectRulesReview> = Api::all(client.clone());
+    let spec = SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) };
+    let review = SelfSubjectRulesReview { spec, ..SelfSubjectRulesReview::default() };
+    let what = format!("ask for the rights in namespace {namespace}");
+    let rules = call(what, api.create(&PostParams::default(), &review)).await?.status.unwrap_or_default();
+    let granted = |need: &&Need| {
+        rules.resource_rules.iter().any(|rule| grants(rule, &need.group, &need.resource, &need.verb))
+    };
+    let untold: Vec<Need> = needs.iter().filter(|need| !granted(need)).cloned().collect();
+    if rules.incomplete {
+        missing(client, &untold).await
+    } else {
+        Ok(untold.iter().map(Need::text).collect())
     }
 }
 
@@ -92,7 +168,8 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
 }
 
 /// What making a member takes in the hub.
-pub(super) fn of_hub() -> Vec<Need> {
+#[must_use]
+pub fn of_hub() -> Vec<Need> {
     kept("", "namespaces", None)
         .chain([Need::new("get", "", "namespaces", None)])
         .chain(kept("", "secrets", Some(NAMESPACE)))
@@ -109,20 +186,8 @@ pub(super) fn of_hub() -> Vec<Need> {
 pub async fn missing(client: &Client, needs: &[Need]) -> Result<Vec<String>, PeerError> {
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let ask = async |need: &Need| -> Result<Option<String>, PeerError> {
-        let (resource, subresource) = match need.resource.split_once('/') {
-            Some((resource, subresource)) => (resource.to_owned(), Some(subresource.to_owned())),
-            None => (need.resource.clone(), None),
-        };
-        let attributes = ResourceAttributes {
-            verb: Some(need.verb.clone()),
-            group: Some(need.group.clone()),
-            resource: Some(resource),
-            subresource,
-            namespace: need.namespace.clone(),
-            ..ResourceAttributes::default()
-        };
         let spec = SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
+            resource_attributes: Some(need.attributes()),
             ..SelfSubjectAccessReviewSpec::default()
         };
         let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };

@@ -2,13 +2,14 @@
 //!
 //! The lab runs the controller with nothing but these rights: one that is missing fails there.
 
+use super::access::Need;
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use crate::provision::CLUSTER_API_GROUP;
 use serde_json::{Value, json};
 
 /// The account of the controller, its roles and their bindings.
-const CONTROLLER: &str = "portolan-controller";
+pub const CONTROLLER: &str = "portolan-controller";
 
 /// A ClusterRole that nothing binds: what the controller needs beside the others where the hub is a member of its own fleet.
 const AS_MEMBER: &str = "portolan-hub-as-member";
@@ -110,6 +111,17 @@ pub fn hub_roles() -> Vec<Value> {
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
     ]
+}
+
+/// The rights of the account of the controller, verb by verb.
+#[must_use]
+pub fn hub_needs() -> Vec<Need> {
+    let places = [(None, EVERYWHERE), (Some(NAMESPACE), AT_HOME)];
+    let rows = places.into_iter().flat_map(|(place, rows)| rows.iter().map(move |row| (place, row)));
+    rows.flat_map(|(place, (group, resource, verbs, _))| {
+        verbs.iter().map(move |verb| Need::new(verb, group, resource, place))
+    })
+    .collect()
 }
 
 /// The table of the rights of the controller, for the documentation.

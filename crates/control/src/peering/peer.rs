@@ -4,7 +4,7 @@ use portolan_api::foreigncluster::{PrometheusQuery, StaticLatency};
 use std::collections::BTreeMap;
 
 /// Portolan's own namespace, in hubs and in members.
-pub(super) const NAMESPACE: &str = "portolan";
+pub const NAMESPACE: &str = "portolan";
 
 /// The new member, as the user describes it.
 #[derive(Clone, Debug, Default)]

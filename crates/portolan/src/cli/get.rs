@@ -80,8 +80,10 @@ Examples:
 The fleet has a line for each member and workload, and for each autoscaler, CloudProvisioner and rescheduler that is not
 Ready.
 
-Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready, or no controller
-leads. Members or workloads that you may not read are named on standard error, and do not count.")]
+With --verbose the checks of `portolan doctor` follow.
+
+Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready, no controller leads,
+or, with --verbose, a check has found a problem. Members or workloads that you may not read are named on standard error, and do not count.")]
 pub(crate) struct StatusArgs {
     /// A workload, a member, an autoscaler, a CloudProvisioner or a rescheduler as KIND/NAME or KIND NAME, such as mcd/web;
     /// without it, the whole fleet.

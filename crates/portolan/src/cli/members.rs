@@ -41,12 +41,14 @@ pub(crate) struct WorkloadArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  portolan logs controller
   portolan logs mcd/web -n shop
   portolan logs mcd/web -n shop -f --tail 100 --cluster paris
   portolan logs mcj/nightly -n shop --since 1h --member-context paris=kind-paris
 
 The members are read with your own credentials: the hub's account may not read logs. Each member needs a context in your
-kubeconfig.")]
+kubeconfig. `portolan logs controller` reads the pods of Portolan's controller in the hub, in namespace portolan or the one
+of -n.")]
 pub(crate) struct LogsArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,

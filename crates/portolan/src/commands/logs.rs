@@ -1,15 +1,17 @@
 //! `portolan logs`
 
+use super::controllers;
 use super::members::{self, Workload};
 use crate::cli::LogsArgs;
 use crate::failure::Failure;
-use crate::{clean, output, signals};
+use crate::{clean, connection, output, signals};
 use anstream::eprintln;
 use futures::{AsyncBufReadExt, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, Client};
 use portolan_control::names::WORKLOAD_LABEL;
+use portolan_control::peering::NAMESPACE;
 use portolan_runtime::{call, chain};
 use std::io::IsTerminal;
 
@@ -29,7 +31,14 @@ struct Source {
     container: String,
 }
 
+/// What stands in the place of a workload for the pods of the controller.
+const CONTROLLER: &str = "controller";
+
 async fn logs(args: &LogsArgs) -> Result<(), Failure> {
+    if args.workload.object == [CONTROLLER] {
+        let sources = of_controller(args).await?;
+        return print(args, sources, Vec::new()).await;
+    }
     let workload = members::find(&args.workload).await?;
     let mut failed = Vec::new();
     let mut sources = Vec::new();
@@ -46,6 +55,28 @@ async fn logs(args: &LogsArgs) -> Result<(), Failure> {
     if sources.is_empty() && failed.is_empty() {
         eprintln!("{} {} has no pods", workload.kind.name(), workload.name);
     }
+    print(args, sources, failed).await
+}
+
+/// The containers of the controller's pods in the hub.
+async fn of_controller(args: &LogsArgs) -> Result<Vec<Source>, Failure> {
+    let (hub, _) = connection::answering(&args.workload.cluster).await?;
+    let namespace = args.workload.namespace.as_deref().unwrap_or(NAMESPACE);
+    let pods = controllers::pods(&hub, namespace).await.map_err(|error| Failure::call(&error))?;
+    if pods.is_empty() {
+        return Err(Failure::other(format!("namespace {namespace} of the hub has no pod of the controller")).hint(
+            "a controller that runs elsewhere writes its log to its standard error; -n names another namespace",
+        ));
+    }
+    Ok(sources(args, &Api::namespaced(hub, namespace), "hub", &pods))
+}
+
+/// Prints the logs of these containers; what failed before is reported with what fails now.
+async fn print(
+    args: &LogsArgs,
+    sources: Vec<Source>,
+    mut failed: Vec<(String, Failure)>,
+) -> Result<(), Failure> {
     let reading = sources.iter().map(|source| async move { (source, read(args, source).await) });
     // Followed containers are read at the same time, others one after the other, so that their lines stay together.
     let at_once = if args.follow { sources.len().max(1) } else { 1 };
@@ -82,15 +113,20 @@ async fn find(
     let ours = ListParams::default().labels(&format!("{WORKLOAD_LABEL}={}", workload.uid));
     let what = format!("list the pods of namespace {} in {cluster}", workload.namespace);
     let pods = call(what, api.list(&ours)).await.map_err(|error| Failure::other(chain(&error)))?;
+    Ok(sources(args, &api, cluster, &pods.items))
+}
+
+/// The containers of pods that the flags ask for.
+fn sources(args: &LogsArgs, api: &Api<Pod>, cluster: &str, pods: &[Pod]) -> Vec<Source> {
     let mut sources = Vec::new();
     for pod in pods {
         let name = pod.metadata.name.clone().unwrap_or_default();
-        for container in containers(args, &pod) {
+        for container in containers(args, pod) {
             let (api, cluster, pod) = (api.clone(), cluster.to_owned(), name.clone());
             sources.push(Source { api, cluster, pod, container });
         }
     }
-    Ok(sources)
+    sources
 }
 
 fn containers(args: &LogsArgs, pod: &Pod) -> Vec<String> {

@@ -1,12 +1,15 @@
 //! The commands, one file each.
 
 mod adopt;
+mod bug_report;
 mod completion;
 mod controller;
+mod controllers;
 mod convert;
 mod cordon;
 mod crds;
 mod demo;
+mod doctor;
 mod events;
 mod explain;
 mod get;
@@ -33,7 +36,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Peer(args) => peer::run(&args),
         Command::Unpeer(args) => unpeer::run(&args),
         Command::Get(args) => get::run(&args),
-        Command::Status(args) => return status::run(&args),
+        Command::Status(args) => return status::run(&args, cli.verbose > 0),
+        Command::Doctor(args) => return doctor::run(&args),
+        Command::BugReport(args) => bug_report::run(&args),
         Command::Plan(args) => return plan::run(&args),
         Command::Explain(args) => return explain::run(&args),
         Command::Logs(args) => logs::run(&args),

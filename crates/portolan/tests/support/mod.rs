@@ -138,6 +138,18 @@ impl World {
         });
     }
 
+    /// Does something with a cluster as its administrator.
+    pub(crate) fn with<T>(&self, context: &str, work: impl AsyncFnOnce(kube::Client) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { work(self.client(context).await).await })
+    }
+
+    /// Runs a command; its exit code and what it prints.
+    pub(crate) fn outcome(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.portolan(arguments);
+        (output.status.code().unwrap(), text(&output.stdout) + &text(&output.stderr))
+    }
+
     async fn client(&self, context: &str) -> kube::Client {
         let options = KubeConfigOptions { context: Some(context.to_owned()), ..Default::default() };
         let kubeconfig = Kubeconfig::read_from(&self.file).unwrap();

@@ -94,6 +94,23 @@ const TABLE: &[Row] = &[
         &[Ns, Review],
     ),
     Row(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        &[],
+        &[Gen],
+    ),
+    Row(
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        &[],
+        &[Gen],
+    ),
+    Row("apiregistration.k8s.io", "v1", "APIService", "apiservices", &[], &[Status]),
+    Row(
         "apiextensions.k8s.io",
         "v1",
         "CustomResourceDefinition",

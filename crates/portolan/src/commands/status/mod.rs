@@ -5,7 +5,7 @@ mod elastic;
 mod fleet;
 mod workload;
 
-use super::leader;
+use super::{doctor, leader};
 use crate::cli::{DataFormat, StatusArgs};
 use crate::failure::{Failure, NotShown};
 use crate::kind::Kind;
@@ -13,13 +13,14 @@ use crate::style::mark;
 use crate::{clean, connection, output};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Something is not Ready.
 const NOT_READY: u8 = 3;
 
-pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &StatusArgs, verbose: bool) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ready = runtime.block_on(Box::pin(status(args)))?;
+    let ready = runtime.block_on(Box::pin(status(args, verbose)))?;
     Ok(if ready { ExitCode::SUCCESS } else { ExitCode::from(NOT_READY) })
 }
 
@@ -32,8 +33,38 @@ struct Report {
     not_shown: NotShown,
 }
 
+/// How long the hub, and each member, may take to be checked.
+const CHECKED_WITHIN: Duration = Duration::from_secs(30);
+
+/// The checks of the hub and its members, or of the one member that was asked for.
+async fn checks(args: &StatusArgs) -> Result<doctor::Report, Failure> {
+    let member = match args.object.is_empty() {
+        true => None,
+        false => Some(Kind::parse_one(&args.object)?).filter(|(kind, _)| *kind == Kind::Cluster),
+    };
+    let names: Vec<String> = member.into_iter().map(|(_, name)| name).collect();
+    let request = doctor::Request {
+        cluster: &args.cluster,
+        lease: &args.lease,
+        names: &names,
+        contexts: &[],
+        timeout: CHECKED_WITHIN,
+    };
+    doctor::examine(&request).await
+}
+
 /// Prints the status, and answers whether all is well.
-async fn status(args: &StatusArgs) -> Result<bool, Failure> {
+async fn status(args: &StatusArgs, verbose: bool) -> Result<bool, Failure> {
+    let checks = if verbose { Some(checks(args).await?) } else { None };
+    let shown = Box::pin(show(args, checks.as_ref())).await;
+    if shown.is_err() {
+        // Which hop fails is what somebody wants to know who asks for more.
+        checks.iter().for_each(|checks| anstream::eprint!("{}\n", clean::styled(&checks.text())));
+    }
+    shown
+}
+
+async fn show(args: &StatusArgs, checks: Option<&doctor::Report>) -> Result<bool, Failure> {
     let (hub, _) = connection::answering(&args.cluster).await?;
     let mut report = if args.object.is_empty() {
         fleet::report(&hub, args.namespace.as_deref()).await?
@@ -55,6 +86,12 @@ async fn status(args: &StatusArgs) -> Result<bool, Failure> {
     }
     report.data["controller"] = json!({"ready": problem.is_none(), "message": problem});
     report.data["notShown"] = json!(report.not_shown.reasons);
+    if let Some(checks) = checks {
+        report.ready &= !checks.has_problem();
+        report.data["ready"] = report.ready.into();
+        report.data["doctor"] = checks.data();
+        report.text = format!("{}\nChecks\n{}", report.text, checks.text());
+    }
     match args.output {
         None => anstream::print!("{}", clean::styled(&report.text)),
         Some(DataFormat::Json) => output::json(&[report.data], false)?,
