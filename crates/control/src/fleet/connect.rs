@@ -91,6 +91,7 @@ impl Access {
             .await
             .map_err(|error| refused(error.to_string()))?;
         let client = over_the_network(config.clone(), bearer.as_ref()).map_err(refused)?;
+        // These requests are not those of the controller: nobody reads how many there were.
         Ok(Self { config, client: bounded(client, CountedRequests::default()), token })
     }
 

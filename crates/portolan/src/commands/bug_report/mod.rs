@@ -37,7 +37,7 @@ async fn report(args: &BugReportArgs) -> Result<(), Failure> {
     });
     // A file that cannot be written is told before anything is asked.
     let mut archive = Archive::create(&file, now)?;
-    let collected = collect(args).await?;
+    let collected = Box::pin(collect(args)).await?;
     for (name, text) in collected {
         archive.add(&name, &text)?;
     }

@@ -56,7 +56,7 @@ async fn checks(args: &StatusArgs) -> Result<doctor::Report, Failure> {
 /// Prints the status, and answers whether all is well.
 async fn status(args: &StatusArgs, verbose: bool) -> Result<bool, Failure> {
     let checks = if verbose { Some(checks(args).await?) } else { None };
-    let shown = show(args, checks.as_ref()).await;
+    let shown = Box::pin(show(args, checks.as_ref())).await;
     if shown.is_err() {
         // Which hop fails is what somebody wants to know who asks for more.
         checks.iter().for_each(|checks| anstream::eprint!("{}\n", clean::styled(&checks.text())));
