@@ -1,6 +1,6 @@
 //! `portolan doctor` and `portolan bug-report` on clusters of the sandbox, as a user meets them.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

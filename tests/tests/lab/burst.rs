@@ -20,7 +20,7 @@ async fn a_burst_becomes_a_real_cluster_and_comes_home_again() -> Result<()> {
     if !can_run("a_burst_becomes_a_real_cluster_and_comes_home_again") {
         return Ok(());
     }
-    Fleet::start(1, |_| json!({})).await?.prove(bursts_and_comes_home).await
+    Box::pin(Fleet::start(1, |_| json!({})).await?.prove(bursts_and_comes_home)).await
 }
 
 async fn bursts_and_comes_home(fleet: &Fleet) -> Result<()> {

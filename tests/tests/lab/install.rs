@@ -187,7 +187,8 @@ impl Installed {
             let object: Value = serde_json::from_str(&text)?;
             let status = &object["status"];
             let current = status["observedGeneration"] == object["metadata"]["generation"];
-            let ready = status["readyReplicas"].to_string() == count;
+            let ready =
+                status["readyReplicas"].as_u64().map(|ready| ready.to_string()).as_deref() == Some(count);
             Ok(if current && ready && is_ready(status) {
                 Seen::Ready(())
             } else {

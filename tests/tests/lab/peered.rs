@@ -53,15 +53,15 @@ async fn a_member_that_takes_rights_tokens_or_templates_away_costs_only_itself()
         return Ok(());
     }
     let fleet = Fleet { lab: Lab::builder().clusters(3).start().await? };
-    shown(&fleet.lab, async {
+    let joined = Box::pin(async {
         let hub = fleet.hub()?;
         for member in fleet.members() {
             Peered::new(hub, member).await?.join().await?;
         }
         kubectl_apply(hub, &[open_namespace()]).await.map(|_| ())
-    })
-    .await?;
-    fleet.prove(prove).await
+    });
+    shown(&fleet.lab, joined).await?;
+    Box::pin(fleet.prove(prove)).await
 }
 
 async fn prove(fleet: &Fleet) -> Result<()> {

@@ -30,7 +30,7 @@ async fn the_hub_does_what_its_role_says_and_nothing_else() -> Result<()> {
         return Ok(());
     }
     let lab = Lab::builder().clusters(2).audit().start().await?;
-    shown(&lab, by_its_role(&lab)).await?;
+    shown(&lab, Box::pin(by_its_role(&lab))).await?;
     lab.down()
 }
 

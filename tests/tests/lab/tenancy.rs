@@ -41,7 +41,7 @@ async fn a_cluster_peers_by_invitation_and_by_nothing_else() -> Result<()> {
         return Ok(());
     }
     let lab = Lab::builder().clusters(2).start().await?;
-    shown(&lab, prove(&lab)).await?;
+    shown(&lab, Box::pin(prove(&lab))).await?;
     lab.down()
 }
 

@@ -223,7 +223,7 @@ async fn an_offer_follows_the_nodes_and_what_the_provider_uses_itself() {
     apply(&client, &own).await;
     pass(30).await;
     let left = offered(&fleet).await.get(CPU);
-    assert!(left <= 2000 && left >= 1800, "2 of 8 CPUs are free: {left}");
+    assert!((1800..=2000).contains(&left), "2 of 8 CPUs are free: {left}");
     assert!(admitted(&fleet).await <= 2000);
 }
 

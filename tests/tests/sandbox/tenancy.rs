@@ -217,7 +217,7 @@ fn by_config(world: &World, party: &str, config: &Config) -> Result<Client, Stri
 fn code<T: std::fmt::Debug>(result: kube::Result<T>) -> u16 {
     match result {
         Err(kube::Error::Api(status)) => status.code,
-        other => panic!("no refusal: {other:?}"),
+        other => unreachable!("no refusal: {other:?}"),
     }
 }
 

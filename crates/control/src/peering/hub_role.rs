@@ -141,17 +141,6 @@ pub fn hub_as_member_binding() -> Value {
     binding("ClusterRole", AS_MEMBER)
 }
 
-/// The rights of the account of the controller, verb by verb.
-#[must_use]
-pub fn hub_needs() -> Vec<Need> {
-    let places = [(None, EVERYWHERE), (Some(NAMESPACE), AT_HOME)];
-    let rows = places.into_iter().flat_map(|(place, rows)| rows.iter().map(move |row| (place, row)));
-    rows.flat_map(|(place, (group, resource, verbs, _))| {
-        verbs.iter().map(move |verb| Need::new(verb, group, resource, place))
-    })
-    .collect()
-}
-
 /// The table of the rights of the controller, for the documentation.
 #[must_use]
 pub fn hub_rights_table() -> String {

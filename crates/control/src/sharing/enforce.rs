@@ -77,8 +77,7 @@ impl Writer {
         let found = known.ranges.get(&enforced_key(namespace));
         let is_same = found.is_some_and(|range| {
             label(range.as_ref()) == Some(consumer)
-                && default_requests(&range).map(|found| Amounts::parse(found))
-                    == Some(Amounts::parse(requests))
+                && default_requests(&range).map(Amounts::parse) == Some(Amounts::parse(requests))
         });
         if is_same {
             return Ok(());

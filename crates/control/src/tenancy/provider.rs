@@ -116,7 +116,7 @@ pub async fn run(cluster: Client, clock: Clock, seed: Seed, term: Term) {
         }
         work(&queue, 1, &clock, |item| provider.reconcile(item)).await;
     };
-    supervise(tasks, serve).await;
+    Box::pin(supervise(tasks, serve)).await;
 }
 
 /// Ends what is left of a tenancy whose ForeignCluster is deleted, as an administrator: also where no controller runs.

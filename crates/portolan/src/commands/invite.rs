@@ -1,6 +1,6 @@
 //! `portolan invite`, `portolan accept` and `portolan generate peer-command`
 
-use super::peer::{is_name, told};
+use super::peer::told;
 use super::share::parsed;
 use crate::cli::{AcceptArgs, GenerateCommand, InviteArgs};
 use crate::connection;
@@ -13,6 +13,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use portolan_api::Invitation;
 use portolan_api::invitation::{Acceptance, InvitationPhase};
 use portolan_api::sharing::Sharing;
+use portolan_api::words::is_name;
 use portolan_control::fleet::check_server;
 use portolan_control::names::FIELD_MANAGER;
 use portolan_control::peering::install_definitions;

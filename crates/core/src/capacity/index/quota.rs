@@ -29,7 +29,14 @@ pub(in crate::capacity) enum Exceeded {
 
 /// What the pods that have a node request, by namespace.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Usage(Arc<BTreeMap<Box<str>, (usize, Box<[i128]>)>>);
+pub(super) struct Usage(Arc<BTreeMap<Box<str>, Used>>);
+
+/// The pods of a namespace, and what they request together, by slot.
+#[derive(Clone, Debug)]
+struct Used {
+    pods: usize,
+    sums: Box<[i128]>,
+}
 
 impl Usage {
     /// Counts a pod in or out.
@@ -37,14 +44,15 @@ impl Usage {
         let Some(namespace) = namespace_of(key).filter(|_| pod.node.is_some()) else { return };
         let all = Arc::make_mut(&mut self.0);
         if !all.contains_key(namespace) {
-            all.insert(namespace.into(), (0, vec![0; pod.requests.vector.len()].into()));
+            let sums = vec![0; pod.requests.vector.len()].into();
+            all.insert(namespace.into(), Used { pods: 0, sums });
         }
-        let Some((pods, sums)) = all.get_mut(namespace) else { return };
-        *pods = pods.saturating_add_signed(isize::from(times));
-        for (sum, milli) in sums.iter_mut().zip(&pod.requests.vector) {
+        let Some(used) = all.get_mut(namespace) else { return };
+        used.pods = used.pods.saturating_add_signed(isize::from(times));
+        for (sum, milli) in used.sums.iter_mut().zip(&pod.requests.vector) {
             *sum += i128::from(*milli) * i128::from(times);
         }
-        if *pods == 0 {
+        if used.pods == 0 {
             all.remove(namespace);
         }
     }
@@ -57,8 +65,8 @@ impl Usage {
     /// What pods in these namespaces request together, by slot.
     pub(super) fn of<'a>(&self, namespaces: impl IntoIterator<Item = &'a str>, slots: usize) -> Vec<i128> {
         let mut sum = vec![0; slots];
-        for (_, used) in namespaces.into_iter().filter_map(|namespace| self.0.get(namespace)) {
-            sum.iter_mut().zip(used).for_each(|(sum, used)| *sum += used);
+        for used in namespaces.into_iter().filter_map(|namespace| self.0.get(namespace)) {
+            sum.iter_mut().zip(&used.sums).for_each(|(sum, used)| *sum += used);
         }
         sum
     }

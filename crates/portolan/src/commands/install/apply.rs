@@ -198,6 +198,7 @@ fn needs(object: &Value) -> Vec<Need> {
             group: group.to_owned(),
             resource: resource.clone(),
             namespace: identity.namespace.clone(),
+            name: None,
         })
         .into()
 }
