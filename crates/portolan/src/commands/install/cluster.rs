@@ -95,15 +95,19 @@ pub(crate) async fn restore(client: &Client, object: &Identity, before: &Value) 
     let params = PostParams::default();
     let api = api(client, object);
     let typed = |value: Value| serde_json::from_value::<DynamicObject>(value).map_err(Failure::other);
-    match call(format!("restore {object}"), api.replace(&object.name, &params, &typed(wanted.clone())?)).await
-    {
-        Err(error) if error.is_not_found() => {
-            wanted["metadata"]["managedFields"] = Value::Null;
-            let created = call(format!("restore {object}"), api.create(&params, &typed(wanted)?)).await;
-            created.map(|_| ()).map_err(|error| Failure::call(&error))
-        }
-        other => other.map(|_| ()).map_err(|error| Failure::call(&error)),
+    let Some(current) = read(client, object).await? else {
+        wanted["metadata"]["managedFields"] = Value::Null;
+        let created = call(format!("restore {object}"), api.create(&params, &typed(wanted)?)).await;
+        return created.map(|_| ()).map_err(|error| Failure::call(&error));
+    };
+    if is_same(&current, before) {
+        return Ok(());
     }
+    // Some kinds, such as definitions, are not replaced without it.
+    wanted["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
+    let replaced =
+        call(format!("restore {object}"), api.replace(&object.name, &params, &typed(wanted)?)).await;
+    replaced.map(|_| ()).map_err(|error| Failure::call(&error))
 }
 
 /// Deletes an object; the pods of a Deployment go first. Answers whether it existed.
