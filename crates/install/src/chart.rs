@@ -87,6 +87,10 @@ mod tests {
             let count = |word: &str| text.matches(word).count();
             let begins = count("{{- if") + count("{{ if") + count("{{- range");
             assert_eq!(begins, count("{{- end }}") + count("{{ end }}"), "{name}");
+            // Schemas have fields of that name.
+            if name == "templates/crds.yaml" {
+                continue;
+            }
             let others = text.lines().filter(|line| line.trim_start().starts_with("namespace:"));
             assert!(others.clone().all(|line| line.contains("portolan")), "{name}");
         }
