@@ -12,8 +12,8 @@ use rcgen::{
 };
 use serde_json::json;
 
-/// A lab is made for an hour and forgotten for a week; no key of it is worth more.
-const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A lab is made for an hour and forgotten for a week; its keys last a little longer than what `portolan doctor` warns of.
+const LIFETIME: Duration = Duration::from_secs(60 * 24 * 3600);
 
 /// A certificate authority.
 pub(crate) struct Authority {

@@ -33,7 +33,7 @@ async fn replicas_follow_the_measured_load() -> Result<()> {
     if !can_run("replicas_follow_the_measured_load") {
         return Ok(());
     }
-    let fleet = Fleet::start(1, |_| json!({})).await?;
+    let fleet = Fleet::peered(1).await?;
     fleet.prove(async |fleet| Box::pin(follow_the_load(fleet)).await).await
 }
 

@@ -1,7 +1,7 @@
 //! The custom resources on a real API server: accepted, refused with the right words, and the same when they come back.
 
 use super::proof::eventually;
-use super::{can_run, install_kinds};
+use super::{can_run, install_kinds, kubectl_apply};
 use anyhow::{Context, Result, bail};
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -10,8 +10,8 @@ use portolan_api::examples::{Example, Verdict, load};
 use portolan_lab::{Lab, Seen};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,8 +24,18 @@ async fn every_rule_is_held_by_a_real_api_server() -> Result<()> {
     install_kinds(hub).await?;
     let server = Server { client: hub.client().await?, paths: paths(&portolan_api::crds()) };
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/api/fixtures");
+    let examples = load(&fixtures)?;
+    let namespaces = examples.iter().flat_map(|example| &example.steps);
+    let namespaces = namespaces.filter_map(|step| step["metadata"]["namespace"].as_str());
+    for namespace in namespaces.filter(|name| *name != "default").collect::<BTreeSet<_>>() {
+        kubectl_apply(
+            hub,
+            &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})],
+        )
+        .await?;
+    }
     let (mut accepted, mut refused, mut wrong) = (0, 0, Vec::new());
-    for example in load(&fixtures)? {
+    for example in examples {
         match server.judge(&example).await {
             Ok(()) if example.verdict == Verdict::Accepted => accepted += 1,
             Ok(()) => refused += 1,
@@ -171,6 +181,7 @@ fn through_our_type(object: &Value) -> Result<Value> {
         "CloudProvisioner" => through::<portolan_api::CloudProvisioner>(object),
         "FeatureConfig" => through::<portolan_api::FeatureConfig>(object),
         "ForeignCluster" => through::<portolan_api::ForeignCluster>(object),
+        "Invitation" => through::<portolan_api::Invitation>(object),
         "LiveMigration" => through::<portolan_api::LiveMigration>(object),
         "MultiClusterDeployment" => through::<portolan_api::MultiClusterDeployment>(object),
         "MultiClusterHorizontalPodAutoscaler" => {
@@ -181,6 +192,8 @@ fn through_our_type(object: &Value) -> Result<Value> {
         "PlacementReview" => through::<portolan_api::PlacementReview>(object),
         "MultiClusterService" => through::<portolan_api::MultiClusterService>(object),
         "NamespaceOffloading" => through::<portolan_api::NamespaceOffloading>(object),
+        "ResourceOffer" => through::<portolan_api::ResourceOffer>(object),
+        "SharingClass" => through::<portolan_api::SharingClass>(object),
         kind => bail!("there is no type for kind {kind}"),
     }
 }

@@ -9,7 +9,9 @@ use portolan_lab::Seen;
 pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
     let ready = get(fleet, "/readyz").await?;
     ensure!(ready.contains("[+]election ok") && ready.contains("[+]fence ok"), "{ready}");
-    let page = until(fleet, "portolan_members{state=\"Ready\"} 2").await?;
+    until(fleet, "portolan_members{state=\"Ready\"} 2").await?;
+    // Measured by the first look at its health after it was joined.
+    let page = until(fleet, "portolan_member_round_trip_seconds{cluster=\"c2\"} ").await?;
     for line in [
         "portolan_leader_election_master_status{name=\"portolan-controller\"} 1",
         "portolan_member_reachable{cluster=\"c3\"} 1",
@@ -17,11 +19,10 @@ pub(super) async fn prove(fleet: &Fleet) -> Result<()> {
         "portolan_pending_workloads{kind=\"MultiClusterDeployment\"} 0",
         "portolan_decisions_total{kind=\"MultiClusterDeployment\",result=\"scheduled\"} ",
         "portolan_rest_client_requests_total{cluster=\"hub\",verb=\"PUT\",code=\"200\"} ",
-        "portolan_rest_client_requests_total{cluster=\"c2\",verb=\"PATCH\",code=\"200\"} ",
+        "portolan_rest_client_requests_total{cluster=\"c2\",verb=\"PATCH\",code=\"201\"} ",
         "portolan_rest_client_request_duration_seconds_count{cluster=\"c3\",verb=\"GET\"} ",
         "portolan_workqueue_depth{name=\"MultiClusterDeployment\"} ",
         "portolan_watch_age_seconds{cluster=\"c2\"} ",
-        "portolan_member_round_trip_seconds{cluster=\"c2\"} ",
         "process_resident_memory_bytes ",
     ] {
         ensure!(has(&page, line), "no series {line}: {page}");

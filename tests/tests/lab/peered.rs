@@ -47,20 +47,28 @@ impl<'a> Peered<'a> {
     }
 }
 
+impl Fleet {
+    /// Starts clusters that are members by `portolan peer`, so with the rights of its account only.
+    pub(super) async fn peered(members: u32) -> Result<Self> {
+        let fleet = Self { lab: Lab::builder().clusters(members + 1).start().await? };
+        let joined = Box::pin(async {
+            let hub = fleet.hub()?;
+            for member in fleet.members() {
+                Peered::new(hub, member).await?.join().await?;
+            }
+            kubectl_apply(hub, &[open_namespace()]).await.map(|_| ())
+        });
+        shown(&fleet.lab, joined).await?;
+        Ok(fleet)
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_takes_rights_tokens_or_templates_away_costs_only_itself() -> Result<()> {
     if !can_run("a_member_that_takes_rights_tokens_or_templates_away_costs_only_itself") {
         return Ok(());
     }
-    let fleet = Fleet { lab: Lab::builder().clusters(3).start().await? };
-    let joined = Box::pin(async {
-        let hub = fleet.hub()?;
-        for member in fleet.members() {
-            Peered::new(hub, member).await?.join().await?;
-        }
-        kubectl_apply(hub, &[open_namespace()]).await.map(|_| ())
-    });
-    shown(&fleet.lab, joined).await?;
+    let fleet = Fleet::peered(2).await?;
     Box::pin(fleet.prove(prove)).await
 }
 
