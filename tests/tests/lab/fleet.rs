@@ -1,19 +1,20 @@
-//! A hub and members on the lab, with Portolan's own binary at work in the hub's network.
+//! A hub and members on the lab, with Portolan installed in the hub from its image.
 
-use super::proof::{LOG, TIMEOUT, eventually, shown};
+use super::proof::{TIMEOUT, eventually, shown};
 use super::{install_kinds, kubectl_apply};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kube::config::Kubeconfig;
-use portolan_control::peering::hub_roles;
-use portolan_lab::{Cluster, Lab, Seen, portolan_binary};
+use portolan_lab::{Cluster, Lab, PORTOLAN_IMAGE, Seen, portolan_binary, portolan_image};
 use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-const PID: &str = "/lab/run/portolan.pid";
+/// Stops the controllers of a node where they are, so that they do nothing more, and ends them later as a crash does.
+const SIGNAL: &str =
+    "for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = /portolan ] && kill -$0 ${p#/proc/}; done; true";
 
-/// Where the controller serves its metrics, in the hub's network.
-pub(super) const METRICS: &str = "127.0.0.1:9464";
+/// The pods of the controller.
+pub(super) const CONTROLLER: &str = "app.kubernetes.io/name=portolan,app.kubernetes.io/component=controller";
 
 /// Cluster `c1` is the hub; the others are its members.
 pub(super) struct Fleet {
@@ -64,23 +65,22 @@ impl Fleet {
         self.lab.clusters().iter().skip(1)
     }
 
-    /// Runs `portolan controller` with the rights of its own account in the hub's network, so that a cut link cuts it off from members, and waits until it
-    /// knows them all.
+    /// Installs Portolan in the hub from its image, or starts it again, and waits until it knows all members.
     pub(super) async fn start_controller(&self) -> Result<()> {
         let hub = self.hub()?;
         let node = hub.control_plane();
         let binary = node.dir().join("portolan");
-        if !binary.exists() {
+        if binary.exists() {
+            scale_controller(hub, "--replicas=1").await?;
+        } else {
             std::fs::copy(portolan_binary().await?, &binary)
                 .context("cannot put the binary into the node")?;
             std::fs::copy(hub.kubeconfig_path(), node.dir().join("hub.kubeconfig"))?;
+            hub.load_image(&portolan_image().await?).await?;
+            let image = image_values()?;
+            let (code, out, err) = self.portolan(&["install", "--set", &image]).await?;
+            ensure!(code == 0, "portolan install: {out}{err}");
         }
-        self.account("controller", "portolan", "portolan-controller", &hub_roles()).await?;
-        let script = format!(
-            "setsid /lab/portolan controller --listen {METRICS} --kubeconfig /lab/controller.kubeconfig </dev/null >>/lab/{LOG} 2>&1 & \
-             echo $! >{PID}"
-        );
-        node.exec(&["sh", "-c", &script]).await?;
         let names: Vec<String> =
             self.members().map(|each| format!("foreigncluster/{}", each.name())).collect();
         let mut wait = vec!["wait", "--for=condition=Ready", TIMEOUT];
@@ -133,10 +133,21 @@ impl Fleet {
         Ok((code, text(&output.stdout), text(&output.stderr)))
     }
 
-    /// Ends the controller as a crash does.
+    /// Ends the controller as a crash does, and keeps it away until it is started again.
     pub(super) async fn kill_controller(&self) -> Result<()> {
-        let script = format!("kill -9 $(cat {PID}) && while kill -0 $(cat {PID}) 2>/dev/null; do :; done");
-        self.hub()?.control_plane().exec(&["sh", "-c", &script]).await.map(|_| ())
+        let hub = self.hub()?;
+        let signal = async |signal: &str| {
+            for node in hub.workers() {
+                node.exec(&["sh", "-c", SIGNAL, signal]).await?;
+            }
+            anyhow::Ok(())
+        };
+        signal("STOP").await?;
+        scale_controller(hub, "--replicas=0").await?;
+        signal("KILL").await?;
+        hub.kubectl(&["-n", "portolan", "wait", "--for=delete", "pod", "-l", CONTROLLER, TIMEOUT])
+            .await
+            .map(|_| ())
     }
 
     /// Applies objects to the hub.
@@ -183,6 +194,17 @@ impl Fleet {
         }
         Ok(())
     }
+}
+
+/// The values of an installation that runs the image which the tests have loaded.
+pub(super) fn image_values() -> Result<String> {
+    let (repository, tag) = PORTOLAN_IMAGE.rsplit_once(':').context("the image has a tag")?;
+    Ok(format!("image.repository={repository},image.tag={tag},image.pullPolicy=Never"))
+}
+
+async fn scale_controller(hub: &Cluster, replicas: &str) -> Result<()> {
+    let scale = ["-n", "portolan", "scale", "deployment/portolan-controller", replicas];
+    hub.kubectl(&scale).await.map(|_| ())
 }
 
 /// Waits until a member has none of these.

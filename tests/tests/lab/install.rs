@@ -1,13 +1,13 @@
 //! Portolan in the cluster: installed from its image, peered, its leader killed, upgraded under workloads, and uninstalled
 //! without a trace; by its own commands and by Helm.
 
-use super::fleet::{is_ready, uids};
+use super::fleet::{image_values, is_ready, uids};
 use super::proof::{TIMEOUT, eventually, shown, step};
 use super::{can_run, kubectl_apply};
 use anyhow::{Context, Result, ensure};
 use portolan_install::{parse, render, set};
 use portolan_lab::parts::helm;
-use portolan_lab::{Cluster, Lab, PORTOLAN_IMAGE, Seen, portolan_binary, portolan_image};
+use portolan_lab::{Cluster, Lab, Seen, portolan_binary, portolan_image};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -47,8 +47,7 @@ impl Installed {
     async fn life(&self) -> Result<()> {
         let (hub, member) = (self.lab.cluster("c1")?, self.lab.cluster("c2")?);
         let bare = [everything(hub).await?, everything(member).await?];
-        let (repository, tag) = PORTOLAN_IMAGE.rsplit_once(':').context("the image has a tag")?;
-        let image = format!("image.repository={repository},image.tag={tag},image.pullPolicy=Never");
+        let image = image_values()?;
         for context in ["c1", "c2"] {
             step(
                 &format!("install in {context}"),
@@ -155,8 +154,7 @@ impl Installed {
 
         let hub = self.lab.cluster("c1")?;
         let bare = everything(hub).await?;
-        let (repository, tag) = PORTOLAN_IMAGE.rsplit_once(':').context("the image has a tag")?;
-        let image = format!("image.repository={repository},image.tag={tag},image.pullPolicy=Never");
+        let image = image_values()?;
         let kubeconfig = hub.kubeconfig_path();
         let kubeconfig = kubeconfig.to_str().context("the path of the kubeconfig is text")?;
         let at = ["--kubeconfig", kubeconfig, "--namespace", "portolan", "--wait", "--timeout", "5m"];

@@ -1,6 +1,6 @@
 //! What the controller tells those who watch over it, on real Kubernetes.
 
-use super::fleet::{Fleet, METRICS};
+use super::fleet::{CONTROLLER, Fleet};
 use super::proof::eventually;
 use anyhow::{Result, ensure};
 use portolan_lab::Seen;
@@ -54,6 +54,9 @@ fn has(page: &str, line: &str) -> bool {
 }
 
 async fn get(fleet: &Fleet, path: &str) -> Result<String> {
-    let url = format!("http://{METRICS}{path}");
-    fleet.hub()?.control_plane().exec(&["busybox", "wget", "-q", "-O", "-", &url]).await
+    let hub = fleet.hub()?;
+    let address = "jsonpath={.items[0].status.podIP}";
+    let address = hub.kubectl(&["-n", "portolan", "get", "pods", "-l", CONTROLLER, "-o", address]).await?;
+    let url = format!("http://{address}:8080{path}");
+    hub.control_plane().exec(&["busybox", "wget", "-q", "-O", "-", &url]).await
 }

@@ -1,5 +1,6 @@
 //! A proof on the lab: if it fails, what the clusters look like is shown first, and the failure last.
 
+use super::fleet::CONTROLLER;
 use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
 use portolan_lab::{Cluster, Lab, Seen, until};
@@ -12,9 +13,6 @@ pub(super) const LONG: Duration = Duration::from_secs(300);
 pub(super) const TIMEOUT: &str = "--timeout=300s";
 /// How often to look.
 pub(super) const OFTEN: Duration = Duration::from_millis(200);
-
-/// Where Portolan's log is, in the directory of the hub's node.
-pub(super) const LOG: &str = "log/portolan.log";
 
 /// How many lines of a log or a list of events are shown.
 const TAIL: usize = 40;
@@ -78,8 +76,11 @@ async fn show(cluster: &Cluster) {
         Ok(events) => eprintln!("--- {name}: the last events\n{}", tail(&events)),
         Err(error) => eprintln!("--- {name}: {error:#}"),
     }
-    if let Ok(log) = std::fs::read_to_string(cluster.control_plane().dir().join(LOG)) {
-        eprintln!("--- {name}: the end of Portolan's log\n{}", tail(&log));
+    let log = ["-n", "portolan", "logs", "-l", CONTROLLER, "--tail=-1", "--request-timeout=20s"];
+    match cluster.kubectl(&log).await {
+        Ok(log) if log.is_empty() => {}
+        Ok(log) => eprintln!("--- {name}: the end of Portolan's log\n{}", tail(&log)),
+        Err(error) => eprintln!("--- {name}: {error:#}"),
     }
 }
 
