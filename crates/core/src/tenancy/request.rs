@@ -17,7 +17,7 @@ pub struct CertificateRequest {
     pub common_names: Vec<String>,
     /// Its organizations: the groups.
     pub organizations: Vec<String>,
-    /// Whether the subject has further parts, or the request has extensions such as alternative names.
+    /// Whether the subject has further parts, or the request has attributes, such as extensions with alternative names.
     pub has_more: bool,
     /// A digest of the public key.
     pub key_digest: String,
@@ -62,16 +62,13 @@ impl CertificateRequest {
         let organizations = texts(info.subject.iter_organization())?;
         let parts = info.subject.iter_attributes().count();
         Ok(Self {
-            has_more: parts != common_names.len() + organizations.len() || has_extensions(&request),
+            // A signer may read attributes that are overlooked here, such as a second list of extensions.
+            has_more: parts != common_names.len() + organizations.len() || !info.attributes().is_empty(),
             common_names,
             organizations,
             key_digest: hex(&Sha256::digest(info.subject_pki.raw)),
         })
     }
-}
-
-fn has_extensions(request: &X509CertificationRequest<'_>) -> bool {
-    request.requested_extensions().is_some_and(|mut extensions| extensions.next().is_some())
 }
 
 fn texts<'a, 'b: 'a>(
@@ -91,7 +88,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
+    use rcgen::{Attribute, CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 
     fn request(edit: impl FnOnce(&mut CertificateParams)) -> (KeyPair, String) {
         let key = KeyPair::generate().unwrap();
@@ -104,6 +101,15 @@ mod tests {
         (key, pem)
     }
 
+    fn with_attributes(attributes: &[Attribute]) -> (KeyPair, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        let request = params.serialize_request_with_attributes(&key, attributes.to_vec()).unwrap();
+        (key, request.pem().unwrap())
+    }
+
     #[test]
     fn subject_and_key_are_read_and_everything_else_is_noticed() {
         let (_, pem) = request(|_| {});
@@ -114,6 +120,12 @@ mod tests {
             params.subject_alt_names = vec![SanType::DnsName("a.example".try_into().unwrap())]
         });
         assert!(CertificateRequest::read(named.as_bytes()).unwrap().has_more);
+        let (_, hidden) = with_attributes(&[Attribute {
+            oid: &[1, 2, 840, 113_549, 1, 9, 14],
+            // A set of one list of extensions, which is empty.
+            values: vec![0x31, 0x02, 0x30, 0x00],
+        }]);
+        assert!(CertificateRequest::read(hidden.as_bytes()).unwrap().has_more);
         let (_, country) = request(|params| params.distinguished_name.push(DnType::CountryName, "BE"));
         assert!(CertificateRequest::read(country.as_bytes()).unwrap().has_more);
         assert_eq!(CertificateRequest::read(format!("{pem}{pem}").as_bytes()), Err(RequestError::Unreadable));

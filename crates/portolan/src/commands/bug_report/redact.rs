@@ -3,8 +3,10 @@
 //! In pod templates only what is listed stays. What was taken out there is taken out of every other text too, since
 //! a status, an event or a log may quote it. Everywhere else what looks like a credential is taken out.
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
 use serde_json::{Map, Value};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -48,12 +50,15 @@ const OWN: &str = "portolan.dev/";
 static CREDENTIALS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         // PEM, whole or cut off.
-        r"()(?s)-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|$)",
+        r"()-----BEGIN [A-Z0-9 ]+-----[A-Za-z0-9+/=\s\\:,.-]*?-----END [A-Z0-9 ]+-----",
+        r"()-----BEGIN [A-Z0-9 ]+-----[A-Za-z0-9+/=\s\\]*",
         // JSON Web Tokens, with or without their signature.
         r"()\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}",
         r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}",
-        // Name and value, as in JSON, YAML, flags and headers.
-        r#"(?i)((?:pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)s?"?\s*[:=]\s*"?)[^\s",;&]{4,}"#,
+        // Name and value, as in JSON (also in a text of JSON), YAML, flags and headers.
+        r#"(?i)((?:pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)s?\\*["']?\s*[:=]\s*\\*")[^"]+"#,
+        r#"(?i)((?:pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)s?["']?\s*[:=]\s*')[^']+"#,
+        r#"(?i)((?:pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)s?["']?\s*[:=]\s*)[^\s"'\\,;&<][^\s",;&]{3,}"#,
         // User and password in a URL.
         r"(\b[A-Za-z][A-Za-z0-9+.-]*://)[^\s/@]+@",
         // Bootstrap tokens.
@@ -64,14 +69,18 @@ static CREDENTIALS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 });
 
-/// What an API server quotes of an object that it refuses.
+/// What an API server quotes of an object that it refuses: a text, or all fields of a part as the programmer sees them.
 static QUOTED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"((?:Invalid|Unsupported|Duplicate) value: )"(?:[^"\\]|\\.)*""#).ok());
+    LazyLock::new(|| {
+    let pattern = r#"((?:Invalid|Unsupported|Duplicate) value: )(?:"(?:[^"\\]|\\.)*"|[A-Za-z_\[{(*&][^\n]*)"#;
+    Regex::new(pattern).ok()
+});
 
 static ADDRESSES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         r"()\b(?:\d{1,3}\.){3}\d{1,3}\b",
-        r"()\b(?:[0-9A-Fa-f]{1,4}:){2,7}[0-9A-Fa-f]{0,4}(?:::?[0-9A-Fa-f]{1,4})*\b",
+        r"()\b[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,8}",
+        r"(^|[^0-9A-Za-z:])::[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4})*",
         r"(\bhttps?://)[^\s/:<]+",
     ];
     patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
@@ -79,14 +88,16 @@ static ADDRESSES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 
 /// Takes out what is not to be shown.
 pub(super) struct Redactor {
-    /// Texts that were hidden in some object, the longest first when they are replaced.
-    known: BTreeSet<(std::cmp::Reverse<usize>, String)>,
+    /// Texts that were hidden in some object.
+    known: BTreeSet<String>,
+    /// Finds all of them at once, the longest first; made when it is first asked for.
+    finder: OnceCell<Option<AhoCorasick>>,
     hide_addresses: bool,
 }
 
 impl Redactor {
     pub(super) fn new(hide_addresses: bool) -> Self {
-        Self { known: BTreeSet::new(), hide_addresses }
+        Self { known: BTreeSet::new(), finder: OnceCell::new(), hide_addresses }
     }
 
     /// Notes what will be hidden in an object.
@@ -97,9 +108,9 @@ impl Redactor {
             // A value of many lines is quoted line by line.
             let lines = text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST && *line != text);
             let lines: Vec<String> = lines.map(str::to_owned).collect();
-            self.known
-                .extend(lines.into_iter().chain([text]).map(|text| (std::cmp::Reverse(text.len()), text)));
+            self.known.extend(lines.into_iter().chain([text]));
         }
+        self.finder = OnceCell::new();
     }
 
     /// An object without what is not to be shown.
@@ -110,10 +121,13 @@ impl Redactor {
     /// A text without what is not to be shown.
     pub(super) fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (_, known) in &self.known {
-            if text.contains(known.as_str()) {
-                text = text.replace(known.as_str(), REDACTED);
-            }
+        if let Some(finder) = self.finder() {
+            let mut clean = String::with_capacity(text.len());
+            finder.replace_all_with(&text, &mut clean, |_, _, clean| {
+                clean.push_str(REDACTED);
+                true
+            });
+            text = clean;
         }
         if let Some(quoted) = QUOTED.as_ref() {
             text = quoted.replace_all(&text, format!("${{1}}{REDACTED}")).into_owned();
@@ -127,6 +141,16 @@ impl Redactor {
             }
         }
         text
+    }
+
+    fn finder(&self) -> Option<&AhoCorasick> {
+        let make = || {
+            if self.known.is_empty() {
+                return None;
+            }
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.known).ok()
+        };
+        self.finder.get_or_init(make).as_ref()
     }
 
     fn texts(&self, value: Value) -> Value {
@@ -206,7 +230,7 @@ mod tests {
 
     #[test]
     fn all_patterns_are_valid() {
-        assert_eq!((CREDENTIALS.len(), ADDRESSES.len(), QUOTED.is_some()), (7, 3, true));
+        assert_eq!((CREDENTIALS.len(), ADDRESSES.len(), QUOTED.is_some()), (10, 4, true));
     }
 
     #[test]
@@ -219,6 +243,16 @@ mod tests {
             ("a -----BEGIN CERTIFICATE-----\nMII", "a <redacted>"),
             ("--password=hunter22 --x=1", "--password=<redacted> --x=1"),
             (r#"{"apiKey": "k-123456", "b": 1}"#, r#"{"apiKey": "<redacted>", "b": 1}"#),
+            (r#"{\"password\":\"hunter22\"}"#, r#"{\"password\":\"<redacted>"}"#),
+            (r#"password: "correct horse battery""#, r#"password: "<redacted>""#),
+            (r#"PGPASSWORD="a b c" psql"#, r#"PGPASSWORD="<redacted>" psql"#),
+            ("token: 'it is long' x", "token: '<redacted>' x"),
+            (
+                r#"spec: Invalid value: core.PodTemplateSpec{Value:"s3cretvalue"}: field is immutable"#,
+                "spec: Invalid value: <redacted>",
+            ),
+            ("spec.replicas: Invalid value: -1: too small", "spec.replicas: Invalid value: -1: too small"),
+            ("-----BEGIN A----- (not PEM), more", "<redacted>(not PEM), more"),
             ("dial https://bob:pw@db.example/x", "dial https://<redacted>db.example/x"),
             ("join abcdef.0123456789abcdef", "join <redacted>"),
             (r#"env[0].value: Invalid value: "s3\"x": no"#, r#"env[0].value: Invalid value: <redacted>: no"#),
@@ -240,6 +274,8 @@ mod tests {
             "https://<address>:6443 is <address>"
         );
         assert_eq!(redactor.text("[fe80:0:0:1:2:3:4:5]:6443"), "[<address>]:6443");
+        assert_eq!(redactor.text("fe80::1, fd00::10, ::1"), "<address>, <address>, <address>");
+        assert_eq!(redactor.text("portolan_control::fleet"), "portolan_control::fleet");
     }
 
     #[test]
