@@ -5,6 +5,7 @@ use super::enforce::{Enforced, Writer};
 use super::known::{ALL, Known};
 use super::objects::words;
 use super::{tenant_namespace, told};
+use crate::monitor::Monitor;
 use kube::Client;
 use portolan_api::resourceoffer::{OFFER_NAME, OfferedStorageClass, ResourceOfferSpec};
 use portolan_api::{ForeignCluster, Reason, SharingClass};
@@ -28,7 +29,13 @@ const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
 /// Keeps the offers to all consumers, and enforces them, for ever. Dropped, it stops at once.
 pub async fn provide(client: Client, clock: Clock, seed: Seed) {
+    provide_with(client, clock, seed, &Monitor::default()).await;
+}
+
+/// The same, seen by a monitor.
+pub async fn provide_with(client: Client, clock: Clock, seed: Seed, monitor: &Monitor) {
     let queue = Queue::<String>::new(seed.child("offers"));
+    let _shown = monitor.show_queue("ResourceOffer", &queue);
     let mut tasks = JoinSet::new();
     let known = Known::watch(&client, &queue, seed, &mut tasks);
     let recorder = Recorder::new(client.clone(), clock.clone(), "portolan.dev/sharing");
