@@ -3,8 +3,9 @@
 use super::TenancyError;
 use super::certificate::{Answer, answer, decide};
 use super::objects::asking;
+use super::owners::Obstacle;
 use super::provider::{Provider, signed, until};
-use super::tenant::{Claimed, Made};
+use super::tenant::Claimed;
 use crate::peering::{NAMESPACE, PeerError, apply_by};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -155,11 +156,13 @@ impl Provider {
         if status.foreign_cluster.as_ref() != Some(&cluster) {
             return Ok(Step::Claimed(cluster));
         }
-        match self.make(&cluster, tenant, &invitation.spec.namespaces).await? {
-            Made::Whole => {}
-            Made::Wait(why) => return Ok(Step::Wait { again: SOON, why }),
-            Made::Refused(why) => return Ok(refuse(why)),
+        let namespaces = &invitation.spec.namespaces;
+        match self.obstacle(&cluster, tenant, namespaces).await? {
+            None => {}
+            Some(Obstacle::Passing(why)) => return Ok(Step::Wait { again: SOON, why }),
+            Some(Obstacle::Lasting(why)) => return Ok(refuse(why)),
         }
+        self.make(&cluster, tenant, namespaces).await?;
         let being_signed = || "the certificate is being signed".to_owned();
         Ok(match answer(&request) {
             Answer::None => {

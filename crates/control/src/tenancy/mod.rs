@@ -13,6 +13,7 @@ mod hop;
 mod invite;
 mod objects;
 mod obtain;
+mod owners;
 mod part;
 mod provider;
 mod redeem;

@@ -3,22 +3,23 @@
 use super::TenancyError;
 use super::declared::{Declared, declared};
 use super::objects::{Whose, tenant as objects_of, whose};
+use super::owners::Obstacle;
 use super::provider::Provider;
 use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
-use crate::peering::{PeerError, api_of, apply_by, called, if_same, sweep_those};
+use crate::peering::{PeerError, apply_by, if_same, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::{ClusterIdentity, IncomingPeering};
 use portolan_api::{InvitationSpec, Reason};
 use portolan_core::tenancy::names::{self, LEASE, Tenant};
 use portolan_runtime::{Action, CallError, EventType, call};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 /// On the Lease of a consumer: it has ended the peering.
@@ -37,16 +38,6 @@ pub(super) enum Claimed {
     /// Something that ends by itself stands in the way.
     Wait(String),
     /// The consumer cannot have one.
-    Refused(String),
-}
-
-/// Whether a tenant has all that it is made of.
-pub(super) enum Made {
-    /// It has.
-    Whole,
-    /// Something that ends by itself stands in the way.
-    Wait(String),
-    /// Something of the same name is not its own.
     Refused(String),
 }
 
@@ -98,9 +89,9 @@ impl Provider {
         }
         // Before the name is used by anybody else who believes that the namespace is the tenant's.
         match self.home(&name, tenant).await? {
-            Made::Whole => {}
-            Made::Wait(why) => return Ok(Claimed::Wait(why)),
-            Made::Refused(why) => return Ok(Claimed::Refused(why)),
+            None => {}
+            Some(Obstacle::Passing(why)) => return Ok(Claimed::Wait(why)),
+            Some(Obstacle::Lasting(why)) => return Ok(Claimed::Refused(why)),
         }
         let incoming = IncomingPeering {
             user: Some(tenant.user()),
@@ -140,72 +131,16 @@ impl Provider {
         Ok(Claimed::By(name))
     }
 
-    /// Whether the namespace of a tenant is its own, or can be made.
-    async fn home(&self, cluster: &str, tenant: &Tenant) -> Result<Made, CallError> {
-        let home = names::tenant_namespace(cluster);
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let found = call(format!("look for Namespace {home}"), namespaces.get_metadata_opt(&home)).await?;
-        Ok(match found.map(|found| found.metadata) {
-            Some(meta) if meta.deletion_timestamp.is_some() => {
-                Made::Wait(format!("waits until Namespace {home} is gone, which is being deleted"))
-            }
-            Some(meta) => fits(&format!("Namespace {home}"), whose(&meta, cluster, tenant)),
-            None => Made::Whole,
-        })
-    }
-
-    /// Makes the namespace and the rights of a tenant, or sets them right. What has the name of one of them and is not its own
-    /// is left as it is.
+    /// Makes the namespace and the rights of a tenant.
     pub(super) async fn make(
         &self,
         cluster: &str,
         tenant: &Tenant,
         namespaces: &[String],
-    ) -> Result<Made, TenancyError> {
-        match self.home(cluster, tenant).await? {
-            Made::Whole => {}
-            in_the_way => return Ok(in_the_way),
-        }
+    ) -> Result<(), CallError> {
         for object in objects_of(cluster, tenant, namespaces) {
-            match self.found(&object).await? {
-                None => self.create(&object).await?,
-                Some(meta) => {
-                    let owner = match (whose(&meta, cluster, tenant), object["kind"].as_str()) {
-                        // What an earlier tenant has left of its rights becomes this one's.
-                        (Whose::Earlier, Some(kind)) if kind != "Namespace" => Whose::Its,
-                        (owner, _) => owner,
-                    };
-                    match fits(&called(&object), owner) {
-                        Made::Whole => {
-                            apply_by(&self.term, &self.client, &object, "the provider").await?;
-                        }
-                        in_the_way => return Ok(in_the_way),
-                    }
-                }
-            }
+            apply_by(&self.term, &self.client, &object, "the provider").await?;
         }
-        Ok(Made::Whole)
-    }
-
-    /// What there is by the name of an object that is to be made.
-    async fn found(&self, object: &Value) -> Result<Option<ObjectMeta>, CallError> {
-        let api = api_of(&self.client, object);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let what = format!("look for {}", called(object));
-        if object["kind"] == "Namespace" {
-            return Ok(call(what, api.get_metadata_opt(name)).await?.map(|found| found.metadata));
-        }
-        let params = ListParams::default().fields(&format!("metadata.name={name}"));
-        let list = call(what, api.list_metadata(&params)).await?;
-        Ok(list.items.into_iter().next().map(|found| found.metadata))
-    }
-
-    async fn create(&self, object: &Value) -> Result<(), TenancyError> {
-        let made: DynamicObject = serde_json::from_value(object.clone())
-            .map_err(|source| PeerError::Encode { what: "a part of the tenant", source })?;
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let what = format!("create {}", called(object));
-        self.term.call(what, api_of(&self.client, object).create(&params, &made)).await?;
         Ok(())
     }
 
@@ -357,21 +292,6 @@ impl Provider {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let what = format!("write status of ForeignCluster {name}");
         gone(self.term.call(what, declared(&self.client).patch_status(&name, &params, &patch)).await)
-    }
-}
-
-/// Whether something of the name of a part of a tenant can be that part.
-fn fits(called: &str, whose: Whose) -> Made {
-    match whose {
-        Whose::Its => Made::Whole,
-        Whose::Earlier => Made::Refused(format!(
-            "{called} is that of an earlier tenant, and may hold what belongs to it: delete it, or `portolan invite --consumer NAME` \
-             gives the cluster another name"
-        )),
-        Whose::Foreign => Made::Refused(format!(
-            "{called} exists, and Portolan has not made it: `portolan invite --consumer NAME` gives the cluster another name, or \
-             delete it if nobody needs it"
-        )),
     }
 }
 

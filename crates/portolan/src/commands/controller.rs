@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
-use portolan_control::sharing::provide_with;
+use portolan_control::sharing::{Providing, provide_with};
 use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
@@ -72,7 +72,8 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let own = seed.child("peering");
         let peering = peering::run_with(hub.clone(), connect.clone(), clock.clone(), own, &monitor);
-        let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), &monitor);
+        let providing = Providing { monitor: monitor.clone() };
+        let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), providing);
         Box::pin(async {
             tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
         })

@@ -3,7 +3,7 @@
 use super::*;
 use portolan_control::Monitor;
 use portolan_control::monitor::{QUEUE_ADDS, RECONCILE_ERRORS};
-use portolan_control::sharing::provide_with;
+use portolan_control::sharing::{Providing, provide_with};
 
 /// A ForeignCluster that another version of Portolan has written.
 async fn add_unreadable(stage: &Stage) {
@@ -65,7 +65,9 @@ async fn work_that_fails_is_in_the_metrics() {
         .controllers
         .spawn(async move { tenancy::run_with(connecting, now, Seed::new(1), leading, &of).await });
     let (of, sharing, now) = (monitor.clone(), stage.provider.client("sharing"), clock.clone());
-    stage.controllers.spawn(async move { provide_with(sharing, now, Seed::new(2), &of).await });
+    stage
+        .controllers
+        .spawn(async move { provide_with(sharing, now, Seed::new(2), Providing { monitor: of }).await });
     let (of, hub, now, by) = (monitor.clone(), client.clone(), clock.clone(), connect.clone());
     stage.controllers.spawn(async move { peering::run_with(hub, by, now, Seed::new(3), &of).await });
     let of = monitor.clone();
