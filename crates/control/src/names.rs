@@ -115,6 +115,10 @@ pub const INVITATION_LABEL: &str = "portolan.dev/invitation";
 /// On CertificateSigningRequests: the invitation by which a consumer came.
 pub const REQUEST_LABEL: &str = "portolan.dev/request-of";
 
+/// On ForeignClusters that have a tenant, and on what a tenant is made of: the user that it is. The names of both can come back
+/// for another one.
+pub const TENANT_USER_ANNOTATION: &str = "portolan.dev/tenant-user";
+
 /// On ForeignClusters that have a tenant: they stay until its rights are removed.
 pub const TENANCY_FINALIZER: &str = "portolan.dev/tenancy";
 

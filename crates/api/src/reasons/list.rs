@@ -557,7 +557,7 @@ reasons! {
         "Scale the workload to 1 or more to have it scaled again.";
     SignerMissing, [on(Ready), Event],
         "The cluster does not sign certificates for clients, although the request is approved.",
-        "The API server must run the signer kubernetes.io/kube-apiserver-client; without it a token is given instead.";
+        "kube-controller-manager must run the signer kubernetes.io/kube-apiserver-client; `portolan peer --remote-context` peers by a token instead.";
     SilenceBelieved, [on(SilenceDoubted)],
         "The silence of the cluster is believed: `replaceAfter` counts from now on.",
         "";

@@ -21,14 +21,17 @@ use crate::driver::{Controllers, EpochFence};
 use crate::fleet::{Connect, Fleet};
 use crate::hub_kinds::HubKind;
 use portolan_api::CloudProvisioner;
-use portolan_runtime::Index;
 use portolan_runtime::metrics::{RequestCounts, Samples};
+use portolan_runtime::{Index, Queue};
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What can be seen of the controllers of a process; clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Monitor {
     running: Arc<Mutex<Option<Running>>>,
+    /// The queues of those who work beside the controllers of a fleet.
+    queues: Queues,
     requests: RequestCounts,
 }
 
@@ -40,6 +43,18 @@ pub(crate) struct Running {
     pub(crate) controllers: Controllers,
     pub(crate) provisioners: Index<CloudProvisioner>,
     pub(crate) connect: Arc<dyn Connect>,
+}
+
+/// A queue is shown for as long as this is kept.
+pub(crate) struct ShownQueue {
+    queues: Queues,
+    name: &'static str,
+}
+
+impl Drop for ShownQueue {
+    fn drop(&mut self) {
+        self.queues.hide(self.name);
+    }
 }
 
 /// Controllers are shown for as long as this is kept.
@@ -66,7 +81,17 @@ impl Monitor {
         if let Some(running) = self.running().as_ref() {
             collect::controllers(running, &mut samples);
         }
+        self.queues.collect(&mut samples);
         samples
+    }
+
+    /// Shows a queue for as long as what is answered is kept.
+    pub(crate) fn show_queue<K>(&self, name: &'static str, queue: &Queue<K>) -> ShownQueue
+    where
+        K: Ord + Clone + Debug + Send + 'static,
+    {
+        self.queues.show(name, queue.clone());
+        ShownQueue { queues: self.queues.clone(), name }
     }
 
     pub(crate) fn show(&self, running: Running) -> Shown {

@@ -18,7 +18,7 @@ pub fn page() -> String {
     }
     text.push_str(
         "\nA histogram has the series `_bucket`, `_sum` and `_count`. The labels `name`, `controller` and `kind` name a kind of \
-         the hub, `cluster` is `hub` or the name of a ForeignCluster, `provisioner` the name of a CloudProvisioner; nothing that a \
+         the hub, or what else is worked on: Certificate and Token (those of members), Departure (of members); `cluster` is `hub` or the name of a ForeignCluster, `provisioner` the name of a CloudProvisioner; nothing that a \
          tenant or a member writes is a label.\n",
     );
     text

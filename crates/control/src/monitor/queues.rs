@@ -24,6 +24,14 @@ impl Queues {
         queue
     }
 
+    /// Shows the queue of this name no more, which was shown first.
+    pub(super) fn hide(&self, name: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = all.iter().position(|(shown, _)| *shown == name) {
+            all.remove(index);
+        }
+    }
+
     pub(super) fn collect(&self, samples: &mut Samples) {
         for (name, view) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let QueueView { due, working, longest, unfinished, stats } = view();
@@ -43,5 +51,12 @@ impl Queues {
                 samples.count(&family::RECONCILES, &[name, result], count);
             }
         }
+    }
+}
+
+impl Debug for Queues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_list().entries(all.iter().map(|(name, _)| name)).finish()
     }
 }

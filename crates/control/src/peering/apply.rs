@@ -58,6 +58,14 @@ pub enum PeerError {
         /// The ForeignCluster.
         name: String,
     },
+    /// Something has the name of what peering would make.
+    #[error("{object} exists, and Portolan has not made it: {help}")]
+    NotOurs {
+        /// Kind and name.
+        object: String,
+        /// What would help.
+        help: String,
+    },
     /// Rights that the user would need.
     #[error("rights are missing {side}: {}", .missing.join(", "))]
     MissingRights {
@@ -91,7 +99,7 @@ pub enum PeerError {
 }
 
 /// The API of an object given as JSON.
-pub(super) fn api_of(client: &Client, object: &Value) -> Api<DynamicObject> {
+pub(crate) fn api_of(client: &Client, object: &Value) -> Api<DynamicObject> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
@@ -102,7 +110,7 @@ pub(super) fn api_of(client: &Client, object: &Value) -> Api<DynamicObject> {
 }
 
 /// What an object is called in messages.
-pub(super) fn called(object: &Value) -> String {
+pub(crate) fn called(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
     match object["metadata"]["namespace"].as_str() {

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};
+use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
@@ -33,11 +34,12 @@ pub struct CertificateFacts {
 }
 
 impl CertificateFacts {
-    /// Reads a certificate in PEM; it must be for that user. Signers are not trusted to have signed what was asked for.
+    /// Reads a certificate in PEM; it must be for that user and of this key. Signers are not trusted to have signed what was
+    /// asked for, and a request by the same name may be another one.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of(pem: &str, user: &str, lifetime: i32) -> Result<Self, String> {
+    pub fn of(pem: &str, user: &str, key: &KeyPair, lifetime: i32) -> Result<Self, String> {
         let der = CertificateDer::from_pem_slice(pem.as_bytes())
             .map_err(|error| format!("the certificate is not PEM: {error}"))?;
         let (_, read) = X509Certificate::from_der(&der)
@@ -46,6 +48,9 @@ impl CertificateFacts {
             read.subject().iter_common_name().filter_map(|name| name.as_str().ok()).collect();
         if names != [user] {
             return Err(format!("the certificate that was signed is for {names:?}, not for {user}"));
+        }
+        if read.public_key().raw != key.subject_public_key_info().as_slice() {
+            return Err(format!("the certificate that was signed for {user} is of another key"));
         }
         let at = |seconds: i64| Timestamp::from_second(seconds).map_err(|error| error.to_string());
         let validity = read.validity();
@@ -94,4 +99,28 @@ pub(crate) fn certificate_user(certificate: &str, key: &str) -> Value {
         "client-certificate-data": BASE64_STANDARD.encode(certificate),
         "client-key-data": BASE64_STANDARD.encode(key),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, DnType};
+
+    const USER: &str = "portolan:tenant:3fa2bc91-1111-2222-3333-444455556666:abcdefgh23";
+
+    fn signed(key: &KeyPair) -> String {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, USER);
+        params.self_signed(key).unwrap().pem()
+    }
+
+    #[test]
+    fn a_certificate_is_kept_only_with_the_key_that_it_is_of() {
+        let (own, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        assert!(CertificateFacts::of(&signed(&own), USER, &own, 600).is_ok());
+        let error = CertificateFacts::of(&signed(&other), USER, &own, 600).unwrap_err();
+        assert!(error.contains("another key"), "{error}");
+        let error = CertificateFacts::of(&signed(&own), "jane", &own, 600).unwrap_err();
+        assert!(error.contains("jane"), "{error}");
+    }
 }

@@ -5,6 +5,7 @@
 
 use super::finalizer::{is_kept, set_finalizers, without_ours};
 use super::leave::{Holding, forget_credential, holdings};
+use crate::monitor::Monitor;
 use crate::names::{FIELD_MANAGER, MEMBERSHIP_FINALIZER, ON_DELETE_ANNOTATION, ORPHAN};
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -26,7 +27,13 @@ const NAMED: usize = 10;
 
 /// Keeps ForeignClusters that are deleted until nothing is left in their members, for ever.
 pub async fn depart(hub: Client, clock: Clock, seed: Seed) {
+    depart_with(hub, clock, seed, &Monitor::default()).await;
+}
+
+/// The same, seen by a monitor.
+pub(super) async fn depart_with(hub: Client, clock: Clock, seed: Seed, monitor: &Monitor) {
     let queue = Queue::<String>::new(seed.child("departures"));
+    let _shown = monitor.show_queue("Departure", &queue);
     let clusters = Index::<ForeignCluster>::default();
     let mut tasks = JoinSet::new();
     let changed = queue.clone();

@@ -3,6 +3,7 @@
 use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply_by, called};
 use super::identity::identity;
+use super::leave::check_credential;
 use super::namespaces::{make, make_missing};
 use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
 use super::peer::{NAMESPACE, Peer};
@@ -106,6 +107,9 @@ async fn make_member(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Joined, PeerError> {
     let exists = check_name(&sides.hub, &peer.name, &id).await?;
+    if !peer.local {
+        check_credential(&sides.hub, &peer.name).await?;
+    }
     let (kubeconfig, expires) = if peer.local {
         for namespace in &peer.namespaces {
             make(term, &sides.hub, &open_namespace(namespace, peer), &hub_id, "the hub").await?;

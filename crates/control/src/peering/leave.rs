@@ -7,7 +7,8 @@ use super::objects::Names;
 use super::peer::NAMESPACE;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::api::{DeleteParams, ListParams, Request};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, ListParams, Preconditions, Request};
 use kube::{Api, Client, Resource};
 use portolan_api::Reason;
 use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
@@ -127,21 +128,43 @@ pub async fn leave_hub(hub: &Client, name: &str) -> Result<bool, PeerError> {
 /// # Errors
 /// The hub does not answer.
 pub async fn has_credential(hub: &Client, name: &str) -> Result<bool, PeerError> {
+    Ok(is_credential(&credential(hub, name).await?.unwrap_or_default(), name))
+}
+
+/// What the Secret says of itself that has the name of a credential.
+async fn credential(hub: &Client, name: &str) -> Result<Option<ObjectMeta>, CallError> {
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let what = format!("read Secret {NAMESPACE}/{name}");
-    let found = call(what, secrets.get_metadata_opt(name)).await?;
-    let labels = found.and_then(|secret| secret.metadata.labels).unwrap_or_default();
-    Ok(labels.get(super::objects::CLUSTER_LABEL).map(String::as_str) == Some(name))
+    Ok(call(what, secrets.get_metadata_opt(name)).await?.map(|secret| secret.metadata))
+}
+
+/// Whether a Secret holds the credential of the member of this name: others may have the name by chance.
+fn is_credential(meta: &ObjectMeta, name: &str) -> bool {
+    let labels = meta.labels.as_ref();
+    labels.and_then(|labels| labels.get(super::objects::CLUSTER_LABEL)).is_some_and(|label| label == name)
+}
+
+/// Refuses a name by which a Secret exists that is not peering's: it is neither overwritten nor ever deleted.
+pub(crate) async fn check_credential(hub: &Client, name: &str) -> Result<(), PeerError> {
+    match credential(hub, name).await? {
+        Some(meta) if !is_credential(&meta, name) => Err(PeerError::NotOurs {
+            object: format!("Secret {NAMESPACE}/{name}"),
+            help: format!(
+                "peer by another name (`portolan peer --name`), or delete the Secret if nobody needs it: the credential of \
+                 {name} would have that name"
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Deletes the credential that peering put into the hub. Answers whether there was one.
 pub(super) async fn forget_credential(hub: &Client, name: &str) -> Result<bool, PeerError> {
-    if !has_credential(hub, name).await? {
-        return Ok(false);
-    }
+    let found = credential(hub, name).await?.filter(|meta| is_credential(meta, name));
+    let Some(meta) = found else { return Ok(false) };
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let what = format!("delete Secret {NAMESPACE}/{name}");
-    Ok(gone(call(what, secrets.delete(name, &DeleteParams::default())).await)?)
+    Ok(gone(call(what, secrets.delete(name, &if_same(&meta))).await)?)
 }
 
 /// Takes the hub's account, roles and bindings out of the member, and the namespaces and labels that peering made, as far
@@ -179,8 +202,25 @@ pub async fn leave_local(hub: &Client, id: &str) -> Result<Departure, PeerError>
     give_back(hub, &names, &opened, |namespace| namespace != NAMESPACE).await
 }
 
+/// Deletes an object only if it is still the one that was looked at.
+pub(crate) fn if_same(meta: &ObjectMeta) -> DeleteParams {
+    DeleteParams::default().preconditions(Preconditions { uid: meta.uid.clone(), resource_version: None })
+}
+
 /// Deletes all objects of a kind that have these labels; says which.
-pub(crate) async fn sweep<K>(member: &Client, selector: &str) -> Result<Vec<String>, PeerError>
+async fn sweep<K>(member: &Client, selector: &str) -> Result<Vec<String>, PeerError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + SweepIn,
+{
+    sweep_those::<K>(member, selector, |_| true).await
+}
+
+/// Deletes those of the objects of a kind with these labels that are meant; says which.
+pub(crate) async fn sweep_those<K>(
+    member: &Client,
+    selector: &str,
+    is_meant: impl Fn(&ObjectMeta) -> bool,
+) -> Result<Vec<String>, PeerError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + SweepIn,
 {
@@ -189,17 +229,22 @@ where
     let params = ListParams::default().labels(selector);
     let list = call(format!("list {kind}s in the member"), all.list_metadata(&params)).await?;
     let mut went = Vec::new();
-    for object in list.items {
-        let name = object.metadata.name.unwrap_or_default();
-        let namespace = object.metadata.namespace;
+    for meta in list.items.into_iter().map(|object| object.metadata).filter(is_meant) {
+        let only_it = if_same(&meta);
+        let name = meta.name.unwrap_or_default();
+        let namespace = meta.namespace;
         let called = match &namespace {
             Some(namespace) => format!("{kind} {namespace}/{name}"),
             None => format!("{kind} {name}"),
         };
         let api = K::api(member.clone(), namespace.as_deref());
         let what = format!("delete {called} in the member");
-        if gone(call(what, api.delete(&name, &DeleteParams::default())).await)? {
-            went.push(called);
+        match gone(call(what, api.delete(&name, &only_it)).await) {
+            Ok(true) => went.push(called),
+            Ok(false) => {}
+            // It was deleted, and another one has its name by now.
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(went)

@@ -3,7 +3,7 @@
 use super::apply::{PeerError, apply, apply_by};
 use super::objects::{Names, POD_SECURITY_LABEL, open_namespace};
 use super::peer::{NAMESPACE, Peer};
-use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
+use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL, TENANT_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -137,7 +137,7 @@ fn is_applied(meta: &ObjectMeta, label: &str) -> bool {
     })
 }
 
-/// Looks which namespaces are bound to which hub.
+/// Looks which namespaces are bound to which hub, or to a tenant of the member, which is another hub.
 pub(super) async fn opened(member: &Client, names: &Names) -> Result<Opened, PeerError> {
     let api: Api<RoleBinding> = Api::all(member.clone());
     let params = ListParams::default().labels(HUB_LABEL);
@@ -151,6 +151,9 @@ pub(super) async fn opened(member: &Client, names: &Names) -> Result<Opened, Pee
             to_us.extend(binding.metadata.namespace);
         }
     }
+    let params = ListParams::default().labels(TENANT_LABEL);
+    let list = call("list RoleBindings of tenants in the member", api.list_metadata(&params)).await?;
+    to_others.extend(list.items.into_iter().filter_map(|binding| binding.metadata.namespace));
     Ok(Opened { to_us, to_others })
 }
 

@@ -5,6 +5,7 @@ use super::peer::NAMESPACE;
 use super::token::{self, TokenFacts};
 use super::{PeerError, apply::PeerError::Encode};
 use crate::fleet::{Connect, Credentials};
+use crate::monitor::Monitor;
 use crate::names::FIELD_MANAGER;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -34,7 +35,19 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// Keeps the credentials of members valid, for ever: asks a member for a new token when half of the old one's life is
 /// over, and writes it into the Secret. Connections that are open take it from there.
 pub async fn renew(hub: Client, credentials: Arc<Credentials>, clock: Clock, seed: Seed) {
+    renew_with(hub, credentials, clock, seed, &Monitor::default()).await;
+}
+
+/// The same, seen by a monitor.
+pub(super) async fn renew_with(
+    hub: Client,
+    credentials: Arc<Credentials>,
+    clock: Clock,
+    seed: Seed,
+    monitor: &Monitor,
+) {
     let queue = Queue::<Key>::new(seed.child("secrets"));
+    let _shown = monitor.show_queue("Token", &queue);
     let secrets = Index::<Option<TokenFacts>>::default();
     let mut tasks = JoinSet::new();
     let changed = queue.clone();

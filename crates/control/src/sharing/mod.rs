@@ -17,7 +17,7 @@ mod roles;
 mod told;
 
 pub(crate) use consumer::{judge, recorded_quota, tell_provider};
-pub use provider::provide;
+pub use provider::{Providing, provide, provide_with};
 pub(crate) use roles::rights_rows;
 pub use roles::sharing_roles;
 

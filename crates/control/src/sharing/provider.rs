@@ -5,6 +5,7 @@ use super::enforce::{Enforced, Writer};
 use super::known::{ALL, Known};
 use super::objects::words;
 use super::{tenant_namespace, told};
+use crate::monitor::Monitor;
 use kube::Client;
 use portolan_api::resourceoffer::{OFFER_NAME, OfferedStorageClass, ResourceOfferSpec};
 use portolan_api::{ForeignCluster, Reason, SharingClass};
@@ -26,9 +27,22 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 /// An offer that has stood for so long rises also by little.
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
+/// How a provider is run.
+#[derive(Clone, Debug, Default)]
+pub struct Providing {
+    /// Who sees how its queue stands.
+    pub monitor: Monitor,
+}
+
 /// Keeps the offers to all consumers, and enforces them, for ever. Dropped, it stops at once.
 pub async fn provide(client: Client, clock: Clock, seed: Seed) {
+    provide_with(client, clock, seed, Providing::default()).await;
+}
+
+/// The same, as it is to be run.
+pub async fn provide_with(client: Client, clock: Clock, seed: Seed, providing: Providing) {
     let queue = Queue::<String>::new(seed.child("offers"));
+    let _shown = providing.monitor.show_queue("ResourceOffer", &queue);
     let mut tasks = JoinSet::new();
     let known = Known::watch(&client, &queue, seed, &mut tasks);
     let recorder = Recorder::new(client.clone(), clock.clone(), "portolan.dev/sharing");

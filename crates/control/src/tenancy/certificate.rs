@@ -61,6 +61,14 @@ pub(super) async fn send(
     call(what, api.patch(&name, &params, &Patch::Apply(request))).await
 }
 
+/// Whether two requests are by the same key.
+pub(super) fn is_same_key(one: &CertificateSigningRequest, other: &CertificateSigningRequest) -> bool {
+    let digest = |request: &CertificateSigningRequest| {
+        CertificateRequest::read(&request.spec.request.0).map(|read| read.key_digest).ok()
+    };
+    digest(one).is_some_and(|key| digest(other) == Some(key))
+}
+
 /// What a request asks for.
 pub(super) fn asked(request: &CertificateSigningRequest) -> Result<Asked, RequestError> {
     let spec = &request.spec;
@@ -79,7 +87,7 @@ pub(super) enum Answer {
     /// Nobody has answered it.
     None,
     /// It is approved, and the certificate is not there yet.
-    Approved(Option<jiff::Timestamp>),
+    Approved,
     /// It is signed: the certificate, in PEM.
     Issued(String),
     /// It is denied, or the signer cannot sign it.
@@ -97,7 +105,7 @@ pub(super) fn answer(request: &CertificateSigningRequest) -> Answer {
     let certificate = status.certificate.and_then(|bytes| String::from_utf8(bytes.0).ok());
     match (certificate.filter(|text| !text.is_empty()), find("Approved")) {
         (Some(certificate), _) => Answer::Issued(certificate),
-        (None, Some(approved)) => Answer::Approved(approved.last_update_time.as_ref().map(|time| time.0)),
+        (None, Some(_)) => Answer::Approved,
         (None, None) => Answer::None,
     }
 }

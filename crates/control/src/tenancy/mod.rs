@@ -4,25 +4,30 @@
 //! [`run`] judges what is asked, makes the tenant and signs. On the consumer [`redeem`] asks and becomes a member, and
 //! its certificate is signed anew before it ends. All state is in the two API servers: whoever is killed goes on.
 
+mod admit;
 mod burn;
 mod certificate;
+mod declared;
 mod error;
 mod hop;
 mod invite;
 mod objects;
+mod obtain;
+mod owners;
 mod part;
 mod provider;
 mod redeem;
 mod renew;
 mod roles;
 mod tenant;
+mod waits;
 
 pub use certificate::NewKey;
 pub use error::TenancyError;
 pub use invite::{Inviting, invite};
 pub use part::tell_provider;
-pub use provider::{revoke, run};
+pub use provider::{revoke, run, run_with};
 pub use redeem::{DialOnce, Redeemed, Redeeming, redeem};
-pub use renew::renew;
+pub use renew::{renew, renew_with};
 pub(crate) use roles::PROVIDER;
 pub use roles::{provider_rights_table, provider_roles};

@@ -1,8 +1,9 @@
 //! What an invitation and a tenant are made of: pure.
 
 use super::roles::{PLACEMENT, SIGHT, TENANT};
-use crate::names::{INVITATION_LABEL, TENANT_LABEL};
+use crate::names::{INVITATION_LABEL, TENANT_LABEL, TENANT_USER_ANNOTATION};
 use crate::peering::NAMESPACE;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use portolan_core::tenancy::names::{self, Tenant};
 use serde_json::{Value, json};
 
@@ -103,7 +104,34 @@ pub(super) fn tenant(cluster: &str, tenant: &Tenant, namespaces: &[String]) -> V
     for namespace in namespaces {
         objects.push(binding(&format!("portolan-tenant-{cluster}"), PLACEMENT, Some(namespace)));
     }
+    for object in &mut objects {
+        object["metadata"]["annotations"] = json!({ TENANT_USER_ANNOTATION: tenant.user() });
+    }
     objects
+}
+
+/// Whose an object is that has the name of a part of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The tenant's.
+    Its,
+    /// That of another tenant, whose ForeignCluster had the same name.
+    Earlier,
+    /// Portolan has not made it.
+    Foreign,
+}
+
+/// Whose an object is that has the name of a part of a tenant. What an earlier version made does not name the user.
+pub(super) fn whose(meta: &ObjectMeta, cluster: &str, tenant: &Tenant) -> Whose {
+    let label = meta.labels.as_ref().and_then(|labels| labels.get(TENANT_LABEL));
+    let user = meta.annotations.as_ref().and_then(|all| all.get(TENANT_USER_ANNOTATION));
+    match (label, user) {
+        (Some(label), _) if label != cluster => Whose::Foreign,
+        (Some(_), None) => Whose::Its,
+        (Some(_), Some(user)) if *user == tenant.user() => Whose::Its,
+        (Some(_), Some(_)) => Whose::Earlier,
+        (None, _) => Whose::Foreign,
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +141,19 @@ mod tests {
     fn who() -> Tenant {
         let cluster = "3fa2bc91-1111-2222-3333-444455556666".to_owned();
         Tenant { cluster, invitation: "abcdefgh23".to_owned() }
+    }
+
+    #[test]
+    fn a_part_of_a_tenant_is_known_by_its_user_and_not_by_its_name() {
+        let other = Tenant { invitation: "zzzzzzzz22".to_owned(), ..who() };
+        for object in tenant("rome", &who(), &["shop".to_owned()]) {
+            let meta: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
+            assert_eq!(whose(&meta, "rome", &who()), Whose::Its, "{object}");
+            assert_eq!(whose(&meta, "rome", &other), Whose::Earlier);
+            assert_eq!(whose(&meta, "milan", &who()), Whose::Foreign);
+            let bare = ObjectMeta { labels: None, ..meta };
+            assert_eq!(whose(&bare, "rome", &who()), Whose::Foreign);
+        }
     }
 
     #[test]

@@ -2,19 +2,21 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, CLUSTER_NAME, answer, asked, decide};
-use super::objects::asking;
-use super::tenant::{Claimed, gone};
-use crate::names::{FIELD_MANAGER, REQUEST_LABEL, TENANCY_FINALIZER, TENANT_LABEL};
-use crate::peering::{NAMESPACE, apply_by, identity};
+use super::declared::{Declared, declared};
+use super::tenant::gone;
+use super::waits::Waits;
+use crate::monitor::Monitor;
+use crate::names::{FIELD_MANAGER, REQUEST_LABEL, TENANT_LABEL};
+use crate::peering::{NAMESPACE, identity};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::ClusterIdentity;
 use portolan_api::invitation::{Acceptance, InvitationPhase};
-use portolan_api::{ForeignCluster, Invitation, InvitationStatus, Reason};
+use portolan_api::{Invitation, InvitationStatus, Reason};
 use portolan_core::tenancy::names::{self, Tenant, is_label};
 use portolan_core::tenancy::{Asked, Invited, Refusal, judge, judge_renewal};
 use portolan_runtime::{
@@ -23,15 +25,6 @@ use portolan_runtime::{
 };
 use std::time::Duration;
 use tokio::task::JoinSet;
-
-/// How long a consumer that was accepted in time has to fetch its credential.
-const GRACE: Duration = Duration::from_secs(300);
-
-/// How long a signer has.
-const SIGNED_WITHIN: Duration = Duration::from_secs(20);
-
-/// How soon to look again at what is on its way.
-const SOON: Duration = Duration::from_secs(1);
 
 /// The longest name that a consumer can wish for: names of its objects are made of it.
 const LONGEST_NAME: usize = 40;
@@ -50,11 +43,18 @@ pub(super) struct Provider {
     pub(super) term: Term,
     pub(super) clock: Clock,
     pub(super) recorder: Recorder,
+    pub(super) waits: Waits,
 }
 
 /// Serves invitations and tenants for the length of a term. Dropped, it stops at once.
 pub async fn run(cluster: Client, clock: Clock, seed: Seed, term: Term) {
+    run_with(cluster, clock, seed, term, &Monitor::default()).await;
+}
+
+/// The same, seen by a monitor.
+pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, monitor: &Monitor) {
     let queue = Queue::<Item>::new(seed.child("tenancy"));
+    let _shown = monitor.show_queue("Invitation", &queue);
     let mut tasks = JoinSet::new();
     let changed = queue.clone();
     tasks.spawn(feed(
@@ -92,22 +92,26 @@ pub async fn run(cluster: Client, clock: Clock, seed: Seed, term: Term) {
         },
         seed.child("leases"),
     ));
-    let (changed, clusters) = (queue.clone(), Index::<bool>::default());
+    let (changed, clusters) = (queue.clone(), Index::<Option<HasTenant>>::default());
     let known = clusters.clone();
     tasks.spawn(feed(
-        Api::<ForeignCluster>::all(cluster.clone()),
+        declared(&cluster),
         watcher::Config::default(),
-        has_tenant,
+        |object| HasTenant::of(&Declared::of(object)),
         clusters,
         move |key: &Key| {
-            if known.get(key).is_some_and(|has_tenant| *has_tenant) {
-                changed.add(Item::Tenant(key.name.clone()));
+            let Some(found) = known.get(key).and_then(|found| found.as_ref().clone()) else { return };
+            changed.add(Item::Tenant(key.name.clone()));
+            // The invitation that it came by ends with it.
+            if let Some(id) = found.leaves {
+                changed.add(Item::Invitation(id));
             }
         },
         seed.child("foreignclusters"),
     ));
     let recorder = Recorder::new(cluster.clone(), clock.clone(), "portolan.dev/tenancy");
-    let provider = Provider { client: cluster, term, clock: clock.clone(), recorder };
+    let provider =
+        Provider { client: cluster, term, clock: clock.clone(), recorder, waits: Waits::default() };
     let orphans = provider.burn_orphans();
     let serve = async {
         // Rights that an invitation left behind that was deleted meanwhile.
@@ -126,18 +130,28 @@ pub async fn run(cluster: Client, clock: Clock, seed: Seed, term: Term) {
 pub async fn revoke(cluster: &Client, name: &str, clock: &Clock) -> Result<(), TenancyError> {
     let recorder = Recorder::new(cluster.clone(), clock.clone(), "portolan.dev/tenancy");
     let term = Term::alone(FIELD_MANAGER);
-    let provider = Provider { client: cluster.clone(), term, clock: clock.clone(), recorder };
+    let provider =
+        Provider { client: cluster.clone(), term, clock: clock.clone(), recorder, waits: Waits::default() };
     provider.tenant(name).await.map(|_| ())
 }
 
-/// Whether a ForeignCluster has a tenant, or what is left of one.
-fn has_tenant(cluster: ForeignCluster) -> bool {
-    let kept = cluster.metadata.finalizers.iter().flatten().any(|each| each == TENANCY_FINALIZER);
-    kept || cluster.spec.incoming.is_some_and(|incoming| incoming.user.is_some())
+/// A ForeignCluster that has a tenant, or what is left of one.
+#[derive(Clone)]
+struct HasTenant {
+    /// The invitation of the tenant, if it is about to end.
+    leaves: Option<String>,
+}
+
+impl HasTenant {
+    fn of(cluster: &Declared) -> Option<Self> {
+        let is_over = cluster.is_leaving() || cluster.user().is_none();
+        let leaves = cluster.last_tenant().filter(|_| is_over).map(|tenant| tenant.invitation);
+        (cluster.is_kept() || cluster.user().is_some()).then_some(Self { leaves })
+    }
 }
 
 fn item_of_request(name: &str) -> Item {
-    match name.strip_prefix(&names::request("")) {
+    match name.strip_prefix(&names::request("")).filter(|id| names::is_invitation(id)) {
         Some(id) => Item::Invitation(id.to_owned()),
         None => Item::Renewal(name.to_owned()),
     }
@@ -156,6 +170,7 @@ impl Provider {
         let api: Api<Invitation> = Api::namespaced(self.client.clone(), NAMESPACE);
         let found = call(format!("read Invitation {NAMESPACE}/{id}"), api.get_opt(id)).await?;
         let Some(invitation) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
+            self.waits.forget(id);
             self.burn(id).await?;
             return Ok(Action::AwaitChange);
         };
@@ -163,8 +178,8 @@ impl Provider {
             InvitationPhase::Pending | InvitationPhase::AwaitingAcceptance => {
                 Box::pin(self.judge(id, &invitation)).await
             }
-            InvitationPhase::Accepted => Box::pin(self.admit(id, &invitation)).await,
-            InvitationPhase::Issued => Box::pin(self.hand_over(id, &invitation)).await,
+            InvitationPhase::Accepted => Box::pin(self.admit(&invitation)).await,
+            InvitationPhase::Issued => Box::pin(self.hand_over(&invitation)).await,
             InvitationPhase::Used | InvitationPhase::Expired | InvitationPhase::Refused => {
                 Box::pin(self.wind_up(id, &invitation)).await
             }
@@ -245,104 +260,6 @@ impl Provider {
         Ok(Action::RequeueAfter(Duration::ZERO))
     }
 
-    /// Makes the tenant, and has the certificate signed.
-    async fn admit(&self, id: &str, invitation: &Invitation) -> Result<Action, TenancyError> {
-        let status = invitation.status.clone().unwrap_or_default();
-        let (tenant, consumer) = (status.user.as_deref().and_then(Tenant::of_user), status.consumer.clone());
-        let (Some(tenant), Some(consumer)) = (tenant, consumer) else {
-            let message = "its status was changed by somebody else: make a new one".to_owned();
-            return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, message).await;
-        };
-        // Used is used: nothing more can be asked for by it.
-        apply_by(&self.term, &self.client, &asking(id, true), "the provider").await?;
-        let Some(request) = self.request(&names::request(id)).await? else {
-            let message = "the request for the certificate was deleted: make a new invitation".to_owned();
-            return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, message).await;
-        };
-        let same_key = self
-            .read(&request)
-            .is_ok_and(|asked| Some(&asked.request.key_digest) == status.key_digest.as_ref());
-        if !same_key {
-            let why = Refusal::OtherKey.to_string();
-            self.deny(&request, &why).await?;
-            return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await;
-        }
-        let namespaces = &invitation.spec.namespaces;
-        let cluster = match self.claim(&tenant, &consumer, &invitation.spec).await? {
-            Claimed::By(name) => name,
-            Claimed::Taken(name) => {
-                let why = format!(
-                    "the cluster has peered already, as {name}: `portolan unpeer {name}` on the provider ends that"
-                );
-                self.deny(&request, &why).await?;
-                return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await;
-            }
-            Claimed::Leaving(name) => {
-                let message = format!("waits until ForeignCluster {name} is gone, which is being deleted");
-                self.say(invitation, status, InvitationPhase::Accepted, Reason::AwaitingConsumer, message)
-                    .await?;
-                return Ok(Action::RequeueAfter(SOON));
-            }
-        };
-        self.make(&cluster, &tenant, namespaces).await?;
-        match answer(&request) {
-            Answer::None => {
-                let why = format!("invitation {id} allows it");
-                decide(&self.term, &self.client, &request, Ok(&why), self.clock.time()).await?;
-                Ok(Action::RequeueAfter(SOON))
-            }
-            Answer::Approved(since) => {
-                let waited = since.map(|since| self.clock.now().duration_since(since)).unwrap_or_default();
-                if Duration::try_from(waited).unwrap_or_default() < SIGNED_WITHIN {
-                    return Ok(Action::RequeueAfter(SOON));
-                }
-                let why = format!(
-                    "the request is approved, and nobody has signed it within {} s: this cluster does not run the signer \
-                     kubernetes.io/kube-apiserver-client",
-                    SIGNED_WITHIN.as_secs()
-                );
-                self.abandon(&cluster).await?;
-                self.end(invitation, InvitationPhase::Refused, Reason::SignerMissing, why).await
-            }
-            Answer::Refused(why) => {
-                self.abandon(&cluster).await?;
-                let why = format!("the signer refuses: {}", foreign_text(&why));
-                self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await
-            }
-            Answer::Issued(_) => {
-                let record = InvitationStatus {
-                    tenant_namespace: Some(names::tenant_namespace(&cluster)),
-                    foreign_cluster: Some(cluster),
-                    ..status
-                };
-                let message = format!("cluster {} can fetch its certificate", consumer.cluster_name);
-                self.say(invitation, record, InvitationPhase::Issued, Reason::AwaitingConsumer, message)
-                    .await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
-            }
-        }
-    }
-
-    /// Waits until the consumer has used its certificate.
-    async fn hand_over(&self, id: &str, invitation: &Invitation) -> Result<Action, TenancyError> {
-        let status = invitation.status.clone().unwrap_or_default();
-        let cluster = status.foreign_cluster.clone().unwrap_or_default();
-        let holder = self.lease(&cluster).await?.and_then(|lease| lease.spec?.holder_identity);
-        if holder.is_some() && holder == status.user {
-            let message = format!("{cluster} has peered by it");
-            return self.end(invitation, InvitationPhase::Used, Reason::InvitationUsed, message).await;
-        }
-        let (now, last) = (self.clock.now(), invitation.spec.expires_at.0.saturating_add(signed(GRACE)));
-        let last = last.unwrap_or(invitation.spec.expires_at.0);
-        if now < last {
-            return Ok(Action::RequeueAfter(until(last, now)));
-        }
-        self.abandon(&cluster).await?;
-        let message =
-            format!("the consumer has not fetched its certificate until {last}; invitation {id} ends");
-        self.end(invitation, InvitationPhase::Expired, Reason::InvitationExpired, message).await
-    }
-
     /// A tenant renews its certificate.
     async fn renewal(&self, name: &str) -> Result<Action, TenancyError> {
         let Some(request) = self.request(name).await?.filter(|request| answer(request) == Answer::None)
@@ -367,41 +284,26 @@ impl Provider {
                 foreign_text(&asked.requester)
             )));
         };
-        let api: Api<ForeignCluster> = Api::all(self.client.clone());
-        let all = call("list ForeignClusters", api.list(&ListParams::default())).await?;
-        let is_its = |cluster: &&ForeignCluster| {
-            let incoming = cluster.spec.incoming.as_ref().and_then(|incoming| incoming.user.as_deref());
-            incoming == Some(&asked.requester) && cluster.metadata.deletion_timestamp.is_none()
-        };
-        let Some(cluster) = all.items.iter().find(is_its) else {
+        let Some(cluster) = self.cluster_of(&asked.requester).await? else {
             return Ok(Err(format!("{} has not peered any more", asked.requester)));
         };
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let name = cluster.name();
         Ok(judge_renewal(&tenant, asked)
             .map(|()| format!("tenant {name} renews its certificate"))
             .map_err(|no| no.to_string()))
     }
 
-    /// Lets the tenant go that was made for a consumer that never came.
-    async fn abandon(&self, cluster: &str) -> Result<(), TenancyError> {
-        let api: Api<ForeignCluster> = Api::all(self.client.clone());
-        let Some(found) = call(format!("read ForeignCluster {cluster}"), api.get_opt(cluster)).await? else {
-            return Ok(());
-        };
-        self.part(&found).await.map(|_| ())
-    }
-
     /// What a request asks for; whether it is too late, and why it cannot be read.
-    fn read(&self, request: &CertificateSigningRequest) -> Result<Asked, (bool, String)> {
+    pub(super) fn read(&self, request: &CertificateSigningRequest) -> Result<Asked, (bool, String)> {
         asked(request).map_err(|error| (false, error.to_string()))
     }
 
-    async fn request(&self, name: &str) -> Result<Option<CertificateSigningRequest>, CallError> {
+    pub(super) async fn request(&self, name: &str) -> Result<Option<CertificateSigningRequest>, CallError> {
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         call(format!("read CertificateSigningRequest {name}"), api.get_opt(name)).await
     }
 
-    async fn deny(&self, request: &CertificateSigningRequest, why: &str) -> Result<(), CallError> {
+    pub(super) async fn deny(&self, request: &CertificateSigningRequest, why: &str) -> Result<(), CallError> {
         if answer(request) != Answer::None {
             return Ok(());
         }
@@ -409,7 +311,7 @@ impl Provider {
     }
 
     /// Writes how far an invitation is, if that is new. `record` is the status with whatever else is new.
-    async fn say(
+    pub(super) async fn say(
         &self,
         invitation: &Invitation,
         record: InvitationStatus,
@@ -444,7 +346,7 @@ impl Provider {
     }
 
     /// Nothing comes of the invitation any more: its account goes next.
-    async fn end(
+    pub(super) async fn end(
         &self,
         invitation: &Invitation,
         phase: InvitationPhase,

@@ -1,35 +1,29 @@
 //! Using an invitation, as an administrator of the consumer.
 
 use super::TenancyError;
-use super::certificate::{Answer, NewKey, answer, request, send};
-use super::hop::why_unreachable;
+use super::certificate::NewKey;
+use super::obtain::Obtaining;
 use super::part::{config, kubeconfig_of};
 use super::tenant::gone;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL, TENANT_LABEL};
 use crate::peering::{
-    Address, CertificateFacts, NAMESPACE, Peer, PeerError, apply, certificate_user, check_name, declare,
-    identity, in_hub_with, install_definitions, make_missing,
+    Address, CertificateFacts, NAMESPACE, Peer, PeerError, apply, certificate_user, check_credential,
+    check_name, declare, identity, in_hub_with, install_definitions, make_missing,
 };
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::DeleteParams;
 use kube::{Api, Client};
+use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::OutgoingPeering;
-use portolan_api::invitation::InvitationPhase;
-use portolan_api::{ForeignCluster, Invitation};
 use portolan_core::tenancy::names::{self, LEASE, Tenant};
-use portolan_core::tenancy::{ClockSkew, InvitationLine, clock_skew};
-use portolan_runtime::{CallError, Term, call, foreign_text};
+use portolan_core::tenancy::{ClockSkew, InvitationLine};
+use portolan_runtime::{CallError, Term, call};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// How often the provider is asked.
-const POLL: Duration = Duration::from_millis(250);
 
 /// The key of the private key in the Secret of an invitation that is being used.
 const KEY: &str = "key.pem";
@@ -88,6 +82,8 @@ pub async fn redeem(
     tell("installing definitions in this cluster");
     install_definitions(hub).await?;
     let exists = check_name(hub, &with.peer.name, &line.provider.id).await?;
+    // The provider has chosen the name, unless the user did.
+    check_credential(hub, &with.peer.name).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     make_missing(&Term::alone(FIELD_MANAGER), hub, &namespace, "this cluster").await?;
     let tenant = Tenant { cluster: own, invitation: line.invitation.clone() };
@@ -104,11 +100,7 @@ pub async fn redeem(
     };
     let bootstrap = dial(with, &address, json!({ "token": line.token }))?;
     tell(&format!("asking {} for a certificate", line.server));
-    let answered = async {
-        let asked = ask(with, &bootstrap, &tenant, &key, clock).await?;
-        Ok::<_, TenancyError>((wait(with, &bootstrap, &asked, tell).await?, asked.skew))
-    };
-    let (issued, skew) = match answered.await {
+    let issued = match Obtaining::new(with, &bootstrap, &tenant, &key)?.certificate(clock, tell).await {
         Ok(answered) => answered,
         Err(error) => {
             if is_final(&error) {
@@ -117,7 +109,7 @@ pub async fn redeem(
             return Err(error);
         }
     };
-    let facts = CertificateFacts::of(&issued.certificate, &tenant.user(), with.lifetime)
+    let facts = CertificateFacts::of(&issued.certificate, &tenant.user(), &key, with.lifetime)
         .map_err(|why| TenancyError::Key { what: "credential of the certificate", why })?;
     let user = certificate_user(&issued.certificate, &key.serialize_pem());
     tell("trying the certificate");
@@ -139,7 +131,12 @@ pub async fn redeem(
     tell("telling the provider that the credential is here");
     announce(&client, &tenant, &issued.tenant_namespace, &with.own_name).await?;
     forget_key(hub, &line.invitation).await?;
-    Ok(Redeemed { cluster, expires: facts.expires, tenant_namespace: issued.tenant_namespace, skew })
+    Ok(Redeemed {
+        cluster,
+        expires: facts.expires,
+        tenant_namespace: issued.tenant_namespace,
+        skew: issued.skew,
+    })
 }
 
 /// What an earlier run with the same line has done already, if it came as far as the ForeignCluster: the provider is told once
@@ -182,6 +179,12 @@ async fn own_key(hub: &Client, invitation: &str, new_key: &NewKey) -> Result<Key
             .map_err(|error| wrong(format!("Secret {NAMESPACE}/{name} holds none: {error}")))
     };
     if let Some(found) = call(format!("read Secret {NAMESPACE}/{name}"), secrets.get_opt(&name)).await? {
+        let labels = found.metadata.labels.as_ref();
+        if labels.and_then(|labels| labels.get(INVITATION_LABEL)).is_none_or(|label| label != invitation) {
+            let help = "the key of the invitation would have that name: delete it if nobody needs it, or ask for another invitation";
+            let object = format!("Secret {NAMESPACE}/{name}");
+            return Err(PeerError::NotOurs { object, help: help.to_owned() }.into());
+        }
         return read(&found);
     }
     let key = new_key().map_err(|error| wrong(error.to_string()))?;
@@ -219,106 +222,6 @@ async fn forget_key(hub: &Client, invitation: &str) -> Result<(), CallError> {
     gone(call(what, secrets.delete(&name, &DeleteParams::default())).await)
 }
 
-/// The request that the provider has.
-struct Request {
-    name: String,
-    skew: Option<ClockSkew>,
-}
-
-/// Asks for the certificate. That there is a request already is well, if it is by the same key.
-async fn ask(
-    with: &Redeeming<'_>,
-    bootstrap: &Client,
-    tenant: &Tenant,
-    key: &KeyPair,
-    clock: &(dyn Fn() -> Timestamp + Sync),
-) -> Result<Request, TenancyError> {
-    let name = names::request(&tenant.invitation);
-    let wanted = request(&name, tenant, key, with.lifetime, &with.own_name)?;
-    let api: Api<CertificateSigningRequest> = Api::all(bootstrap.clone());
-    let found = match send(bootstrap, &wanted).await {
-        // It was accepted already: then only looking is allowed.
-        Err(error) if error.code() == Some(403) => {
-            call(format!("read CertificateSigningRequest {name} in the provider"), api.get(&name)).await
-        }
-        other => other,
-    };
-    let now = clock();
-    let found = found.map_err(|error| with.failed(error, now))?;
-    let same = |one: &CertificateSigningRequest| {
-        portolan_core::tenancy::CertificateRequest::read(&one.spec.request.0).map(|read| read.key_digest).ok()
-    };
-    if same(&found).is_none() || same(&found) != same(&wanted) {
-        return Err(TenancyError::OtherKey { invitation: tenant.invitation.clone() });
-    }
-    // Only a request that was made this moment tells the time of the provider.
-    let fresh = answer(&found) == Answer::None;
-    let made = found.metadata.creation_timestamp.map(|time| time.0);
-    let skew = made.filter(|_| fresh).and_then(|made| clock_skew(now, made));
-    Ok(Request { name, skew })
-}
-
-/// What the provider has made.
-struct Issued {
-    certificate: String,
-    tenant_namespace: String,
-    placement: bool,
-}
-
-/// Waits until the certificate is there.
-async fn wait(
-    with: &Redeeming<'_>,
-    bootstrap: &Client,
-    asked: &Request,
-    tell: &(dyn Fn(&str) + Sync),
-) -> Result<Issued, TenancyError> {
-    let id = &with.line.invitation;
-    let invitations: Api<Invitation> = Api::namespaced(bootstrap.clone(), NAMESPACE);
-    let requests: Api<CertificateSigningRequest> = Api::all(bootstrap.clone());
-    let started = Instant::now();
-    loop {
-        let what = format!("read Invitation {NAMESPACE}/{id} in the provider");
-        let found = call(what, invitations.get(id)).await;
-        let found = found.map_err(|error| with.failed_after(error, asked.skew))?;
-        let status = found.status.unwrap_or_default();
-        let message = status.message.as_deref().map(foreign_text).unwrap_or_default();
-        let waiting = match status.phase {
-            InvitationPhase::Refused => {
-                return Err(TenancyError::Refused { invitation: id.clone(), message });
-            }
-            InvitationPhase::Expired => {
-                return Err(TenancyError::Expired { invitation: id.clone(), message, skew: asked.skew });
-            }
-            InvitationPhase::Issued | InvitationPhase::Used => {
-                let what = format!("read CertificateSigningRequest {} in the provider", asked.name);
-                let request = call(what, requests.get(&asked.name)).await;
-                let request = request.map_err(|error| with.failed_after(error, asked.skew))?;
-                if let Answer::Issued(certificate) = answer(&request) {
-                    return Ok(Issued {
-                        certificate,
-                        tenant_namespace: status.tenant_namespace.unwrap_or_default(),
-                        placement: !found.spec.namespaces.is_empty(),
-                    });
-                }
-                "waiting for the certificate".to_owned()
-            }
-            InvitationPhase::Pending => {
-                "waiting for the provider's controller, which has not seen the request yet: `portolan controller` must run \
-                 there"
-                    .to_owned()
-            }
-            InvitationPhase::AwaitingAcceptance => format!("waiting until the provider accepts: {message}"),
-            InvitationPhase::Accepted => format!("waiting for the provider: {message}"),
-        };
-        tell(&waiting);
-        if started.elapsed() >= with.timeout {
-            let seconds = with.timeout.as_secs();
-            return Err(TenancyError::TimedOut { invitation: id.clone(), seconds, waiting });
-        }
-        tokio::time::sleep(POLL).await;
-    }
-}
-
 /// Says in the tenant's namespace that the credential is here, by the credential itself: the provider then ends the invitation.
 async fn announce(
     provider: &Client,
@@ -337,42 +240,4 @@ async fn announce(
     });
     apply(provider, &lease, "the provider").await?;
     Ok(())
-}
-
-impl Redeeming<'_> {
-    /// What a failed first request means.
-    fn failed(&self, error: CallError, now: Timestamp) -> TenancyError {
-        match error.code() {
-            Some(401 | 403) => {
-                let invitation = self.line.invitation.clone();
-                let late = now.duration_since(self.line.expires);
-                if late.is_positive() {
-                    let message = format!(
-                        "it was for use until {}, {} minutes ago by the clock here",
-                        self.line.expires,
-                        late.as_mins()
-                    );
-                    return TenancyError::Expired { invitation, message, skew: None };
-                }
-                TenancyError::NotAccepted { server: self.line.server.clone(), invitation, skew: None }
-            }
-            Some(_) => error.into(),
-            None => {
-                let why = why_unreachable(&error);
-                TenancyError::Unreachable { server: self.line.server.clone(), why }
-            }
-        }
-    }
-
-    /// What a failed later request means.
-    fn failed_after(&self, error: CallError, skew: Option<ClockSkew>) -> TenancyError {
-        match error.code() {
-            Some(401 | 403 | 404) => TenancyError::NotAccepted {
-                server: self.line.server.clone(),
-                invitation: self.line.invitation.clone(),
-                skew,
-            },
-            _ => error.into(),
-        }
-    }
 }

@@ -1,16 +1,18 @@
 //! A consumer has its certificates signed anew before they end.
 
 use super::TenancyError;
-use super::certificate::{Answer, NewKey, answer, request, send};
+use super::certificate::{Answer, NewKey, answer, is_same_key, request, send};
+use super::declared::declared;
 use super::tenant::gone;
 use crate::fleet::{Connect, ConnectError, Credentials};
+use crate::monitor::Monitor;
 use crate::names::{CLUSTER_LABEL, FIELD_MANAGER};
-use crate::peering::{CertificateFacts, NAMESPACE, PeerError, SECRET_KEY, certificate_user};
+use crate::peering::{CertificateFacts, NAMESPACE, PeerError, SECRET_KEY, certificate_user, if_same};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionType, Finding};
@@ -21,7 +23,8 @@ use portolan_runtime::{
     foreign_text, supervise, work,
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -29,11 +32,11 @@ use tokio::time::Instant;
 /// How often to look without news; clocks may be set.
 const AT_LEAST: Duration = Duration::from_secs(3600);
 
-/// How soon a provider is asked again, whatever came of the last request.
+/// How soon to look again after a certificate was renewed: what a provider signs may be due at once.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// How soon to look for the ForeignCluster of a Secret, which is written first.
-const DECLARED_WITHIN: Duration = Duration::from_secs(2);
+/// How often a request is made anew that was not ours, before the provider is left alone for a while.
+const TRIES: u32 = 3;
 
 /// How long a provider has to sign.
 const SIGNED_WITHIN: Duration = Duration::from_secs(30);
@@ -52,7 +55,21 @@ pub async fn renew(
     term: Term,
     new_key: NewKey,
 ) {
+    renew_with(hub, credentials, clock, seed, term, new_key, &Monitor::default()).await;
+}
+
+/// The same, seen by a monitor.
+pub async fn renew_with(
+    hub: Client,
+    credentials: Arc<Credentials>,
+    clock: Clock,
+    seed: Seed,
+    term: Term,
+    new_key: NewKey,
+    monitor: &Monitor,
+) {
     let queue = Queue::<Key>::new(seed.child("certificates"));
+    let _shown = monitor.show_queue("Certificate", &queue);
     let secrets = Index::<Option<CertificateFacts>>::default();
     let mut tasks = JoinSet::new();
     let changed = queue.clone();
@@ -65,8 +82,31 @@ pub async fn renew(
         seed.child("secrets"),
     ));
     let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/tenancy");
-    let renewal = Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key };
+    let undeclared = Undeclared::default();
+    let (changed, waiting) = (queue.clone(), Arc::clone(&undeclared));
+    tasks.spawn(feed(
+        declared(&hub),
+        watcher::Config::default(),
+        |_| (),
+        Index::default(),
+        move |cluster: &Key| {
+            let key = Key::new(NAMESPACE, &cluster.name);
+            if lock(&waiting).contains(&key) {
+                changed.add(key);
+            }
+        },
+        seed.child("foreignclusters"),
+    ));
+    let renewal =
+        Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key, undeclared };
     supervise(tasks, work(&queue, 2, &clock, |key| renewal.reconcile(key))).await;
+}
+
+/// Secrets whose ForeignCluster does not exist: it is written after them.
+type Undeclared = Arc<Mutex<BTreeSet<Key>>>;
+
+fn lock(undeclared: &Undeclared) -> MutexGuard<'_, BTreeSet<Key>> {
+    undeclared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Renewal {
@@ -77,17 +117,23 @@ struct Renewal {
     recorder: Recorder,
     term: Term,
     new_key: NewKey,
+    undeclared: Undeclared,
 }
 
 impl Renewal {
-    async fn reconcile(&self, key: Key) -> Result<Action, CallError> {
+    async fn reconcile(&self, key: Key) -> Result<Action, RenewError> {
         let facts = self.secrets.get(&key).and_then(|facts| facts.as_ref().clone());
-        let Some(facts) = facts else { return Ok(Action::AwaitChange) };
+        let Some(facts) = facts else {
+            lock(&self.undeclared).remove(&key);
+            return Ok(Action::AwaitChange);
+        };
         let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
         let what = format!("read ForeignCluster {}", key.name);
+        lock(&self.undeclared).insert(key.clone());
         let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else {
-            return Ok(Action::RequeueAfter(DECLARED_WITHIN));
+            return Ok(Action::AwaitChange);
         };
+        lock(&self.undeclared).remove(&key);
         let left = Duration::try_from(facts.renew.duration_since(self.clock.now())).unwrap_or_default();
         if !left.is_zero() {
             let message = format!("its certificate for user {} is valid until {}", facts.user, facts.expires);
@@ -104,12 +150,11 @@ impl Renewal {
             Err(error) => {
                 let problem = foreign_text(&chain(&error));
                 let note = format!("the certificate ends at {} and is not renewed: {problem}", facts.expires);
-                tracing::warn!(cluster = key.name, problem, "a certificate is not renewed");
                 let valid = self.clock.now() < facts.expires;
                 self.tell(&cluster, valid, Reason::CertificateRenewalFailed, note.clone()).await?;
-                self.recorder
-                    .record(&cluster, EventType::Warning, Reason::CertificateRenewalFailed, &note)
-                    .await;
+                let reason = Reason::CertificateRenewalFailed;
+                self.recorder.record(&cluster, EventType::Warning, reason, &note).await;
+                return Err(error);
             }
         }
         Ok(Action::RequeueAfter(AGAIN))
@@ -126,31 +171,12 @@ impl Renewal {
         let pair = (self.new_key)().map_err(|error| wrong(error.to_string()))?;
         // A client of its own: the connection that is open goes on until the Secret has the new certificate.
         let provider = self.credentials.connect_apart(cluster).await?;
-        let api: Api<CertificateSigningRequest> = Api::all(provider.clone());
-        let name = tenant.renewal();
-        let what = format!("delete the last CertificateSigningRequest {name} in the provider");
-        gone(call(what, api.delete(&name, &DeleteParams::default())).await)?;
-        send(&provider, &request(&name, &tenant, &pair, facts.lifetime, &key.name)?).await?;
-        let certificate = self.signed(&api, &name).await?;
-        let fresh = CertificateFacts::of(&certificate, &facts.user, facts.lifetime).map_err(wrong)?;
+        let wanted = request(&tenant.renewal(), &tenant, &pair, facts.lifetime, &key.name)?;
+        ask(&provider, &wanted).await?;
+        let certificate = signed(&provider, &wanted).await?;
+        let fresh = CertificateFacts::of(&certificate, &facts.user, &pair, facts.lifetime).map_err(wrong)?;
         self.write(key, &fresh, certificate_user(&certificate, &pair.serialize_pem())).await?;
         Ok(fresh)
-    }
-
-    async fn signed(&self, api: &Api<CertificateSigningRequest>, name: &str) -> Result<String, RenewError> {
-        let started = Instant::now();
-        loop {
-            let what = format!("read CertificateSigningRequest {name} in the provider");
-            match answer(&call(what, api.get(name)).await?) {
-                Answer::Issued(certificate) => return Ok(certificate),
-                Answer::Refused(why) => return Err(RenewError::Refused(foreign_text(&why))),
-                Answer::None if started.elapsed() >= SIGNED_WITHIN => return Err(RenewError::NoController),
-                Answer::Approved(_) if started.elapsed() >= SIGNED_WITHIN => {
-                    return Err(RenewError::NoSigner);
-                }
-                Answer::None | Answer::Approved(_) => tokio::time::sleep(POLL).await,
-            }
-        }
     }
 
     async fn write(&self, key: &Key, fresh: &CertificateFacts, user: Value) -> Result<(), RenewError> {
@@ -206,6 +232,47 @@ impl Renewal {
     }
 }
 
+/// Makes a request. There is one name for it, and one that is there stays as it is, whoever has made it: the last one, that of a
+/// copy of this hub, or one of ours that was on its way for long. So another one is deleted, as it was read, and ours made.
+async fn ask(provider: &Client, wanted: &CertificateSigningRequest) -> Result<(), RenewError> {
+    let api: Api<CertificateSigningRequest> = Api::all(provider.clone());
+    let name = wanted.metadata.name.clone().unwrap_or_default();
+    for _ in 0..TRIES {
+        let found = send(provider, wanted).await?;
+        if is_same_key(&found, wanted) {
+            return Ok(());
+        }
+        let what = format!("delete CertificateSigningRequest {name} of another key in the provider");
+        match gone(call(what, api.delete(&name, &if_same(&found.metadata))).await) {
+            Err(error) if !error.is_conflict() => return Err(error.into()),
+            // Another one has taken its place already.
+            _ => {}
+        }
+    }
+    Err(RenewError::OtherKey(name))
+}
+
+/// Waits until our request is signed, and not one that has taken its place.
+async fn signed(provider: &Client, wanted: &CertificateSigningRequest) -> Result<String, RenewError> {
+    let api: Api<CertificateSigningRequest> = Api::all(provider.clone());
+    let name = wanted.metadata.name.clone().unwrap_or_default();
+    let started = Instant::now();
+    loop {
+        let what = format!("read CertificateSigningRequest {name} in the provider");
+        let found = call(what, api.get(&name)).await?;
+        if !is_same_key(&found, wanted) {
+            return Err(RenewError::OtherKey(name));
+        }
+        match answer(&found) {
+            Answer::Issued(certificate) => return Ok(certificate),
+            Answer::Refused(why) => return Err(RenewError::Refused(foreign_text(&why))),
+            Answer::None if started.elapsed() >= SIGNED_WITHIN => return Err(RenewError::NoController),
+            Answer::Approved if started.elapsed() >= SIGNED_WITHIN => return Err(RenewError::NoSigner),
+            Answer::None | Answer::Approved => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
 /// Why a certificate is not renewed.
 #[derive(Debug, thiserror::Error)]
 enum RenewError {
@@ -219,6 +286,11 @@ enum RenewError {
     NoController,
     #[error("the provider has approved, and nobody signed within {} s: its signer kubernetes.io/kube-apiserver-client does not run", SIGNED_WITHIN.as_secs())]
     NoSigner,
+    #[error(
+        "CertificateSigningRequest {0} of the provider is by another key: another copy of this cluster may renew the same \
+         certificate, such as one that was restored from a backup"
+    )]
+    OtherKey(String),
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]

@@ -1,19 +1,22 @@
 //! A tenant in the provider: made, kept and revoked.
 
 use super::TenancyError;
-use super::objects::tenant as objects_of;
+use super::declared::{Declared, declared};
+use super::objects::{Whose, tenant as objects_of, whose};
+use super::owners::Obstacle;
 use super::provider::Provider;
-use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL};
-use crate::peering::{apply_by, sweep};
+use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
+use crate::peering::{PeerError, apply_by, if_same, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::{Api, CustomResourceExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::{ClusterIdentity, IncomingPeering};
-use portolan_api::{ForeignCluster, InvitationSpec, Reason};
+use portolan_api::{InvitationSpec, Reason};
 use portolan_core::tenancy::names::{self, LEASE, Tenant};
 use portolan_runtime::{Action, CallError, EventType, call};
 use serde_json::json;
@@ -32,10 +35,10 @@ const SOON: Duration = Duration::from_secs(2);
 pub(super) enum Claimed {
     /// It is the tenant's, by this name.
     By(String),
-    /// The consumer has peered by another invitation.
-    Taken(String),
-    /// It is being deleted: it can be had when it is gone.
-    Leaving(String),
+    /// Something that ends by itself stands in the way.
+    Wait(String),
+    /// The consumer cannot have one.
+    Refused(String),
 }
 
 impl Provider {
@@ -47,59 +50,85 @@ impl Provider {
         consumer: &ClusterIdentity,
         invited: &InvitationSpec,
     ) -> Result<Claimed, TenancyError> {
-        let api = Api::<DynamicObject>::all_with(self.client.clone(), &ForeignCluster::api_resource());
-        let all = call("list ForeignClusters", api.list(&Default::default())).await?.items;
-        let name = |each: &DynamicObject| each.metadata.name.clone().unwrap_or_default();
-        let of_it = |each: &&DynamicObject| {
-            each.data["spec"]["clusterIdentity"]["clusterID"] == tenant.cluster.as_str()
+        let all = self.clusters().await?;
+        let found = all.iter().find(|each| each.is_of_cluster(&tenant.cluster));
+        let is_taken = |wanted: &str| all.iter().any(|each| each.name() == wanted);
+        let name = match found {
+            Some(found) => found.name(),
+            None => names::foreign_cluster(&consumer.cluster_name, &tenant.cluster, is_taken),
         };
-        let incoming = |name: &str| IncomingPeering {
+        if let Some(found) = found {
+            if found.is_leaving() {
+                let why = format!("waits until ForeignCluster {name} is gone, which is being deleted");
+                return Ok(Claimed::Wait(why));
+            }
+            match found.user() {
+                Some(user) if user == tenant.user() => return Ok(Claimed::By(name)),
+                Some(_) => {
+                    return Ok(Claimed::Refused(format!(
+                        "the cluster has peered already, as {name}: `portolan unpeer {name}` on the provider ends that"
+                    )));
+                }
+                // Rights of the last tenant have the names of those of the next one.
+                None if found.is_kept() => {
+                    let why = format!(
+                        "waits until the rights of the last tenant of ForeignCluster {name} are removed"
+                    );
+                    return Ok(Claimed::Wait(why));
+                }
+                None => {}
+            }
+            if name.len() > names::LONGEST_FOREIGN_CLUSTER {
+                return Ok(Claimed::Refused(format!(
+                    "the cluster is ForeignCluster {name} here, whose name has {} characters; the namespace of a tenant is named \
+                     after it, so {} are the most: `portolan unpeer {name}`, and peer it by a shorter name",
+                    name.len(),
+                    names::LONGEST_FOREIGN_CLUSTER
+                )));
+            }
+        }
+        // Before the name is used by anybody else who believes that the namespace is the tenant's.
+        match self.home(&name, tenant).await? {
+            None => {}
+            Some(Obstacle::Passing(why)) => return Ok(Claimed::Wait(why)),
+            Some(Obstacle::Lasting(why)) => return Ok(Claimed::Refused(why)),
+        }
+        let incoming = IncomingPeering {
             user: Some(tenant.user()),
-            tenant_namespace: Some(names::tenant_namespace(name)),
+            tenant_namespace: Some(names::tenant_namespace(&name)),
             namespaces: invited.namespaces.clone(),
             sharing: invited.sharing.clone(),
         };
-        if let Some(found) = all.iter().find(of_it) {
-            let name = name(found);
-            if found.metadata.deletion_timestamp.is_some() {
-                return Ok(Claimed::Leaving(name));
-            }
-            match found.data["spec"]["incoming"]["user"].as_str() {
-                Some(user) if user == tenant.user() => return Ok(Claimed::By(name)),
-                Some(_) => return Ok(Claimed::Taken(name)),
-                None => {}
-            }
-            let mut finalizers = found.metadata.finalizers.clone().unwrap_or_default();
-            finalizers.retain(|each| each != TENANCY_FINALIZER);
-            finalizers.push(TENANCY_FINALIZER.to_owned());
-            let patch = Patch::Merge(json!({
-                "metadata": { "resourceVersion": found.metadata.resource_version, "finalizers": finalizers },
-                "spec": { "incoming": incoming(&name) },
-            }));
+        let annotations = json!({ TENANT_USER_ANNOTATION: tenant.user() });
+        let api = declared(&self.client);
+        let Some(found) = found else {
+            let object = json!({
+                "apiVersion": portolan_api::API_VERSION, "kind": "ForeignCluster",
+                "metadata": { "name": name, "finalizers": [TENANCY_FINALIZER], "annotations": annotations },
+                "spec": {
+                    "clusterIdentity": { "clusterID": tenant.cluster, "clusterName": name },
+                    "incoming": incoming,
+                },
+            });
+            let object: DynamicObject = serde_json::from_value(object)
+                .map_err(|source| PeerError::Encode { what: "the ForeignCluster", source })?;
             let params =
-                PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-            let what = format!("write the tenant into ForeignCluster {name}");
-            self.term.call(what, api.patch(&name, &params, &patch)).await?;
+                PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+            self.term.call(format!("create ForeignCluster {name}"), api.create(&params, &object)).await?;
             return Ok(Claimed::By(name));
-        }
-        let taken = |wanted: &str| all.iter().any(|each| name(each) == wanted);
-        let mut wanted = consumer.cluster_name.clone();
-        if taken(&wanted) {
-            wanted = format!("{wanted}-{}", &tenant.cluster[..8]);
-        }
-        let object = json!({
-            "apiVersion": portolan_api::API_VERSION, "kind": "ForeignCluster",
-            "metadata": { "name": wanted, "finalizers": [TENANCY_FINALIZER] },
-            "spec": {
-                "clusterIdentity": { "clusterID": tenant.cluster, "clusterName": wanted },
-                "incoming": incoming(&wanted),
+        };
+        let mut finalizers = found.meta().finalizers.clone().unwrap_or_default();
+        finalizers.push(TENANCY_FINALIZER.to_owned());
+        let patch = Patch::Merge(json!({
+            "metadata": {
+                "resourceVersion": found.meta().resource_version, "finalizers": finalizers, "annotations": annotations,
             },
-        });
-        let object: DynamicObject = serde_json::from_value(object)
-            .map_err(|source| crate::peering::PeerError::Encode { what: "the ForeignCluster", source })?;
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        self.term.call(format!("create ForeignCluster {wanted}"), api.create(&params, &object)).await?;
-        Ok(Claimed::By(wanted))
+            "spec": { "incoming": incoming },
+        }));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let what = format!("write the tenant into ForeignCluster {name}");
+        self.term.call(what, api.patch(&name, &params, &patch)).await?;
+        Ok(Claimed::By(name))
     }
 
     /// Makes the namespace and the rights of a tenant.
@@ -117,29 +146,18 @@ impl Provider {
 
     /// Looks at a ForeignCluster that may have a tenant.
     pub(super) async fn tenant(&self, name: &str) -> Result<Action, TenancyError> {
-        let api: Api<ForeignCluster> = Api::all(self.client.clone());
-        let found = call(format!("read ForeignCluster {name}"), api.get_opt(name)).await?;
-        let Some(cluster) = found else { return Ok(Action::AwaitChange) };
-        let kept = cluster.metadata.finalizers.iter().flatten().any(|each| each == TENANCY_FINALIZER);
-        let user = cluster.spec.incoming.as_ref().and_then(|incoming| incoming.user.clone());
-        let tenant = user.as_deref().and_then(Tenant::of_user);
-        if cluster.metadata.deletion_timestamp.is_some() || tenant.is_none() {
-            if kept {
-                self.revoke(name, tenant.as_ref()).await?;
-                self.recorder
-                    .record(
-                        &cluster,
-                        EventType::Normal,
-                        Reason::PeeringRevoked,
-                        "its rights here and its namespace are removed",
-                    )
-                    .await;
+        let Some(cluster) = self.cluster(name).await? else { return Ok(Action::AwaitChange) };
+        let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
+            if cluster.is_kept() {
+                self.revoke(name, cluster.last_tenant().as_ref()).await?;
+                let (reason, note) =
+                    (Reason::PeeringRevoked, "its rights here and its namespace are removed");
+                self.recorder.record(&cluster.regarding(), EventType::Normal, reason, note).await;
                 self.set_finalizer(&cluster, false).await?;
             }
             return Ok(Action::AwaitChange);
-        }
-        let Some(tenant) = tenant else { return Ok(Action::AwaitChange) };
-        if !kept {
+        };
+        if !cluster.is_kept() {
             self.set_finalizer(&cluster, true).await?;
             return Ok(Action::RequeueAfter(Duration::ZERO));
         }
@@ -150,7 +168,9 @@ impl Provider {
         });
         let has_come = holder.as_deref() == Some(tenant.user().as_str());
         if has_come && is_leaving {
-            return self.part(&cluster).await;
+            let (reason, note) = (Reason::ConsumerLeft, "the consumer has ended the peering");
+            self.part(&cluster, reason, note).await?;
+            return Ok(Action::RequeueAfter(SOON));
         }
         self.tell(&cluster, &tenant, has_come).await?;
         Ok(Action::RequeueAfter(PERIOD))
@@ -163,44 +183,49 @@ impl Provider {
         call(format!("read Lease {namespace}/{LEASE}"), leases.get_opt(LEASE)).await
     }
 
-    /// The consumer has ended the peering.
-    pub(super) async fn part(&self, cluster: &ForeignCluster) -> Result<Action, TenancyError> {
-        let name = cluster.metadata.name.clone().unwrap_or_default();
-        let api: Api<ForeignCluster> = Api::all(self.client.clone());
-        self.recorder
-            .record(cluster, EventType::Normal, Reason::ConsumerLeft, "the consumer has ended the peering")
-            .await;
+    /// Ends the peering with the tenant of a ForeignCluster as it was read.
+    pub(super) async fn part(&self, cluster: &Declared, reason: Reason, note: &str) -> Result<(), CallError> {
+        let name = cluster.name();
+        let api = declared(&self.client);
+        self.recorder.record(&cluster.regarding(), EventType::Normal, reason, note).await;
         let what = format!("end the tenancy of ForeignCluster {name}");
-        let parted = if cluster.spec.is_member() {
+        let version = cluster.meta().resource_version.clone();
+        let parted = if cluster.is_member() {
             let patch = Patch::Merge(json!({
-                "metadata": { "resourceVersion": cluster.metadata.resource_version }, "spec": { "incoming": null },
+                "metadata": { "resourceVersion": version }, "spec": { "incoming": null },
             }));
             let params =
                 PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
             self.term.call(what, api.patch(&name, &params, &patch)).await.map(|_| ())
         } else {
-            self.term.call(what, api.delete(&name, &DeleteParams::default())).await.map(|_| ())
+            let as_read = Preconditions { uid: cluster.meta().uid.clone(), resource_version: version };
+            let params = DeleteParams::default().preconditions(as_read);
+            self.term.call(what, api.delete(&name, &params)).await.map(|_| ())
         };
-        match parted {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            _ => Ok(Action::RequeueAfter(SOON)),
-        }
+        gone(parted)
     }
 
     /// Takes everything from a tenant: first its rights, in the whole cluster and in namespaces, so that its certificate is
-    /// worth nothing from that moment on; then its namespace and its requests.
+    /// worth nothing from that moment on; then its namespace and its requests. What another tenant has by the same name stays,
+    /// if it is known which one is meant.
     async fn revoke(&self, name: &str, tenant: Option<&Tenant>) -> Result<(), TenancyError> {
         let selector = format!("{TENANT_LABEL}={name}");
-        sweep::<ClusterRoleBinding>(&self.client, &selector).await?;
-        sweep::<RoleBinding>(&self.client, &selector).await?;
-        sweep::<ClusterRole>(&self.client, &selector).await?;
+        let is_its = |meta: &ObjectMeta| match tenant {
+            Some(tenant) => whose(meta, name, tenant) == Whose::Its,
+            None => {
+                meta.labels.as_ref().and_then(|all| all.get(TENANT_LABEL)).is_some_and(|label| label == name)
+            }
+        };
+        sweep_those::<ClusterRoleBinding>(&self.client, &selector, is_its).await?;
+        sweep_those::<RoleBinding>(&self.client, &selector, is_its).await?;
+        sweep_those::<ClusterRole>(&self.client, &selector, is_its).await?;
         let home = names::tenant_namespace(name);
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        gone(
-            self.term
-                .call(format!("delete Namespace {home}"), namespaces.delete(&home, &DeleteParams::default()))
-                .await,
-        )?;
+        let found = call(format!("look for Namespace {home}"), namespaces.get_metadata_opt(&home)).await?;
+        if let Some(meta) = found.map(|found| found.metadata).filter(is_its) {
+            let what = format!("delete Namespace {home}");
+            gone(self.term.call(what, namespaces.delete(&home, &if_same(&meta))).await)?;
+        }
         let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         for request in
             tenant.into_iter().flat_map(|tenant| [names::request(&tenant.invitation), tenant.renewal()])
@@ -211,28 +236,28 @@ impl Provider {
         Ok(())
     }
 
-    async fn set_finalizer(&self, cluster: &ForeignCluster, keep: bool) -> Result<(), CallError> {
-        let name = cluster.metadata.name.clone().unwrap_or_default();
-        let mut finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();
+    async fn set_finalizer(&self, cluster: &Declared, keep: bool) -> Result<(), CallError> {
+        let name = cluster.name();
+        let mut finalizers = cluster.meta().finalizers.clone().unwrap_or_default();
         finalizers.retain(|each| each != TENANCY_FINALIZER);
         if keep {
             finalizers.push(TENANCY_FINALIZER.to_owned());
         }
-        let api: Api<ForeignCluster> = Api::all(self.client.clone());
+        let user = cluster.user().filter(|_| keep);
         let patch = Patch::Merge(json!({
-            "metadata": { "resourceVersion": cluster.metadata.resource_version, "finalizers": finalizers },
+            "metadata": {
+                "resourceVersion": cluster.meta().resource_version, "finalizers": finalizers,
+                "annotations": { TENANT_USER_ANNOTATION: user },
+            },
         }));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        gone(
-            self.term
-                .call(format!("set finalizers of ForeignCluster {name}"), api.patch(&name, &params, &patch))
-                .await,
-        )
+        let what = format!("set finalizers of ForeignCluster {name}");
+        gone(self.term.call(what, declared(&self.client).patch(&name, &params, &patch)).await)
     }
 
     /// Tells in the conditions how the peering stands.
-    async fn tell(&self, cluster: &ForeignCluster, tenant: &Tenant, has_come: bool) -> Result<(), CallError> {
-        let name = cluster.metadata.name.clone().unwrap_or_default();
+    async fn tell(&self, cluster: &Declared, tenant: &Tenant, has_come: bool) -> Result<(), CallError> {
+        let name = cluster.name();
         let (reason, message) = if has_come {
             let message =
                 format!("it is tenant {}, as user {}", names::tenant_namespace(&name), tenant.user());
@@ -245,9 +270,10 @@ impl Provider {
             );
             (Reason::AwaitingConsumer, message)
         };
-        let mut status = cluster.status.clone().unwrap_or_default();
+        // Conditions of others that cannot be read are not overwritten.
+        let Some(mut conditions) = cluster.conditions() else { return Ok(()) };
         let mut types = vec![ConditionType::IncomingPeering];
-        if !cluster.spec.is_member() {
+        if !cluster.is_member() {
             types.insert(0, ConditionType::Ready);
         }
         let now = self.clock.time().0;
@@ -255,16 +281,17 @@ impl Provider {
         let mut changed = false;
         for type_ in types {
             let finding = Finding::new(type_, holds, reason, message.clone());
-            changed |= conditions::set(&mut status.conditions, finding, cluster.metadata.generation, now);
+            changed |= conditions::set(&mut conditions, finding, cluster.meta().generation, now);
         }
         if !changed {
             return Ok(());
         }
-        let api: Api<ForeignCluster> = Api::all(self.client.clone());
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let update = ForeignCluster { status: Some(status), ..cluster.clone() };
+        let patch = Patch::Merge(json!({
+            "metadata": { "resourceVersion": cluster.meta().resource_version }, "status": { "conditions": conditions },
+        }));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let what = format!("write status of ForeignCluster {name}");
-        gone(self.term.call(what, api.replace_status(&name, &params, &update)).await)
+        gone(self.term.call(what, declared(&self.client).patch_status(&name, &params, &patch)).await)
     }
 }
 

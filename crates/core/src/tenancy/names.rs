@@ -15,6 +15,12 @@ pub const INVITATION_LENGTH: usize = 10;
 /// The letters and digits of which it is made: none that is mistaken for another one.
 pub const INVITATION_LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
 
+/// What the names of tenants' namespaces begin with.
+const NAMESPACE: &str = "portolan-tenant-";
+
+/// The longest name of a ForeignCluster that can have a tenant: the namespace of the tenant is named after it.
+pub const LONGEST_FOREIGN_CLUSTER: usize = 63 - NAMESPACE.len();
+
 /// The Lease in the namespace of a tenant by which the consumer says that it has its credential.
 pub const LEASE: &str = "consumer";
 
@@ -93,7 +99,20 @@ pub fn account_user(namespace: &str, invitation: &str) -> String {
 /// The namespace of a tenant, by the name of its ForeignCluster.
 #[must_use]
 pub fn tenant_namespace(foreign_cluster: &str) -> String {
-    format!("portolan-tenant-{foreign_cluster}")
+    format!("{NAMESPACE}{foreign_cluster}")
+}
+
+/// The name of the ForeignCluster of a consumer: what it is to be called, and a part of its identity if others are called that.
+#[must_use]
+pub fn foreign_cluster(wish: &str, cluster: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let cut = |text: &str, most: usize| text.get(..most).unwrap_or(text).trim_end_matches('-').to_owned();
+    let plain = cut(wish, LONGEST_FOREIGN_CLUSTER);
+    let with = |digits: usize| {
+        let part = cut(cluster, digits);
+        format!("{}-{part}", cut(&plain, LONGEST_FOREIGN_CLUSTER - part.len() - 1))
+    };
+    let longer = [8, 13, 18, 23].map(with).into_iter().find(|name| !is_taken(name));
+    if is_taken(&plain) { longer.unwrap_or_else(|| with(36)) } else { plain }
 }
 
 #[cfg(test)]
@@ -101,6 +120,24 @@ mod tests {
     use super::*;
 
     const CLUSTER: &str = "3fa2bc91-1111-2222-3333-444455556666";
+
+    #[test]
+    fn a_foreign_cluster_is_called_as_wished_and_its_namespace_has_a_name() {
+        let named = |wish: &str, taken: &[&str]| foreign_cluster(wish, CLUSTER, |name| taken.contains(&name));
+        assert_eq!(named("rome", &["milan"]), "rome");
+        assert_eq!(named("rome", &["rome"]), "rome-3fa2bc91");
+        assert_eq!(named("rome", &["rome", "rome-3fa2bc91"]), "rome-3fa2bc91-1111");
+        for length in 1..64 {
+            let long = "a-".repeat(32)[..length].trim_end_matches('-').to_owned();
+            for name in [
+                named(&long, &[]),
+                named(&long, &[&named(&long, &[])]),
+                foreign_cluster(&long, CLUSTER, |_| true),
+            ] {
+                assert!(is_label(&tenant_namespace(&name)), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn a_user_is_read_back_and_fits_into_a_certificate() {

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
-use portolan_control::sharing::provide;
+use portolan_control::sharing::{Providing, provide_with};
 use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
@@ -57,12 +57,23 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         let leading = announced();
         let new_key: tenancy::NewKey = Arc::new(rcgen::KeyPair::generate);
         let (own, clock_of) = (seed.child("tenancy"), clock.clone());
-        let serving = tenancy::run(hub.clone(), clock_of.clone(), own, term.clone());
-        let renewing = tenancy::renew(hub.clone(), connect.clone(), clock_of, own, term.clone(), new_key);
+        let serving = tenancy::run_with(hub.clone(), clock_of.clone(), own, term.clone(), &monitor);
+        let (renewing_hub, renewing_term) = (hub.clone(), term.clone());
+        let renewing = tenancy::renew_with(
+            renewing_hub,
+            connect.clone(),
+            clock_of,
+            own,
+            renewing_term,
+            new_key,
+            &monitor,
+        );
         let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
-        let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
-        let sharing = provide(hub.clone(), clock.clone(), seed.child("sharing"));
+        let own = seed.child("peering");
+        let peering = peering::run_with(hub.clone(), connect.clone(), clock.clone(), own, &monitor);
+        let providing = Providing { monitor: monitor.clone() };
+        let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), providing);
         Box::pin(async {
             tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
         })

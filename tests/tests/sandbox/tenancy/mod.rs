@@ -1,6 +1,11 @@
 //! Peering by invitation, on clusters whose roles refuse: the provider's controller has the rights that it is documented to
 //! have, the consumer those of its invitation and then of its certificate.
 
+mod ends;
+mod keys;
+mod owners;
+mod seen;
+
 use crate::credentials::pass;
 use http::header::{AUTHORIZATION, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +24,10 @@ use portolan_control::peering::{self, Address, Peer, PeerError, hub_roles, insta
 use portolan_control::tenancy::{self, Inviting, NewKey, Redeemed, Redeeming, TenancyError, invite, redeem};
 use portolan_core::tenancy::InvitationLine;
 use portolan_runtime::{Seed, Term};
-use portolan_sandbox::{ClientCertificate, Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
+use portolan_sandbox::{
+    ClientCertificate, Cluster, ClusterConfig, FaultAnswer, HostileAnswer, HostileRule, NodeConfig,
+    PartialFault, RequestFilter, User, World, WorldConfig,
+};
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, open_namespace, workload};
 use rcgen::KeyPair;
@@ -130,6 +138,38 @@ impl Stage {
     async fn invitation(&self, line: &InvitationLine) -> Invitation {
         let api: Api<Invitation> = Api::namespaced(self.provider.client("user"), "portolan");
         api.get(&line.invitation).await.unwrap()
+    }
+
+    /// Uses an invitation, and is interrupted when it has the certificate and cannot keep it.
+    async fn redeem_until_issued(&self, line: &InvitationLine) {
+        let writes =
+            RequestFilter::any().party(CLI).cluster("rome").verb("patch").resource("secrets").name("paris");
+        self.world.add_fault(PartialFault::new("interrupted", writes, FaultAnswer::Status(500)));
+        assert!(self.redeem(line).await.is_err());
+        self.world.end_fault("interrupted");
+        assert_eq!(self.phase(line).await, InvitationPhase::Issued);
+    }
+
+    /// Nobody in the provider signs, or everybody does again.
+    fn set_signing(&self, signs: bool) {
+        let requests = RequestFilter::any().resource("certificatesigningrequests.certificates.k8s.io");
+        let unsigned = HostileAnswer::edit(|object| {
+            if let Some(status) = object["status"].as_object_mut() {
+                status.remove("certificate");
+            }
+        });
+        let rules = if signs { Vec::new() } else { vec![HostileRule::new(requests, unsigned)] };
+        self.world.hostile("paris", rules);
+    }
+
+    async fn message(&self, line: &InvitationLine) -> String {
+        self.invitation(line).await.status.unwrap_or_default().message.unwrap_or_default()
+    }
+
+    /// Whose the ForeignCluster of the consumer is.
+    async fn user_of(&self, name: &str) -> Option<String> {
+        let api: Api<ForeignCluster> = Api::all(self.provider.client("user"));
+        api.get_opt(name).await.unwrap()?.spec.incoming?.user
     }
 
     async fn phase(&self, line: &InvitationLine) -> InvitationPhase {
