@@ -12,12 +12,14 @@ mod consumer;
 mod enforce;
 mod known;
 mod objects;
+mod pod_security;
 mod provider;
 mod roles;
+mod tenants;
 mod told;
 
 pub(crate) use consumer::{judge, recorded_quota, tell_provider};
-pub use provider::provide;
+pub use provider::{Providing, provide, provide_with};
 pub(crate) use roles::rights_rows;
 pub use roles::sharing_roles;
 

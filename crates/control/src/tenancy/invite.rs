@@ -2,18 +2,19 @@
 
 use super::TenancyError;
 use super::objects::{asking, bootstrap};
+use super::rights::holder_of;
 use super::roles::provider_roles;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
-use crate::peering::{Address, NAMESPACE, Peer, PeerError, apply, identity, open};
+use crate::peering::{Address, NAMESPACE, PeerError, apply, identity, open};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client};
+use kube::api::{DynamicObject, ObjectMeta, PostParams};
+use kube::{Api, Client, CustomResourceExt};
 use portolan_api::invitation::Acceptance;
 use portolan_api::sharing::Sharing;
-use portolan_api::{Invitation, InvitationSpec};
+use portolan_api::{ForeignCluster, Invitation, InvitationSpec};
 use portolan_core::tenancy::names::{self, INVITATION_LENGTH, INVITATION_LETTERS};
 use portolan_core::tenancy::{InvitationLine, ProviderIdentity};
 use portolan_runtime::call;
@@ -53,15 +54,20 @@ pub async fn invite(
     now: Timestamp,
 ) -> Result<InvitationLine, TenancyError> {
     let id = identity(cluster, "the provider").await?;
+    let clusters = Api::<DynamicObject>::all_with(cluster.clone(), &ForeignCluster::api_resource());
+    let clusters = call("list ForeignClusters", clusters.list(&Default::default())).await?.items;
+    // Nobody knows yet who will come.
+    if let Some((namespace, holder)) = holder_of(cluster, &clusters, &inviting.namespaces, "").await? {
+        return Err(TenancyError::NamespaceTaken { namespace, holder });
+    }
     let place = "the provider";
     apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}), place)
         .await?;
     for role in provider_roles() {
         apply(cluster, &role, place).await?;
     }
-    let peer = Peer::default();
     for namespace in &inviting.namespaces {
-        open(cluster, namespace, &peer, &id, place).await?;
+        open(cluster, namespace, &id, place).await?;
     }
     let letter = |byte: &u8| char::from(INVITATION_LETTERS[usize::from(*byte) % INVITATION_LETTERS.len()]);
     let name: String = inviting.random.iter().map(letter).collect();

@@ -14,6 +14,7 @@ mod part;
 mod provider;
 mod redeem;
 mod renew;
+mod rights;
 mod roles;
 mod tenant;
 

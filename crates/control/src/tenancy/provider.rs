@@ -8,6 +8,7 @@ use crate::names::{FIELD_MANAGER, REQUEST_LABEL, TENANCY_FINALIZER, TENANT_LABEL
 use crate::peering::{NAMESPACE, apply_by, identity};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{ListParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -29,6 +30,12 @@ const GRACE: Duration = Duration::from_secs(300);
 
 /// How long a signer has.
 const SIGNED_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long a new tenant waits for the quotas that bound it.
+const BOUNDED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How soon to look again whether they are there.
+const BOUNDED_SOON: Duration = Duration::from_millis(200);
 
 /// How soon to look again at what is on its way.
 const SOON: Duration = Duration::from_secs(1);
@@ -277,6 +284,11 @@ impl Provider {
                 self.deny(&request, &why).await?;
                 return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await;
             }
+            Claimed::Occupied { namespace, holder } => {
+                let why = TenancyError::NamespaceTaken { namespace, holder }.to_string();
+                self.deny(&request, &why).await?;
+                return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await;
+            }
             Claimed::Leaving(name) => {
                 let message = format!("waits until ForeignCluster {name} is gone, which is being deleted");
                 self.say(invitation, status, InvitationPhase::Accepted, Reason::AwaitingConsumer, message)
@@ -284,7 +296,7 @@ impl Provider {
                 return Ok(Action::RequeueAfter(SOON));
             }
         };
-        self.make(&cluster, &tenant, namespaces).await?;
+        let waiting = self.make(&cluster, &tenant, namespaces).await?;
         match answer(&request) {
             Answer::None => {
                 let why = format!("invitation {id} allows it");
@@ -309,6 +321,10 @@ impl Provider {
                 let why = format!("the signer refuses: {}", foreign_text(&why));
                 self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await
             }
+            // A consumer that comes at once finds its rights there. Without a quota it gets them later.
+            Answer::Issued(_) if !waiting.is_empty() && self.is_recent(status.accepted_at.as_ref()) => {
+                Ok(Action::RequeueAfter(BOUNDED_SOON))
+            }
             Answer::Issued(_) => {
                 let record = InvitationStatus {
                     tenant_namespace: Some(names::tenant_namespace(&cluster)),
@@ -321,6 +337,12 @@ impl Provider {
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
         }
+    }
+
+    /// Whether a consumer was accepted so lately that its quotas may be on their way.
+    fn is_recent(&self, accepted: Option<&Time>) -> bool {
+        let now = self.clock.now();
+        accepted.is_some_and(|at| now.duration_since(at.0) < signed(BOUNDED_WITHIN))
     }
 
     /// Waits until the consumer has used its certificate.

@@ -48,6 +48,8 @@ const ROWS: &[Row] = &[
     ),
     (RBAC, "clusterrolebindings", &["list", "create", "patch", "delete"], "the rights of tenants"),
     (RBAC, "rolebindings", &["list", "create", "patch", "delete"], "the rights of tenants in namespaces"),
+    ("", "resourcequotas", &["get", "list", "delete"], "rights of tenants follow the quotas that bound them"),
+    ("", "limitranges", &["list", "delete"], "what goes with those quotas"),
     (RBAC, "roles", &["delete"], "the rights of invitations that are over"),
     ("", "serviceaccounts", &["delete"], "the accounts of invitations that are over"),
     (
@@ -69,11 +71,15 @@ pub fn provider_roles() -> Vec<Value> {
     own.push(json!({
         "apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [TENANT, SIGHT, PLACEMENT], "verbs": ["bind"],
     }));
-    let in_tenant = json!({
-        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
-    });
+    let in_tenant = vec![
+        json!({
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
+        }),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["resourceoffers"], "verbs": ["get", "list", "watch"]}),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["resourceoffers/status"], "verbs": ["patch"]}),
+    ];
     vec![
-        role(TENANT, vec![in_tenant]),
+        role(TENANT, in_tenant),
         role(SIGHT, rules(Scope::Cluster, "")),
         role(PLACEMENT, rules(Scope::OpenNamespaces, "")),
         role(PROVIDER, own),

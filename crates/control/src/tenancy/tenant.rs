@@ -1,13 +1,13 @@
 //! A tenant in the provider: made, kept and revoked.
 
 use super::TenancyError;
-use super::objects::tenant as objects_of;
 use super::provider::Provider;
 use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL};
-use crate::peering::{apply_by, sweep};
+use super::rights::holder_of;
+use crate::peering::sweep;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, CustomResourceExt};
@@ -28,6 +28,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// How soon to look again at what is on its way.
 const SOON: Duration = Duration::from_secs(2);
 
+/// How soon to look again whether quotas bound a tenant.
+const BOUNDED_SOON: Duration = Duration::from_secs(5);
+
 /// Whose ForeignCluster a tenant has.
 pub(super) enum Claimed {
     /// It is the tenant's, by this name.
@@ -36,6 +39,13 @@ pub(super) enum Claimed {
     Taken(String),
     /// It is being deleted: it can be had when it is gone.
     Leaving(String),
+    /// A namespace that is to be open to it belongs to somebody else.
+    Occupied {
+        /// Which.
+        namespace: String,
+        /// To whom.
+        holder: String,
+    },
 }
 
 impl Provider {
@@ -59,6 +69,8 @@ impl Provider {
             namespaces: invited.namespaces.clone(),
             sharing: invited.sharing.clone(),
         };
+        let occupied = holder_of(&self.client, &all, &invited.namespaces, &tenant.cluster).await?;
+        let occupied = occupied.map(|(namespace, holder)| Claimed::Occupied { namespace, holder });
         if let Some(found) = all.iter().find(of_it) {
             let name = name(found);
             if found.metadata.deletion_timestamp.is_some() {
@@ -68,6 +80,9 @@ impl Provider {
                 Some(user) if user == tenant.user() => return Ok(Claimed::By(name)),
                 Some(_) => return Ok(Claimed::Taken(name)),
                 None => {}
+            }
+            if let Some(occupied) = occupied {
+                return Ok(occupied);
             }
             let mut finalizers = found.metadata.finalizers.clone().unwrap_or_default();
             finalizers.retain(|each| each != TENANCY_FINALIZER);
@@ -81,6 +96,9 @@ impl Provider {
             let what = format!("write the tenant into ForeignCluster {name}");
             self.term.call(what, api.patch(&name, &params, &patch)).await?;
             return Ok(Claimed::By(name));
+        }
+        if let Some(occupied) = occupied {
+            return Ok(occupied);
         }
         let taken = |wanted: &str| all.iter().any(|each| name(each) == wanted);
         let mut wanted = consumer.cluster_name.clone();
@@ -100,19 +118,6 @@ impl Provider {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         self.term.call(format!("create ForeignCluster {wanted}"), api.create(&params, &object)).await?;
         Ok(Claimed::By(wanted))
-    }
-
-    /// Makes the namespace and the rights of a tenant.
-    pub(super) async fn make(
-        &self,
-        cluster: &str,
-        tenant: &Tenant,
-        namespaces: &[String],
-    ) -> Result<(), CallError> {
-        for object in objects_of(cluster, tenant, namespaces) {
-            apply_by(&self.term, &self.client, &object, "the provider").await?;
-        }
-        Ok(())
     }
 
     /// Looks at a ForeignCluster that may have a tenant.
@@ -152,8 +157,10 @@ impl Provider {
         if has_come && is_leaving {
             return self.part(&cluster).await;
         }
+        let namespaces = cluster.spec.incoming.as_ref().map(|incoming| incoming.namespaces.clone());
+        let waiting = self.make(name, &tenant, &namespaces.unwrap_or_default()).await?;
         self.tell(&cluster, &tenant, has_come).await?;
-        Ok(Action::RequeueAfter(PERIOD))
+        Ok(Action::RequeueAfter(if waiting.is_empty() { PERIOD } else { BOUNDED_SOON }))
     }
 
     /// The Lease by which the consumer speaks.
@@ -194,6 +201,9 @@ impl Provider {
         sweep::<ClusterRoleBinding>(&self.client, &selector).await?;
         sweep::<RoleBinding>(&self.client, &selector).await?;
         sweep::<ClusterRole>(&self.client, &selector).await?;
+        // They bounded these rights. Nobody may be there to remove them later.
+        sweep::<ResourceQuota>(&self.client, &selector).await?;
+        sweep::<LimitRange>(&self.client, &selector).await?;
         let home = names::tenant_namespace(name);
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         gone(

@@ -1,5 +1,6 @@
 //! `portolan controller`
 
+use super::share::parsed;
 use super::version::VERSION_ANNOTATION;
 use crate::cli::ControllerArgs;
 use crate::connection;
@@ -11,7 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
-use portolan_control::sharing::provide;
+use portolan_control::sharing::{Providing, provide_with};
 use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
 use serde_json::json;
@@ -29,6 +30,7 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 }
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
+    let by_default = args.share_by_default.as_deref().map(parsed).transpose()?;
     let (monitor, standing) = (Monitor::default(), Standing::default());
     let say =
         |text: String| if args.log_format.is_json() { tracing::info!("{text}") } else { eprintln!("{text}") };
@@ -60,9 +62,10 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         let serving = tenancy::run(hub.clone(), clock_of.clone(), own, term.clone());
         let renewing = tenancy::renew(hub.clone(), connect.clone(), clock_of, own, term.clone(), new_key);
         let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
+        let providing = Providing { term: term.clone(), by_default };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let peering = peering::run(hub.clone(), connect.clone(), clock.clone(), seed.child("peering"));
-        let sharing = provide(hub.clone(), clock.clone(), seed.child("sharing"));
+        let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), providing);
         Box::pin(async {
             tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
         })

@@ -190,6 +190,9 @@ pub(super) fn told_tenancy(error: TenancyError) -> Failure {
             failure.hint("`portolan get clusters` on the provider lists who has peered; `portolan unpeer` ends it")
         }
         TenancyError::TimedOut { .. } => failure.hint("the same command with the same line goes on from there"),
+        TenancyError::NamespaceTaken { .. } => failure
+            .hint("give another --namespace")
+            .hint("`portolan unpeer` or spec.incoming.namespaces of its ForeignCluster takes the namespace from a tenant"),
         TenancyError::Refused { .. } | TenancyError::Key { .. } => failure,
     }
 }
