@@ -72,12 +72,7 @@ pub(super) async fn make(
 }
 
 /// Opens a namespace to a tenant, and makes it if it does not exist. What its pods may do follows what is shared.
-pub(crate) async fn open(
-    client: &Client,
-    namespace: &str,
-    hub: &str,
-    place: &str,
-) -> Result<(), PeerError> {
+pub(crate) async fn open(client: &Client, namespace: &str, hub: &str, place: &str) -> Result<(), PeerError> {
     let mut namespace = open_namespace(namespace, &Peer::default());
     if let Some(labels) = namespace["metadata"]["labels"].as_object_mut() {
         labels.remove(POD_SECURITY_LABEL);

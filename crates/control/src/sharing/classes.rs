@@ -139,7 +139,8 @@ mod tests {
             class("gold", "2030-01-03T00:00:00Z", json!({"percentage": 80, "podSecurity": "restricted"})),
         ];
         let percentage = |incoming: Value| {
-            terms(&cluster(incoming), &classes, Some(7)).map(|terms| (terms.rule.percentage, terms.class.pod_security))
+            terms(&cluster(incoming), &classes, Some(7))
+                .map(|terms| (terms.rule.percentage, terms.class.pod_security))
         };
         assert_eq!(percentage(json!({})), Ok((Some(20), PodSecurity::Baseline)));
         assert_eq!(percentage(json!({"sharing": {"percentage": 5}})), Ok((Some(5), PodSecurity::Baseline)));
@@ -151,9 +152,8 @@ mod tests {
         let wrong =
             percentage(json!({"sharing": {"resources": {"cpu": "lots", "memory": "1Gi"}}})).unwrap_err();
         assert_eq!(wrong.reason, Reason::InvalidSharing);
-        let unbounded = percentage(
-            json!({"sharing": {"resources": {"cpu": "1", "memory": "1Gi", "gpu": "1"}}}),
-        );
+        let unbounded =
+            percentage(json!({"sharing": {"resources": {"cpu": "1", "memory": "1Gi", "gpu": "1"}}}));
         let unbounded = unbounded.unwrap_err();
         assert_eq!(unbounded.reason, Reason::InvalidSharing);
         assert!(unbounded.message.contains("resources[gpu]"), "{}", unbounded.message);

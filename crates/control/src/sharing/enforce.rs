@@ -1,11 +1,9 @@
 //! Writes offers, and what enforces them: only what differs is written.
 
-use super::known::{Known, enforced_key};
+use super::known::{Known, NamespaceFacts, enforced_key};
 use super::objects::{enforced, hard, limit_range, quota_change, resource_offer, resource_quota, summary};
-use super::pod_security;
 use super::tenants::Tenant;
-use super::known::NamespaceFacts;
-use super::ENFORCED_NAME;
+use super::{ENFORCED_NAME, pod_security};
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
@@ -150,8 +148,10 @@ impl Writer {
                 (namespace.clone(), state(known, tenant, namespace, cached(namespace).as_deref()))
             })
             .collect();
-        let is_kept = |quota: &ResourceQuota| label(quota) == Some(&tenant.name);
-        let kept = |namespace: &str| known.quotas.get(&enforced_key(namespace)).is_some_and(|quota| is_kept(&quota));
+        let is_kept = |quota: &ResourceQuota| label(quota) == Some(tenant.name.as_str());
+        let kept = |namespace: &str| {
+            known.quotas.get(&enforced_key(namespace)).is_some_and(|quota| is_kept(quota.as_ref()))
+        };
         if changes(offered, &states, kept).is_empty() {
             return Ok(standing(offered, &states));
         }

@@ -4,16 +4,18 @@ use super::classes::terms;
 use super::enforce::{Enforced, Writer};
 use super::known::{ALL, Known};
 use super::objects::words;
-use super::pod_security;
 use super::tenants::{Claim, Tenant, divide_namespaces};
-use super::told;
+use super::{pod_security, told};
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::{Client, Resource};
 use portolan_api::resourceoffer::{OFFER_NAME, OfferedStorageClass, ResourceOfferSpec};
 use portolan_api::{ForeignCluster, Reason, SharingClass};
 use portolan_core::capacity::Amounts;
 use portolan_core::sharing::{Consumer, Rule, Supply, offers};
-use portolan_runtime::{Action, CallError, Clock, EventType, Key, Queue, Recorder, Seed, Term, supervise, work};
+use portolan_runtime::{
+    Action, CallError, Clock, EventType, Key, Queue, Recorder, Seed, Term, supervise, work,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,8 +57,14 @@ pub async fn provide_with(client: Client, clock: Clock, seed: Seed, providing: P
     let recorder = Recorder::new(client.clone(), clock.clone(), "portolan.dev/sharing");
     let Providing { term, by_default } = providing;
     let writer = Writer { client, clock: clock.clone(), term };
-    let provider =
-        Provider { known, writer, recorder, by_default, standing: Mutex::default(), looked: AtomicBool::new(false) };
+    let provider = Provider {
+        known,
+        writer,
+        recorder,
+        by_default,
+        standing: Mutex::default(),
+        looked: AtomicBool::new(false),
+    };
     queue.add(ALL.to_owned());
     supervise(tasks, work(&queue, 1, &clock, |_| provider.reconcile())).await;
 }
@@ -142,10 +150,9 @@ impl Provider {
         let namespaces = namespaces.iter().map(|(key, facts)| (key.name.as_str(), facts.as_ref()));
         let quotas = self.known.quotas.all();
         let held = quotas.iter().filter(|(key, _)| key.name == super::ENFORCED_NAME);
-        let holder = |quota: &k8s_openapi::api::core::v1::ResourceQuota| {
-            quota.meta().labels.as_ref()?.get(TENANT_LABEL).cloned()
-        };
-        let holders = held.filter_map(|(key, quota)| Some((key.namespace.clone(), holder(quota)?))).collect();
+        let holder = |quota: &ResourceQuota| quota.meta().labels.as_ref()?.get(TENANT_LABEL).cloned();
+        let holders: BTreeMap<String, String> =
+            held.filter_map(|(key, quota)| Some((key.namespace.clone(), holder(quota.as_ref())?))).collect();
         let mut shares = divide_namespaces(&claims, namespaces, &holders);
         let each = |((name, cluster), claim): ((String, Arc<ForeignCluster>), Claim)| Tenant {
             namespaces: shares.own.remove(&name).unwrap_or_default(),

@@ -145,7 +145,8 @@ mod tests {
         let claims = [claim("rome", &["shop"]), claim("milan", &["shop", "portolan-tenant-rome", "lab"])];
         let labelled = NamespaceFacts { tenant: Some("rome".to_owned()), ..NamespaceFacts::default() };
         let plain = NamespaceFacts::default();
-        let namespaces = [("shop", &plain), ("portolan-tenant-rome", &plain), ("lab", &labelled), ("other", &plain)];
+        let namespaces =
+            [("shop", &plain), ("portolan-tenant-rome", &plain), ("lab", &labelled), ("other", &plain)];
         let of = |holder: Option<&str>| {
             let holders = holder.map(|holder| ("shop".to_owned(), holder.to_owned())).into_iter().collect();
             divide_namespaces(&claims, namespaces, &holders)

@@ -28,7 +28,9 @@ pub(super) fn sharing(tenant: &Tenant, offered: &Amounts, enforced: &Enforced) -
         return Finding::new(ConditionType::Sharing, false, Reason::QuotasPending, pending(enforced));
     }
     if !tenant.taken.is_empty() {
-        let each = |(namespace, owner): (&String, &String)| format!("namespace {namespace} belongs to tenant {owner}");
+        let each = |(namespace, owner): (&String, &String)| {
+            format!("namespace {namespace} belongs to tenant {owner}")
+        };
         let taken: Vec<String> = tenant.taken.iter().map(each).collect();
         let message = format!(
             "{}: take it out of spec.incoming.namespaces of one of the two ForeignClusters",

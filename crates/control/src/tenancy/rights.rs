@@ -67,7 +67,8 @@ impl Provider {
                     && metadata["namespace"].as_str() == namespace
             })
         };
-        for (namespace, binding) in found.bindings.iter().flat_map(|(place, all)| all.iter().map(move |one| (place, one)))
+        for (namespace, binding) in
+            found.bindings.iter().flat_map(|(place, all)| all.iter().map(move |one| (place, one)))
         {
             let name = binding.metadata.name.as_deref().unwrap_or_default();
             if !is_wanted("RoleBinding", Some(namespace), name) {
@@ -100,7 +101,9 @@ impl Provider {
     async fn bounds(&self, cluster: &str, namespace: &str) -> Result<Bounds, CallError> {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.client.clone(), namespace);
         let what = format!("read ResourceQuota {namespace}/{ENFORCED_NAME}");
-        let Some(quota) = call(what, quotas.get_opt(ENFORCED_NAME)).await? else { return Ok(Bounds::Missing) };
+        let Some(quota) = call(what, quotas.get_opt(ENFORCED_NAME)).await? else {
+            return Ok(Bounds::Missing);
+        };
         let holder = quota.metadata.labels.as_ref().and_then(|labels| labels.get(TENANT_LABEL));
         let in_force = quota.status.is_some_and(|status| status.hard.is_some_and(|hard| !hard.is_empty()));
         Ok(match holder {
@@ -192,7 +195,8 @@ pub(super) async fn holder_of(
         let what = format!("list the RoleBindings of hubs in namespace {namespace}");
         let of_hubs = ListParams::default().labels(HUB_LABEL);
         let found = call(what, bindings.list_metadata(&of_hubs)).await?.items;
-        let mut hubs = found.into_iter().filter_map(|binding| binding.metadata.labels?.get(HUB_LABEL).cloned());
+        let mut hubs =
+            found.into_iter().filter_map(|binding| binding.metadata.labels?.get(HUB_LABEL).cloned());
         if let Some(hub) = hubs.find(|hub| hub != own) {
             return Ok(Some((namespace.clone(), format!("the hub with identity {hub}"))));
         }

@@ -2,8 +2,8 @@
 
 use super::TenancyError;
 use super::provider::Provider;
-use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL};
 use super::rights::holder_of;
+use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL};
 use crate::peering::sweep;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;

@@ -20,12 +20,22 @@ mod tests {
 
     #[test]
     fn what_pods_request_can_be_shared_and_no_other_word_of_quotas() {
-        for name in ["cpu", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "example.com/a_b.C"] {
+        for name in
+            ["cpu", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "example.com/a_b.C"]
+        {
             assert!(is_shareable(name), "{name}");
         }
-        for name in
-            ["gpu", "services", "limits.cpu", "requests.cpu", "storage", "hugepages-", "/gpu", "a/b/c", "kubernetes.io/x"]
-        {
+        for name in [
+            "gpu",
+            "services",
+            "limits.cpu",
+            "requests.cpu",
+            "storage",
+            "hugepages-",
+            "/gpu",
+            "a/b/c",
+            "kubernetes.io/x",
+        ] {
             assert!(!is_shareable(name), "{name}");
         }
     }

@@ -71,7 +71,9 @@ mod tests {
             let hard = json!({ word: "1" });
             validate_quota(&json!({ "spec": { "hard": hard } })).len()
         };
-        for word in ["pods", "requests.cpu", "requests.nvidia.com/gpu", "count/jobs.batch", "requests.hugepages-2Mi"] {
+        for word in
+            ["pods", "requests.cpu", "requests.nvidia.com/gpu", "count/jobs.batch", "requests.hugepages-2Mi"]
+        {
             assert_eq!(of(word), 0, "{word}");
         }
         for word in ["requests.gpu", "requests.services", "requests.limits.cpu", "requests.pods"] {

@@ -3,9 +3,9 @@
 use super::*;
 use crate::stage::pass;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace};
-use portolan_runtime::Term;
 use portolan_control::sharing::{Providing, provide_with};
 use portolan_core::capacity::CPU;
+use portolan_runtime::Term;
 
 #[tokio::test(start_paused = true)]
 async fn a_consumer_that_has_left_leaves_nothing_of_its_offer() {
@@ -81,7 +81,8 @@ async fn what_is_installed_to_be_shared_is_shared_where_nothing_else_says_so() {
     let _providing = tokio::spawn(provide_with(client, fleet.world.clock().clone(), Seed::new(3), how));
     pass(10).await;
     assert_eq!((sharing(&fleet).await.0.as_str(), offered(&fleet).await.get(CPU)), ("QuotasEnforced", 4000));
-    apply(&fleet.members[0].client("user"), &class("default", json!({"default": true, "percentage": 25}))).await;
+    apply(&fleet.members[0].client("user"), &class("default", json!({"default": true, "percentage": 25})))
+        .await;
     pass(10).await;
     assert_eq!(offered(&fleet).await.get(CPU), 2000);
 }

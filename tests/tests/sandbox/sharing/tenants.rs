@@ -141,7 +141,10 @@ async fn a_namespace_is_opened_to_one_tenant() {
     let now = stage.world.clock().now();
     let mut inviting = stage.inviting();
     let refused = Box::pin(invite(&admin, &inviting, now)).await.unwrap_err();
-    assert!(matches!(&refused, TenancyError::NamespaceTaken { holder, .. } if holder == "tenant rome"), "{refused}");
+    assert!(
+        matches!(&refused, TenancyError::NamespaceTaken { holder, .. } if holder == "tenant rome"),
+        "{refused}"
+    );
     apply(&admin, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}})).await;
     let labels = json!({"portolan.dev/hub": "other"});
     let binding = json!({
