@@ -110,6 +110,7 @@ impl Peering<'_> {
             provider: "paris".to_owned(),
             consumer: Some("rome".to_owned()),
             namespaces: vec![NAMESPACE.to_owned()],
+            sees_cluster: false,
             sharing: Some(Sharing { percentage: Some(100), ..Sharing::default() }),
             acceptance: Acceptance::Automatic,
             expires: Timestamp::from_second((now + life).as_second())?,

@@ -92,6 +92,7 @@ impl Stage {
             provider: "paris".to_owned(),
             consumer: None,
             namespaces: vec![NAMESPACE.to_owned()],
+            sees_cluster: false,
             sharing: Some(Sharing { percentage: Some(100), ..Sharing::default() }),
             acceptance: Acceptance::Automatic,
             expires: now + SignedDuration::from_mins(15),

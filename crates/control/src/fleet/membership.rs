@@ -383,7 +383,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         };
         let (queue, cluster) = (self.queue.clone(), name.to_owned());
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
-        let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant_namespace.as_deref());
+        let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant.as_ref());
         let member = self.watcher.watch(name, client, traffic, tenant, tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }

@@ -32,6 +32,8 @@ pub struct Inviting {
     pub consumer: Option<String>,
     /// The namespaces in which it may place workloads.
     pub namespaces: Vec<String>,
+    /// Whether it sees nodes, and pods and workloads in all namespaces.
+    pub sees_cluster: bool,
     /// What is shared with it; otherwise what the default SharingClass says.
     pub sharing: Option<Sharing>,
     /// Whether it waits to be accepted.
@@ -99,6 +101,7 @@ async fn create(cluster: &Client, inviting: &Inviting, name: &str) -> Result<Inv
         expires_at: Time(inviting.expires),
         consumer: inviting.consumer.clone(),
         namespaces: inviting.namespaces.clone(),
+        sees_cluster: inviting.sees_cluster,
         sharing: inviting.sharing.clone(),
         acceptance: inviting.acceptance,
         accepted: false,

@@ -296,7 +296,7 @@ impl Provider {
                 return Ok(Action::RequeueAfter(SOON));
             }
         };
-        let waiting = self.make(&cluster, &tenant, namespaces).await?;
+        let waiting = self.make(&cluster, &tenant, namespaces, invitation.spec.sees_cluster).await?;
         match answer(&request) {
             Answer::None => {
                 let why = format!("invitation {id} allows it");

@@ -131,6 +131,7 @@ pub async fn redeem(
     let outgoing = OutgoingPeering {
         tenant_namespace: issued.tenant_namespace.clone(),
         placement: issued.placement,
+        sees_cluster: issued.sees_cluster,
         ..OutgoingPeering::default()
     };
     let cluster =
@@ -263,6 +264,7 @@ struct Issued {
     certificate: String,
     tenant_namespace: String,
     placement: bool,
+    sees_cluster: bool,
 }
 
 /// Waits until the certificate is there.
@@ -298,6 +300,7 @@ async fn wait(
                         certificate,
                         tenant_namespace: status.tenant_namespace.unwrap_or_default(),
                         placement: !found.spec.namespaces.is_empty(),
+                        sees_cluster: found.spec.sees_cluster,
                     });
                 }
                 "waiting for the certificate".to_owned()

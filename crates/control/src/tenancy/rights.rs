@@ -38,6 +38,7 @@ impl Provider {
         cluster: &str,
         tenant: &Tenant,
         namespaces: &[String],
+        sees_cluster: bool,
     ) -> Result<Vec<String>, CallError> {
         let found = self.found(cluster).await?;
         let (mut open, mut waiting) = (Vec::new(), Vec::new());
@@ -49,7 +50,7 @@ impl Provider {
                 Bounds::Missing | Bounds::Another => waiting.push(namespace.clone()),
             }
         }
-        let wanted = objects_of(cluster, tenant, &open);
+        let wanted = objects_of(cluster, tenant, &open, sees_cluster);
         for object in wanted.iter().filter(|object| !found.is_kept(object)) {
             apply_by(&self.term, &self.client, object, "the provider").await?;
         }

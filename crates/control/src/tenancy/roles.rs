@@ -3,13 +3,13 @@
 //! The roles of tenants are fixed: the controller may bind them and cannot make others. So it hands out no right that is not
 //! listed here, whatever an invitation says.
 
-use crate::peering::{Scope, rules};
+use crate::peering::{Scope, look_rules, rules};
 use portolan_core::tenancy::SIGNER;
 use serde_json::{Value, json};
 
 /// In the namespace of a tenant.
 pub(super) const TENANT: &str = "portolan-tenant";
-/// In the whole provider, for tenants that may place workloads: what a hub looks at.
+/// In the whole provider, for tenants that are to see it: what a hub looks at.
 pub(super) const SIGHT: &str = "portolan-tenant-sight";
 /// In the namespaces that are open to a tenant.
 pub(super) const PLACEMENT: &str = "portolan-tenant-placement";
@@ -81,7 +81,7 @@ pub fn provider_roles() -> Vec<Value> {
     vec![
         role(TENANT, in_tenant),
         role(SIGHT, rules(Scope::Cluster, "")),
-        role(PLACEMENT, rules(Scope::OpenNamespaces, "")),
+        role(PLACEMENT, rules(Scope::OpenNamespaces, "").into_iter().chain(look_rules()).collect()),
         role(PROVIDER, own),
     ]
 }

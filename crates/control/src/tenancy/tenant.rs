@@ -67,6 +67,7 @@ impl Provider {
             user: Some(tenant.user()),
             tenant_namespace: Some(names::tenant_namespace(name)),
             namespaces: invited.namespaces.clone(),
+            sees_cluster: invited.sees_cluster,
             sharing: invited.sharing.clone(),
         };
         let occupied = holder_of(&self.client, &all, &invited.namespaces, &tenant.cluster).await?;
@@ -157,8 +158,8 @@ impl Provider {
         if has_come && is_leaving {
             return self.part(&cluster).await;
         }
-        let namespaces = cluster.spec.incoming.as_ref().map(|incoming| incoming.namespaces.clone());
-        let waiting = self.make(name, &tenant, &namespaces.unwrap_or_default()).await?;
+        let incoming = cluster.spec.incoming.clone().unwrap_or_default();
+        let waiting = self.make(name, &tenant, &incoming.namespaces, incoming.sees_cluster).await?;
         self.tell(&cluster, &tenant, has_come).await?;
         Ok(Action::RequeueAfter(if waiting.is_empty() { PERIOD } else { BOUNDED_SOON }))
     }

@@ -67,6 +67,7 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
         provider,
         consumer: args.name.clone(),
         namespaces: args.namespaces.clone(),
+        sees_cluster: args.show_cluster,
         sharing: args.sharing.as_deref().map(sharing).transpose()?,
         acceptance: if args.manual { Acceptance::Manual } else { Acceptance::Automatic },
         // API servers write whole seconds.

@@ -3,7 +3,8 @@
 use super::{class, told};
 use crate::credentials::pass;
 use crate::tenancy::{Stage, code};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, Secret};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ResourceQuota, Secret};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -202,4 +203,42 @@ async fn a_tenant_sees_nothing_of_others() {
     assert_eq!(code(all.list(&ListParams::default()).await), 403);
     let secrets: Api<Secret> = Api::namespaced(tenant, HOME);
     assert_eq!(code(secrets.list(&ListParams::default()).await), 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_sees_the_cluster_where_the_provider_says_so() {
+    let mut stage = Stage::new().await;
+    let line = stage.invite(|inviting| inviting.sees_cluster = true).await;
+    stage.redeem(&line).await.unwrap();
+    pass(20).await;
+    let tenant = stage.as_tenant().await;
+    Api::<Pod>::all(tenant.clone()).list(&ListParams::default()).await.unwrap();
+    let nodes = Api::<Node>::all(tenant).list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(nodes.len(), 1);
+    assert!(stage.holds(&stage.consumer, "paris", ConditionType::Ready).await);
+    incoming(&stage, json!({"seesCluster": null})).await;
+    pass(10).await;
+    assert_eq!(code(Api::<Node>::all(stage.as_tenant().await).list(&ListParams::default()).await), 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_places_in_a_namespace_that_was_opened_later() {
+    let stage = peered().await;
+    let open = |name: &str| {
+        let labels = json!({"portolan.dev/placement": "allowed"});
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    };
+    apply(&stage.provider.client("user"), &open("lab")).await;
+    let user = stage.consumer.client("user");
+    apply(&user, &open("lab")).await;
+    let mut web = workload("web", 2, json!({"locations": ["paris"]}));
+    web["metadata"]["namespace"] = json!("lab");
+    apply(&user, &web).await;
+    pass(30).await;
+    let copies: Api<Deployment> = Api::namespaced(stage.provider.client("user"), "lab");
+    assert!(copies.get_opt("web").await.unwrap().is_none());
+    incoming(&stage, json!({"namespaces": [NAMESPACE, "lab"]})).await;
+    pass(90).await;
+    assert_eq!(copies.get("web").await.unwrap().status.unwrap().ready_replicas, Some(2));
+    assert!(stage.holds(&stage.consumer, "paris", ConditionType::Ready).await);
 }
