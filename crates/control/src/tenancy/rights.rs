@@ -10,7 +10,7 @@ use crate::peering::apply_by;
 use crate::sharing::ENFORCED_NAME;
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
-use kube::api::{DeleteParams, DynamicObject, ListParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Preconditions};
 use kube::{Api, Client, Resource};
 use portolan_core::tenancy::names::{Tenant, tenant_namespace};
 use portolan_runtime::{CallError, call};
@@ -51,36 +51,29 @@ impl Provider {
             }
         }
         let wanted = objects_of(cluster, tenant, &open, sees_cluster);
-        for object in wanted.iter().filter(|object| !found.is_kept(object)) {
-            apply_by(&self.term, &self.client, object, "the provider").await?;
+        for object in &wanted {
+            if !found.is_kept(object) {
+                apply_by(&self.term, &self.client, object, "the provider").await?;
+            }
         }
-        self.remove_others(found, &wanted).await?;
+        self.remove_others(&found, &wanted).await?;
         Ok(waiting)
     }
 
     /// Removes the rights that the tenant is not to have any more.
-    async fn remove_others(&self, found: Found, wanted: &[Value]) -> Result<(), CallError> {
-        let is_wanted = |kind: &str, namespace: Option<&str>, name: &str| {
-            wanted.iter().any(|object| {
-                let metadata = &object["metadata"];
-                object["kind"] == kind
-                    && metadata["name"] == name
-                    && metadata["namespace"].as_str() == namespace
-            })
-        };
-        for (namespace, binding) in
-            found.bindings.iter().flat_map(|(place, all)| all.iter().map(move |one| (place, one)))
-        {
-            let name = binding.metadata.name.as_deref().unwrap_or_default();
-            if !is_wanted("RoleBinding", Some(namespace), name) {
-                let api: Api<RoleBinding> = Api::namespaced(self.client.clone(), namespace);
-                self.remove(&api, binding).await?;
+    async fn remove_others(&self, found: &Found, wanted: &[Value]) -> Result<(), CallError> {
+        for (namespace, bindings) in &found.bindings {
+            let api: Api<RoleBinding> = Api::namespaced(self.client.clone(), namespace);
+            for binding in bindings {
+                if !is_wanted(wanted, "RoleBinding", &binding.metadata) {
+                    self.remove(&api, binding).await?;
+                }
             }
         }
+        let api: Api<ClusterRoleBinding> = Api::all(self.client.clone());
         for binding in &found.wide {
-            let name = binding.metadata.name.as_deref().unwrap_or_default();
-            if !is_wanted("ClusterRoleBinding", None, name) {
-                self.remove(&Api::all(self.client.clone()), binding).await?;
+            if !is_wanted(wanted, "ClusterRoleBinding", &binding.metadata) {
+                self.remove(&api, binding).await?;
             }
         }
         Ok(())
@@ -164,6 +157,16 @@ impl Found {
             _ => false,
         }
     }
+}
+
+/// Whether something of this kind and name is wanted.
+fn is_wanted(wanted: &[Value], kind: &str, found: &ObjectMeta) -> bool {
+    wanted.iter().any(|object| {
+        let metadata = &object["metadata"];
+        object["kind"] == kind
+            && metadata["name"].as_str() == found.name.as_deref()
+            && metadata["namespace"].as_str() == found.namespace.as_deref()
+    })
 }
 
 /// Whether an object has this name, and gives what is wanted to whom it is wanted.
