@@ -59,6 +59,8 @@ impl Provider {
     ) -> Result<Claimed, TenancyError> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &ForeignCluster::api_resource());
         let all = call("list ForeignClusters", api.list(&Default::default())).await?.items;
+        let occupied = holder_of(&self.client, &all, &invited.namespaces, &tenant.cluster).await?;
+        let occupied = occupied.map(|(namespace, holder)| Claimed::Occupied { namespace, holder });
         let name = |each: &DynamicObject| each.metadata.name.clone().unwrap_or_default();
         let of_it = |each: &&DynamicObject| {
             each.data["spec"]["clusterIdentity"]["clusterID"] == tenant.cluster.as_str()
@@ -70,8 +72,6 @@ impl Provider {
             sees_cluster: invited.sees_cluster,
             sharing: invited.sharing.clone(),
         };
-        let occupied = holder_of(&self.client, &all, &invited.namespaces, &tenant.cluster).await?;
-        let occupied = occupied.map(|(namespace, holder)| Claimed::Occupied { namespace, holder });
         if let Some(found) = all.iter().find(of_it) {
             let name = name(found);
             if found.metadata.deletion_timestamp.is_some() {
