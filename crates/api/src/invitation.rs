@@ -49,6 +49,11 @@ pub struct InvitationSpec {
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
 
+    /// Whether the consumer sees nodes, and pods and workloads in all namespaces. Otherwise it sees those namespaces only, and
+    /// takes the room that is offered to it as that of one large node.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sees_cluster: bool,
+
     /// What this cluster shares with the consumer. If it is not given, the default SharingClass holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Sharing>,

@@ -13,6 +13,24 @@ pub(crate) fn quantities_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "maxProperties": 64, "additionalProperties": quantity() })
 }
 
+/// Quantities of resources that can be shared: a ResourceQuota takes each of their names.
+pub(crate) fn shared_quantities_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": quantity(),
+        "x-kubernetes-validations": [{
+            "rule": SHARED_NAMES,
+            "message": "the names must be cpu, memory, pods, ephemeral-storage, hugepages-SIZE, or those of extended resources \
+                        with their domain, such as nvidia.com/gpu",
+        }],
+    })
+}
+
+const SHARED_NAMES: &str = "self.all(name, name in ['cpu', 'memory', 'pods', 'ephemeral-storage'] || \
+    name.matches('^hugepages-[0-9A-Za-z]+$') || (!name.contains('kubernetes.io/') && \
+    name.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')))";
+
 fn quantity() -> Value {
     json!({
         "x-kubernetes-int-or-string": true,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     conditions::conditions_schema,
     placement::Resources,
-    quantity::quantities_schema,
+    quantity::shared_quantities_schema,
     schema::{Rule, kind, rule, rules},
 };
 
@@ -32,7 +32,7 @@ pub struct Sharing {
     /// Fixed quantities, such as cpu, memory, pods or nvidia.com/gpu. Without a percentage, CPU, memory and extended
     /// resources that are not named are not shared.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
-    #[schemars(schema_with = "quantities_schema")]
+    #[schemars(schema_with = "shared_quantities_schema")]
     pub resources: Resources,
 }
 
@@ -90,7 +90,7 @@ pub struct SharingClassSpec {
     /// Fixed quantities, such as cpu, memory, pods or nvidia.com/gpu. Without a percentage, CPU, memory and extended
     /// resources that are not named are not shared.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
-    #[schemars(schema_with = "quantities_schema")]
+    #[schemars(schema_with = "shared_quantities_schema")]
     pub resources: Resources,
 
     /// The storage classes that are offered. If none is given, all of the cluster are.
@@ -105,7 +105,7 @@ pub struct SharingClassSpec {
 
     /// What a container requests that does not say so itself.
     #[serde(default = "default_requests", skip_serializing_if = "Resources::is_empty")]
-    #[schemars(schema_with = "quantities_schema")]
+    #[schemars(schema_with = "shared_quantities_schema")]
     pub default_requests: Resources,
 
     /// What pods may do in the namespaces of a tenant that say nothing about it themselves.

@@ -15,9 +15,7 @@ use crate::capacity::ClusterFeed;
 /// All of them.
 pub(crate) const REGISTRATIONS: &[Registration] = &[
     Registration::index::<Namespace>("which namespaces are open to placement"),
-    Registration::room::<Node>("what each node has for pods", |member: &mut Starting<'_>| {
-        member.feed::<Node>(ClusterFeed::nodes);
-    }),
+    Registration::room::<Node>("what each node has for pods", |member: &mut Starting<'_>| member.nodes()),
     Registration::room::<Pod>(
         "what pods take of each node, and which of them wait",
         |member: &mut Starting<'_>| member.feed::<Pod>(ClusterFeed::pods),

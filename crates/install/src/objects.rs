@@ -118,7 +118,6 @@ fn cluster_config() -> Node {
                 field("podCIDR", Node::Value("cluster.podCIDR")),
                 field("serviceCIDR", Node::Value("cluster.serviceCIDR")),
                 field("reservedSubnets", Node::JsonText("cluster.reservedSubnets")),
-                field("sharing", Node::Value("cluster.sharing")),
             ]),
         ),
     ])
@@ -198,6 +197,7 @@ fn container() -> Node {
     let repository = || Part::Value("image.repository");
     let by_tag = Node::Text(vec![repository(), Part::Fixed(":"), Part::Value("image.tag")]);
     let by_digest = Node::Text(vec![repository(), Part::Fixed("@"), Part::Value("image.digest")]);
+    let sharing = Node::Text(vec![Part::Fixed("--share-by-default="), Part::Value("cluster.sharing")]);
     let prometheus = Node::Text(vec![Part::Fixed("--prometheus="), Part::Value("controller.prometheus")]);
     object([
         field("name", fixed("controller")),
@@ -208,6 +208,7 @@ fn container() -> Node {
             Node::List(vec![
                 Item::One(fixed("controller")),
                 Item::One(fixed(format!("--listen=0.0.0.0:{PORT}"))),
+                Item::When("cluster.sharing", sharing),
                 Item::When("controller.prometheus", prometheus),
                 Item::Each("controller.extraArgs"),
             ]),

@@ -45,7 +45,8 @@ pub struct ClusterValues {
     pub service_cidr: String,
     /// Private ranges of addresses that are in use beside those of pods and Services.
     pub reserved_subnets: Vec<String>,
-    /// How much of its free resources it shares with each peer by default, such as 50%. Empty shares nothing.
+    /// How much of its nodes it shares with each consumer, such as 50%, where neither the ForeignCluster of the consumer nor a
+    /// default SharingClass says more. Empty shares nothing.
     pub sharing: String,
 }
 

@@ -218,6 +218,11 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "NAMESPACE/SERVICE:PORT")]
     pub(crate) prometheus: Option<PrometheusService>,
 
+    /// Share this much of the cluster, such as 50%, with each cluster that has peered by an invitation and of which neither its
+    /// ForeignCluster nor a default SharingClass says what is shared.
+    #[arg(long, value_name = "PERCENTAGE")]
+    pub(crate) share_by_default: Option<String>,
+
     /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as 0.0.0.0:8080. Without it, nothing is
     /// served.
     #[arg(long, value_name = "ADDRESS:PORT")]

@@ -40,10 +40,17 @@ fn it_is_installed_once_changed_and_deleted() {
     };
     let labels: Value = serde_json::from_str(config(&[])["labels"].as_str().unwrap()).unwrap();
     assert_eq!(labels, json!({"portolan.dev/provider": "generic", "tier": "edge", "zone": "a"}));
-    assert_eq!(config(&[])["sharing"], "50%");
+    let shares = |percentage: &str| {
+        let deployment = rendered(&world, &["upgrade"], "Deployment", "portolan-controller");
+        let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+        let args = args.as_array().unwrap().clone();
+        assert!(args.contains(&json!(format!("--share-by-default={percentage}"))), "{args:?}");
+    };
+    shares("50%");
 
     world.succeeds(&["upgrade", "--enable-ha", "--set", "cluster.sharing=10%"]);
-    assert_eq!((&config(&[])["name"], &config(&[])["sharing"]), (&json!("paris"), &json!("10%")));
+    assert_eq!(config(&[])["name"], json!("paris"));
+    shares("10%");
     let budget = "poddisruptionbudgets/portolan/portolan-controller ";
     let with_budget = world.everything("c1");
     assert!(with_budget.contains(budget), "{with_budget}");

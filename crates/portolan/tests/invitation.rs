@@ -12,7 +12,7 @@ fn a_line_is_all_that_a_consumer_needs_and_it_is_good_once() {
     let mut world = World::start("invitation", 3);
     world.control();
     world.control_of("c2");
-    let invited = world.run(&["invite", "--context", "c2", "-n", "shop"]);
+    let invited = world.run(&["invite", "--context", "c2", "-n", "shop", "--sharing", "100%"]);
     assert!(invited.status.success(), "{}", text(&invited.stderr));
     let line = text(&invited.stdout);
     assert!(line.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{line}");

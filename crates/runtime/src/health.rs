@@ -10,6 +10,9 @@ use tokio::time::Instant;
 /// So many objects that cannot be read are named; of more, only the number is known.
 const NAMED: usize = 1000;
 
+/// A list of parts that is newer by this is told of.
+const NEWS_AFTER: Duration = Duration::from_secs(1);
+
 /// How often the log tells of an object that cannot be read: whoever writes such objects must not fill it.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
@@ -45,6 +48,8 @@ pub struct WatchFailure {
     pub error: String,
     /// Whether the API server does not serve the kind: then there is nothing of it.
     pub is_not_served: bool,
+    /// Whether the API server does not let us look.
+    pub is_forbidden: bool,
 }
 
 /// An object that is there and cannot be read.
@@ -93,6 +98,40 @@ impl WatchHealth {
     pub fn is_not_served(&self) -> bool {
         let state = self.lock();
         state.listed.is_none() && state.failure.as_ref().is_some_and(|failure| failure.is_not_served)
+    }
+
+    /// Whether nothing was ever listed since we may not look.
+    pub(crate) fn is_closed(&self) -> bool {
+        let state = self.lock();
+        state.listed.is_none() && state.failure.as_ref().is_some_and(|failure| failure.is_forbidden)
+    }
+
+    /// Stands as the parts stand that are watched instead of the whole: as old as the oldest of them, and failing as the first
+    /// that fails. Without any, there is nothing to be heard.
+    pub(crate) fn gather<'a>(&self, parts: impl Iterator<Item = &'a Self>) {
+        let now = Instant::now();
+        let (mut listed, mut confirmed, mut failure) = (Some(now), Some(now), None);
+        let (mut unreadable, mut unnamed) = (BTreeMap::new(), 0);
+        for part in parts {
+            let part = part.lock();
+            // Nothing is less than any time.
+            (listed, confirmed) = (listed.min(part.listed), confirmed.min(part.confirmed));
+            failure = failure.or_else(|| part.failure.clone());
+            unreadable.extend(part.unreadable.iter().map(|(key, each)| (key.clone(), each.clone())));
+            unnamed += part.unnamed;
+        }
+        let mut state = self.lock();
+        let error = |failure: &Option<WatchFailure>| failure.as_ref().map(|failure| failure.error.clone());
+        // How long ago it was listed is no news as long as it was.
+        let news = state.listed.is_some() != listed.is_some()
+            || state.listed.zip(listed).is_some_and(|(before, after)| after > before + NEWS_AFTER)
+            || error(&state.failure) != error(&failure);
+        let confirmed = confirmed.max(state.confirmed);
+        *state = State { listed, confirmed, failure, unreadable, unnamed, ..std::mem::take(&mut *state) };
+        drop(state);
+        if news {
+            self.changed.notify_one();
+        }
     }
 
     /// Why the object of this key cannot be read, if it is there and cannot.
@@ -146,12 +185,12 @@ impl WatchHealth {
     }
 
     /// It failed once more; answers whether that is news.
-    pub(crate) fn fail(&self, error: &str, is_not_served: bool) -> bool {
+    pub(crate) fn fail(&self, error: &str, is_not_served: bool, is_forbidden: bool) -> bool {
         let mut state = self.lock();
         let before = state.failure.as_ref();
         let news = before.is_none_or(|before| before.error != error);
         let since = before.map_or_else(Instant::now, |before| before.since);
-        state.failure = Some(WatchFailure { since, error: error.to_owned(), is_not_served });
+        state.failure = Some(WatchFailure { since, error: error.to_owned(), is_not_served, is_forbidden });
         drop(state);
         if news {
             self.changed.notify_one();

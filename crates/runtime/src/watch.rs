@@ -221,7 +221,7 @@ impl Source {
                     }
                     let wait = backoff.failed();
                     let told = error.to_string();
-                    let news = health.fail(&told, error.is_not_served());
+                    let news = health.fail(&told, error.is_not_served(), error.code == Some(403));
                     if news && error.is_refusal() {
                         tracing::warn!(error = told, "a watch is refused; it is tried again");
                     } else {

@@ -11,8 +11,10 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Config};
 use portolan_api::invitation::Acceptance;
+use portolan_api::sharing::Sharing;
 use portolan_control::fleet::Credentials;
 use portolan_control::peering::{self, Peer, hub_roles, install_definitions, leave_hub};
+use portolan_control::sharing::provide;
 use portolan_control::tenancy::{
     self, Inviting, NewKey, Redeemed, Redeeming, TenancyError, invite, redeem, tell_provider,
 };
@@ -65,7 +67,8 @@ impl Peering<'_> {
         let term = Term::alone("test");
         let mut tasks = JoinSet::new();
         let account = self.as_account("portolan-controller").await?;
-        tasks.spawn(tenancy::run(account, clock.clone(), Seed::new(3), term.clone()));
+        tasks.spawn(tenancy::run(account.clone(), clock.clone(), Seed::new(3), term.clone()));
+        tasks.spawn(provide(account, clock.clone(), Seed::new(5)));
         let hub = self.hub.clone();
         let connect = Arc::new(Credentials::from_hub(hub.clone()));
         tasks.spawn(portolan_control::run(
@@ -107,7 +110,8 @@ impl Peering<'_> {
             provider: "paris".to_owned(),
             consumer: Some("rome".to_owned()),
             namespaces: vec![NAMESPACE.to_owned()],
-            sharing: None,
+            sees_cluster: false,
+            sharing: Some(Sharing { percentage: Some(100), ..Sharing::default() }),
             acceptance: Acceptance::Automatic,
             expires: Timestamp::from_second((now + life).as_second())?,
             address: address(self.provider)?,

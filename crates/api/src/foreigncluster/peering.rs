@@ -24,6 +24,9 @@ pub struct IncomingPeering {
     #[schemars(length(max = 64))]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
+    /// Whether the other cluster sees nodes, and pods and workloads in all namespaces.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sees_cluster: bool,
     /// What this cluster shares with the other one. If it is not given, the default SharingClass holds; without one,
     /// nothing is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +45,10 @@ pub struct OutgoingPeering {
     /// that workloads are placed on.
     #[serde(default)]
     pub placement: bool,
+    /// Whether this cluster sees nodes of the other one, and pods and workloads in all namespaces. Otherwise the room of the other
+    /// cluster is what it offers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sees_cluster: bool,
     /// Who accepts the offer of the other cluster.
     #[serde(default)]
     pub acceptance: OfferAcceptance,

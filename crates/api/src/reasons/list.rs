@@ -262,7 +262,7 @@ reasons! {
         "A schedule of the autoscaler cannot be read and does not hold.",
         "Correct its `start`, `end` or `timeZone`.";
     InvalidSharing, [on(Sharing), Event],
-        "What is shared with the cluster cannot be read: the last offer stands.",
+        "What is shared with the cluster cannot be read, or names what no quota bounds: the last offer stands.",
         "The message names the field.";
     InvalidSpec, [on(Ready)],
         "A field of the spec cannot be read.",
@@ -342,6 +342,9 @@ reasons! {
     NamespaceNotFound, [Pending, Placement, Review],
         "The cluster has no such namespace.",
         "`portolan peer --remote-context CONTEXT --namespace NAME`.";
+    NamespaceTaken, [on(Sharing)],
+        "A namespace that is to be open to the tenant belongs to another tenant.",
+        "Take it out of `spec.incoming.namespaces` of one of the two ForeignClusters, which the message names.";
     NoAlternative, [Placement],
         "The workload no longer asks for this cluster; its replicas stay because no other cluster takes them.",
         "Room in a cluster that the workload asks for.";

@@ -2,9 +2,9 @@
 
 use super::Ledger;
 use super::book::Book;
-use portolan_core::capacity::{ClusterIndex, NodeFacts, PodFacts};
+use portolan_core::capacity::{Amounts, ClusterIndex, NodeFacts, PODS, PodFacts};
 use portolan_runtime::{Change, Key};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,15 @@ pub struct ClusterFeed {
     cluster: String,
     epoch: u64,
     listed: Listed,
+    /// Whether an offer says what there is, and not nodes.
+    by_offer: AtomicBool,
 }
+
+/// What stands for the nodes of a cluster of which no more is known than its offer.
+const OFFERED: &str = "offer";
+
+/// What nodes have and an offer need not name.
+const UNBOUNDED: [&str; 2] = [PODS, "ephemeral-storage"];
 
 /// Whether the nodes and pods of a cluster have been listed.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +54,7 @@ impl Ledger {
             book.epoch
         });
         let (ledger, cluster, listed) = (self.clone(), cluster.to_owned(), Listed::default());
-        Arc::new(ClusterFeed { ledger, cluster, epoch, listed })
+        Arc::new(ClusterFeed { ledger, cluster, epoch, listed, by_offer: AtomicBool::new(false) })
     }
 }
 
@@ -86,9 +94,37 @@ impl ClusterFeed {
         self.listed.0[0].fetch_or(listed, Ordering::AcqRel);
     }
 
+    /// Takes what is offered instead of nodes, which are not seen: all room is on one node, with the labels that the offer
+    /// tells. Without an offer the node is there and has nothing: no room is no reason to move what runs.
+    pub fn offer(&self, offered: &Amounts, labels: BTreeMap<String, String>) {
+        self.by_offer.store(true, Ordering::Release);
+        let mut allocatable = offered.clone();
+        for name in UNBOUNDED.into_iter().filter(|_| offered.iter().next().is_some()) {
+            if offered.find(name).is_none() {
+                allocatable.set(name, i64::MAX / 1000);
+            }
+        }
+        let name = OFFERED.to_owned();
+        let node = NodeFacts { name: name.clone(), allocatable, ready: true, labels, ..NodeFacts::default() };
+        self.nodes(Change::Listed(BTreeMap::from([(Key::cluster(&name), node)])));
+    }
+
     /// Takes a change of pods.
     pub fn pods(&self, change: Change<PodFacts>) {
         let listed = matches!(change, Change::Listed(_));
+        let by_offer = self.by_offer.load(Ordering::Acquire);
+        // On whichever node it runs, it takes of the offer.
+        let place = |mut pod: PodFacts| {
+            pod.node = pod.node.map(|node| if by_offer { OFFERED.to_owned() } else { node });
+            pod
+        };
+        let change = match change {
+            Change::Set(key, pod) => Change::Set(key, place(pod)),
+            Change::Listed(all) => {
+                Change::Listed(all.into_iter().map(|(key, pod)| (key, place(pod))).collect())
+            }
+            gone @ Change::Gone(_) => gone,
+        };
         self.tell(|index| match change {
             Change::Set(key, pod) => index.set_pod(&key.to_string(), pod),
             Change::Gone(key) => index.remove_pod(&key.to_string()),

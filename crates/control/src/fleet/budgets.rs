@@ -3,6 +3,8 @@
 use super::{Member, Needs, Watched, resource};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use portolan_api::selector;
 use portolan_runtime::foreign_text;
 use std::collections::BTreeMap;
@@ -30,6 +32,10 @@ impl Watched for PodDisruptionBudget {
             selector: self.spec.and_then(|spec| spec.selector),
             allowed: u32::try_from(allowed).unwrap_or(0),
         }
+    }
+
+    fn in_place(client: Client, place: &str, config: Config) -> (Api<Self>, Config) {
+        (Api::namespaced(client, place), config)
     }
 }
 

@@ -17,10 +17,13 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_api::ResourceOffer;
 use portolan_api::foreigncluster::TrafficSource;
-use portolan_runtime::{Clock, Index, Key, Seed, WatchHealth, follow, follow_with};
+use portolan_api::resourceoffer::OFFER_NAME;
+use portolan_core::capacity::Amounts;
+use portolan_runtime::{Clock, Index, Key, Places, Seed, WatchHealth, follow, follow_places, follow_with};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -80,19 +83,22 @@ impl Watcher {
         name: &str,
         client: Client,
         source: Option<&TrafficSource>,
-        tenant_namespace: Option<&str>,
+        tenant: Option<&TenantOf>,
         on_event: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) -> Member {
         let sink: EventSink = Arc::new(on_event);
         let (health, traffic, asked_traffic) = (Health::default(), Traffic::default(), Traffic::default());
         let (room, seed) = (self.ledger.open(name), self.seed.child(name));
         let mut watches = Watches::new(&health);
+        let confined = tenant.filter(|tenant| !tenant.sees_cluster);
+        let (places, seen) = watch::channel(None);
         let mut starting = Starting {
             client: &client,
             hub: &self.hub,
             seed,
             sink: Arc::clone(&sink),
             room: Arc::clone(&room),
+            places: confined.map(|_| seen.clone()),
             watches: &mut watches,
             indexes: BTreeMap::new(),
             tasks: JoinSet::new(),
@@ -101,26 +107,46 @@ impl Watcher {
         let Starting { indexes, mut tasks, .. } = starting;
         let indexes = Indexes(Arc::new(indexes));
         let (heard, busy) = (traffic.clone(), Arc::clone(&sink));
-        tasks.spawn(follow(
-            Api::<Service>::all(client.clone()),
-            watcher::Config::default().labels(TRAFFIC_LABEL),
-            |service| TrafficReport::of(&service),
-            move |change| {
-                heard.take(change).into_iter().for_each(|namespace| busy(MemberEvent::Traffic(namespace)))
-            },
-            seed.child("traffic"),
-        ));
+        let measured = watcher::Config::default().labels(TRAFFIC_LABEL);
+        let take = move |change| {
+            heard.take(change).into_iter().for_each(|namespace| busy(MemberEvent::Traffic(namespace)));
+        };
+        let report = |service: Service| TrafficReport::of(&service);
+        if confined.is_some() {
+            let of = client.clone();
+            let in_place = move |place: &str| (Api::namespaced(of.clone(), place), measured.clone());
+            let seed = seed.child("traffic");
+            tasks.spawn(follow_places(seen, in_place, report, take, seed, WatchHealth::default()));
+        } else {
+            let all = Api::<Service>::all(client.clone());
+            tasks.spawn(follow(all, measured, report, take, seed.child("traffic")));
+        }
         let propagated =
             Propagated::new(client.clone(), &self.hub, seed.child("dependencies"), Arc::clone(&sink));
-        let offers = tenant_namespace.map(|namespace| {
-            let (offers, sink) = (Index::<ResourceOffer>::default(), Arc::clone(&sink));
-            let (index, health) = (offers.clone(), offers.health().clone());
+        let offers = tenant.map(|tenant| {
+            // Where nodes are not seen, the offer tells what they would.
+            let health = match confined {
+                Some(_) => watches.add("nodes"),
+                None => WatchHealth::default(),
+            };
+            let (offers, sink) = (Index::<ResourceOffer>::fed_by(health.clone()), Arc::clone(&sink));
+            let (index, home, told) =
+                (offers.clone(), tenant.namespace.clone(), confined.map(|_| Arc::clone(&room)));
             tasks.spawn(follow_with(
-                Api::<ResourceOffer>::namespaced(client.clone(), namespace),
+                Api::<ResourceOffer>::namespaced(client.clone(), &tenant.namespace),
                 watcher::Config::default(),
                 |offer| offer,
                 move |change| {
                     index.take(change);
+                    if let Some(room) = &told {
+                        let offer = index.get(&Key::new(&home, OFFER_NAME));
+                        tell_room(room, offer.as_deref());
+                        let open = open_namespaces(offer.as_deref(), &home);
+                        places.send_if_modified(|places| {
+                            open.is_some() && std::mem::replace(places, open.clone()) != open
+                        });
+                        sink(MemberEvent::Capacity);
+                    }
                     sink(MemberEvent::Offer);
                 },
                 seed.child("resourceoffers"),
@@ -177,6 +203,29 @@ impl Watcher {
             _tasks: supervisor,
         }
     }
+}
+
+/// What this cluster is to a member that it is a tenant of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TenantOf {
+    /// Its namespace there.
+    pub(crate) namespace: String,
+    /// Whether it may look at nodes, and at pods and copies in all namespaces.
+    pub(crate) sees_cluster: bool,
+}
+
+/// Tells the ledger what is offered.
+fn tell_room(room: &ClusterFeed, offer: Option<&ResourceOffer>) {
+    let spec = offer.map(|offer| &offer.spec);
+    let offered = spec.and_then(|spec| Amounts::parse(&spec.resources).ok()).unwrap_or_default();
+    room.offer(&offered, spec.map(|spec| spec.labels.clone()).unwrap_or_default());
+}
+
+/// The namespaces that an offer is for, but that of the offer itself; nothing where nobody says.
+fn open_namespaces(offer: Option<&ResourceOffer>, home: &str) -> Places {
+    let status = offer?.status.as_ref()?;
+    let all = status.namespaces.iter().map(|namespace| namespace.name.clone());
+    Some(all.filter(|name| name != home).collect())
 }
 
 impl Member {

@@ -20,7 +20,6 @@ use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::foreigncluster::OutgoingStatus;
 use portolan_api::{ForeignCluster, ForeignClusterStatus, Reason};
-use portolan_core::capacity::Quota;
 use portolan_runtime::{
     Action, CallError, Change, Clock, EventType, Index, Key, Queue, Recorder, Seed, call, follow_with,
     supervise, work,
@@ -106,8 +105,7 @@ pub(crate) async fn keep(
                 for key in &keys {
                     let cluster = known.clusters.get(key);
                     let growth = cluster.as_ref().map(|cluster| growth(cluster)).unwrap_or_default();
-                    let recorded =
-                        cluster.as_ref().and_then(|cluster| recorded_quota(cluster)).filter(is_open);
+                    let recorded = cluster.as_ref().and_then(|cluster| recorded_quota(cluster));
                     known.ledger.transact(|book| {
                         book.set_growth(&key.name, growth);
                         // What was read of an offer since goes before what is on record.
@@ -328,8 +326,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         self.report(cluster, &found, &observed).await
     }
 
-    /// Decides about what the member offers: once accepted, it bounds the room there. Without an offer the room of its nodes
-    /// counts, and the quotas there refuse what is too much. Answers what is told of it.
+    /// Decides about what the member offers: it bounds the room there. Answers what is told of it.
     async fn judge_offer(
         &self,
         cluster: &ForeignCluster,
@@ -338,7 +335,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let judged = cluster.spec.outgoing.as_ref().zip(member.offers.as_ref());
         let judged = judged.and_then(|(outgoing, offers)| judge(outgoing, offers, &self.clock));
         let Some(mut judged) = judged else { return (None, None) };
-        if let Some(quota) = judged.quota.take().filter(is_open) {
+        if let Some(quota) = judged.quota.take() {
             self.fleet.ledger.transact(|book| {
                 if book.quota(&member.name) != Some(&quota) {
                     book.set_quota(&member.name, Some(quota));
@@ -386,7 +383,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         };
         let (queue, cluster) = (self.queue.clone(), name.to_owned());
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
-        let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant_namespace.as_deref());
+        let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant.as_ref());
         let member = self.watcher.watch(name, client, traffic, tenant, tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }
@@ -446,11 +443,6 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         }
         Ok(Action::RequeueAfter(STATUS_PERIOD))
     }
-}
-
-/// Whether an offer was accepted.
-fn is_open(quota: &Quota) -> bool {
-    quota.closed.is_none()
 }
 
 #[cfg(test)]

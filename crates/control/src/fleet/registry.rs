@@ -2,6 +2,7 @@
 
 use super::actuator::Spawner;
 use super::identity::Identity;
+use super::member::TenantOf;
 use super::sites::sites;
 use super::{KNOWN_WITHIN, Member};
 use crate::capacity::Ledger;
@@ -55,7 +56,7 @@ pub(super) struct MadeOf {
     pub(super) id: String,
     pub(super) credentials: Option<ClusterCredentials>,
     pub(super) traffic: Option<TrafficSource>,
-    pub(super) tenant_namespace: Option<String>,
+    pub(super) tenant: Option<TenantOf>,
 }
 
 impl MadeOf {
@@ -66,11 +67,10 @@ impl MadeOf {
             id: cluster.spec.cluster_identity.cluster_id.clone(),
             credentials: cluster.spec.credentials.clone(),
             traffic: cluster.spec.traffic.clone(),
-            tenant_namespace: cluster
-                .spec
-                .outgoing
-                .as_ref()
-                .map(|outgoing| outgoing.tenant_namespace.clone()),
+            tenant: cluster.spec.outgoing.as_ref().map(|outgoing| TenantOf {
+                namespace: outgoing.tenant_namespace.clone(),
+                sees_cluster: outgoing.sees_cluster,
+            }),
         }
     }
 }
@@ -154,7 +154,7 @@ impl Fleet {
             id: member.name.clone(),
             credentials: None,
             traffic: None,
-            tenant_namespace: None,
+            tenant: None,
         };
         self.join(Connected { member: Arc::clone(member), made_of, identity: None, proven: None });
     }

@@ -3,14 +3,16 @@
 use super::readable::Watches;
 use super::{CopyMeta, MemberEvent, Needs};
 use crate::capacity::ClusterFeed;
+use k8s_openapi::api::core::v1::Node;
 use kube::runtime::watcher;
 use kube::{Api, Client};
-use portolan_runtime::{Change, Index, Key, Seed, WatchHealth, follow_with};
+use portolan_runtime::{Change, Index, Key, Places, Seed, WatchHealth, follow_places, follow_with};
 use serde::de::DeserializeOwned;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A kind that is watched in every member.
@@ -27,6 +29,9 @@ pub(crate) trait Watched:
 
     /// What is kept of an object.
     fn facts(self) -> Self::Facts;
+
+    /// How the objects are watched that belong to a namespace, where not all may be.
+    fn in_place(client: Client, place: &str, config: watcher::Config) -> (Api<Self>, watcher::Config);
 
     /// What a change of an object means to controllers. It is asked of what the object was and of what it is now.
     fn event(_key: &Key, _facts: &Self::Facts) -> Option<MemberEvent> {
@@ -118,6 +123,8 @@ pub(crate) struct Starting<'a> {
     pub(super) seed: Seed,
     pub(super) sink: EventSink,
     pub(super) room: Arc<ClusterFeed>,
+    /// Where it may be looked at; nothing for everywhere.
+    pub(super) places: Option<watch::Receiver<Places>>,
     pub(super) watches: &'a mut Watches,
     pub(super) indexes: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
     pub(super) tasks: JoinSet<()>,
@@ -143,6 +150,13 @@ impl Starting<'_> {
         });
     }
 
+    /// Watches what nodes have for pods: where nodes are not to be seen, an offer says it.
+    pub(crate) fn nodes(&mut self) {
+        if self.places.is_none() {
+            self.feed::<Node>(ClusterFeed::nodes);
+        }
+    }
+
     /// Watches a kind that the ledger takes the changes of.
     pub(crate) fn feed<K: Watched>(&mut self, take: fn(&ClusterFeed, Change<K::Facts>)) {
         let health = self.watches.add(resource::<K>());
@@ -159,9 +173,17 @@ impl Starting<'_> {
         take: impl FnMut(Change<K::Facts>) + Send + 'static,
     ) {
         let config = watcher::Config { label_selector: K::selector(self.hub), ..watcher::Config::default() };
-        let api = Api::<K>::all(self.client.clone());
-        let seed = self.seed.child(resource::<K>());
-        self.tasks.spawn(follow_with(api, config, K::facts, take, seed, health));
+        let (client, seed) = (self.client.clone(), self.seed.child(resource::<K>()));
+        match self.places.clone() {
+            None => {
+                let api = Api::<K>::all(client);
+                self.tasks.spawn(follow_with(api, config, K::facts, take, seed, health));
+            }
+            Some(places) => {
+                let in_place = move |place: &str| K::in_place(client.clone(), place, config.clone());
+                self.tasks.spawn(follow_places(places, in_place, K::facts, take, seed, health));
+            }
+        }
     }
 }
 

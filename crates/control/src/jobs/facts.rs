@@ -6,6 +6,8 @@ use crate::names::{ATTEMPT_ANNOTATION, FINISHED_BEFORE_ANNOTATION, TEMPLATE_ANNO
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use portolan_runtime::{Key, bounded_text, foreign_text};
 
 /// The greatest number that is read from an annotation: as many completions as the schema lets anybody ask for. A greater
@@ -109,6 +111,10 @@ impl Watched for Job {
 
     fn facts(self) -> JobFacts {
         JobFacts::of(&self)
+    }
+
+    fn in_place(client: Client, place: &str, config: Config) -> (Api<Self>, Config) {
+        (Api::namespaced(client, place), config)
     }
 
     fn event(key: &Key, facts: &JobFacts) -> Option<MemberEvent> {

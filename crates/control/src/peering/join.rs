@@ -277,6 +277,10 @@ pub(crate) async fn declare(
         if let Some(spec) = wanted["spec"].as_object_mut() {
             spec.remove("clusterIdentity");
             spec.remove("type");
+            // Who accepts offers is the user's to say.
+            if let Some(outgoing) = spec.get_mut("outgoing").and_then(serde_json::Value::as_object_mut) {
+                outgoing.remove("acceptance");
+            }
         }
         let patch = json!({ "metadata": { "labels": peer.labels }, "spec": wanted["spec"] });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };

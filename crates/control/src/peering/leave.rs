@@ -5,7 +5,7 @@ use super::finalizer::release;
 use super::namespaces::{Departure, give_back, opened, opened_locally};
 use super::objects::Names;
 use super::peer::NAMESPACE;
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams, Preconditions, Request};
@@ -270,7 +270,10 @@ macro_rules! sweep_in {
     };
 }
 
-sweep_in!(cluster: ClusterRole, ClusterRoleBinding; namespace: Role, RoleBinding, ServiceAccount);
+sweep_in!(
+    cluster: ClusterRole, ClusterRoleBinding;
+    namespace: Role, RoleBinding, ServiceAccount, ResourceQuota, LimitRange
+);
 
 /// Whether something went; that it was not there is no mistake.
 fn gone<T>(result: Result<T, CallError>) -> Result<bool, CallError> {

@@ -43,6 +43,7 @@ pub(crate) use objects::{SECRET_KEY, in_hub_with};
 pub use peer::{NAMESPACE, Peer};
 pub use profile::publish;
 pub use renew::renew;
+pub(crate) use role::look_rules;
 pub use role::{Right, Scope, page, rights, rules};
 pub use run::{run, run_with};
 pub use token::TokenFacts;

@@ -71,15 +71,13 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Opens a namespace to placement, and makes it if it does not exist.
-pub(crate) async fn open(
-    client: &Client,
-    namespace: &str,
-    peer: &Peer,
-    hub: &str,
-    place: &str,
-) -> Result<(), PeerError> {
-    make(&Term::alone(FIELD_MANAGER), client, &open_namespace(namespace, peer), hub, place).await
+/// Opens a namespace to a tenant, and makes it if it does not exist. What its pods may do follows what is shared.
+pub(crate) async fn open(client: &Client, namespace: &str, hub: &str, place: &str) -> Result<(), PeerError> {
+    let mut namespace = open_namespace(namespace, &Peer::default());
+    if let Some(labels) = namespace["metadata"]["labels"].as_object_mut() {
+        labels.remove(POD_SECURITY_LABEL);
+    }
+    make(&Term::alone(FIELD_MANAGER), client, &namespace, hub, place).await
 }
 
 /// Applies a namespace unless it exists: the hub may be a member of another hub, whose peering made it.

@@ -96,6 +96,14 @@ pub fn rules(scope: Scope, named: &str) -> Vec<Value> {
     .collect()
 }
 
+/// What a hub looks at in the namespaces of a member of which it sees no more than these: all that it watches there.
+pub(crate) fn look_rules() -> Vec<Value> {
+    let namespaced = REGISTRATIONS.iter().filter(|each| !["nodes", "namespaces"].contains(&each.resource));
+    namespaced
+        .map(|each| json!({ "apiGroups": [each.group], "resources": [each.resource], "verbs": LOOK }))
+        .collect()
+}
+
 /// The page of the documentation that lists the rights.
 #[must_use]
 pub fn page() -> String {

@@ -4,6 +4,8 @@ use crate::copies::{Copied, copy_event, selector};
 use crate::fleet::{CopyMeta, MemberEvent, Needs, Watched, resource};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use portolan_runtime::{Key, foreign_text};
 use std::collections::BTreeSet;
 
@@ -94,6 +96,10 @@ impl Watched for Deployment {
 
     fn facts(self) -> DeploymentFacts {
         DeploymentFacts::of(&self)
+    }
+
+    fn in_place(client: Client, place: &str, config: Config) -> (Api<Self>, Config) {
+        (Api::namespaced(client, place), config)
     }
 
     fn event(key: &Key, facts: &DeploymentFacts) -> Option<MemberEvent> {

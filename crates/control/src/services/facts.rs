@@ -5,6 +5,8 @@ use crate::copies::{Copied, copy_event, selector};
 use crate::fleet::{CopyMeta, MemberEvent, Needs, Watched, resource};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use portolan_runtime::{Key, bounded_text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -98,6 +100,10 @@ impl Watched for Service {
         ServiceFacts::of(&self)
     }
 
+    fn in_place(client: Client, place: &str, config: Config) -> (Api<Self>, Config) {
+        (Api::namespaced(client, place), config)
+    }
+
     fn event(key: &Key, facts: &ServiceFacts) -> Option<MemberEvent> {
         Some(copy_event::<Self>(key, facts))
     }
@@ -124,6 +130,10 @@ impl Watched for EndpointSlice {
 
     fn facts(self) -> SliceFacts {
         SliceFacts::of(&self)
+    }
+
+    fn in_place(client: Client, place: &str, config: Config) -> (Api<Self>, Config) {
+        (Api::namespaced(client, place), config)
     }
 
     fn event(_: &Key, facts: &SliceFacts) -> Option<MemberEvent> {

@@ -3,7 +3,7 @@
 use portolan_api::sharing::{PodSecurity, Sharing, SharingClassSpec, default_requests};
 use portolan_api::{ForeignCluster, Reason, SharingClass};
 use portolan_core::capacity::Amounts;
-use portolan_core::sharing::Rule;
+use portolan_core::sharing::{Rule, is_shareable};
 use std::sync::Arc;
 
 /// What is shared with a consumer, and how.
@@ -32,14 +32,22 @@ pub(super) fn default_class(classes: &[Arc<SharingClass>]) -> Option<&Arc<Sharin
 }
 
 /// What is shared with a cluster.
-pub(super) fn terms(cluster: &ForeignCluster, classes: &[Arc<SharingClass>]) -> Result<Terms, Problem> {
+pub(super) fn terms(
+    cluster: &ForeignCluster,
+    classes: &[Arc<SharingClass>],
+    by_default: Option<i32>,
+) -> Result<Terms, Problem> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     let sharing = cluster.spec.incoming.as_ref().and_then(|incoming| incoming.sharing.as_ref());
     let default = default_class(classes);
     let Some(sharing) = sharing else {
-        return match default {
-            Some(class) => of_class(class),
-            None => Err(Problem {
+        return match (default, by_default) {
+            (Some(class), _) => of_class(class),
+            (None, Some(percentage)) => {
+                let rule = Rule { percentage: Some(percentage.into()), fixed: Amounts::default() };
+                Ok(Terms { rule, class: plain() })
+            }
+            (None, None) => Err(Problem {
                 reason: Reason::NothingShared,
                 message: format!(
                     "ForeignCluster {name} has no spec.incoming.sharing and no SharingClass is the default, so nothing is \
@@ -80,6 +88,16 @@ fn rule(sharing: &Sharing, place: &str) -> Result<Rule, Problem> {
         reason: Reason::InvalidSharing,
         message: format!("{place}.resources[{resource}] cannot be read: {error}; the last offer stands"),
     })?;
+    if let Some((resource, _)) = fixed.iter().find(|(resource, _)| !is_shareable(resource)) {
+        return Err(Problem {
+            reason: Reason::InvalidSharing,
+            message: format!(
+                "{place}.resources[{resource}] is no resource that a ResourceQuota bounds: name cpu, memory, pods, \
+                 ephemeral-storage, hugepages-SIZE, or an extended resource with its domain, such as nvidia.com/gpu; the last \
+                 offer stands"
+            ),
+        });
+    }
     Ok(Rule { percentage: sharing.percentage.map(i64::from), fixed })
 }
 
@@ -121,7 +139,8 @@ mod tests {
             class("gold", "2030-01-03T00:00:00Z", json!({"percentage": 80, "podSecurity": "restricted"})),
         ];
         let percentage = |incoming: Value| {
-            terms(&cluster(incoming), &classes).map(|terms| (terms.rule.percentage, terms.class.pod_security))
+            terms(&cluster(incoming), &classes, Some(7))
+                .map(|terms| (terms.rule.percentage, terms.class.pod_security))
         };
         assert_eq!(percentage(json!({})), Ok((Some(20), PodSecurity::Baseline)));
         assert_eq!(percentage(json!({"sharing": {"percentage": 5}})), Ok((Some(5), PodSecurity::Baseline)));
@@ -133,6 +152,13 @@ mod tests {
         let wrong =
             percentage(json!({"sharing": {"resources": {"cpu": "lots", "memory": "1Gi"}}})).unwrap_err();
         assert_eq!(wrong.reason, Reason::InvalidSharing);
-        assert_eq!(terms(&cluster(json!({})), &[]).unwrap_err().reason, Reason::NothingShared);
+        let unbounded =
+            percentage(json!({"sharing": {"resources": {"cpu": "1", "memory": "1Gi", "gpu": "1"}}}));
+        let unbounded = unbounded.unwrap_err();
+        assert_eq!(unbounded.reason, Reason::InvalidSharing);
+        assert!(unbounded.message.contains("resources[gpu]"), "{}", unbounded.message);
+        assert_eq!(terms(&cluster(json!({})), &[], None).unwrap_err().reason, Reason::NothingShared);
+        let by_default = terms(&cluster(json!({})), &[], Some(7)).unwrap();
+        assert_eq!(by_default.rule.percentage, Some(7));
     }
 }

@@ -1,11 +1,13 @@
 //! Writes offers, and what enforces them: only what differs is written.
 
-use super::known::{Known, POD_SECURITY_LABEL, enforced_key};
-use super::objects::{enforced, hard, limit_range, resource_offer, resource_quota, summary};
-use super::provider::Tenant;
+use super::known::{Known, NamespaceFacts, enforced_key};
+use super::objects::{enforced, hard, limit_range, quota_change, resource_offer, resource_quota, summary};
+use super::tenants::Tenant;
+use super::{ENFORCED_NAME, pod_security};
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -15,10 +17,10 @@ use portolan_api::foreigncluster::IncomingStatus;
 use portolan_api::placement::Resources;
 use portolan_api::resourceoffer::{NamespaceQuota, OFFER_NAME, ResourceOfferSpec, ResourceOfferStatus};
 use portolan_api::sharing::PodSecurity;
-use portolan_api::{API_VERSION, ForeignCluster, ResourceOffer, SharingClass};
+use portolan_api::{API_VERSION, ForeignCluster, ForeignClusterStatus, ResourceOffer, SharingClass};
 use portolan_core::capacity::Amounts;
 use portolan_core::sharing::{NamespaceState, divide};
-use portolan_runtime::{CallError, Clock, Key, call};
+use portolan_runtime::{CallError, Clock, Key, Term, call};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -52,19 +54,62 @@ impl Enforced {
 pub(super) struct Writer {
     pub(super) client: Client,
     pub(super) clock: Clock,
+    pub(super) term: Term,
 }
 
 impl Writer {
-    /// Says what pods of a namespace may do that says nothing about it.
+    /// Whether anything enforces or says an offer, with nobody to offer to.
+    pub(super) async fn finds_leftovers(&self) -> Result<bool, CallError> {
+        let ours = ListParams::default().labels(TENANT_LABEL).limit(1);
+        let quotas: Api<ResourceQuota> = Api::all(self.client.clone());
+        if !call("list the ResourceQuotas of tenants", quotas.list_metadata(&ours)).await?.items.is_empty() {
+            return Ok(true);
+        }
+        let ranges: Api<LimitRange> = Api::all(self.client.clone());
+        if !call("list the LimitRanges of tenants", ranges.list_metadata(&ours)).await?.items.is_empty() {
+            return Ok(true);
+        }
+        let offers: Api<ResourceOffer> = Api::all(self.client.clone());
+        match call("list ResourceOffers", offers.list_metadata(&ListParams::default().limit(1))).await {
+            Err(error) if error.is_not_found() => Ok(false),
+            found => found.map(|found| !found.items.is_empty()),
+        }
+    }
+
+    /// Whether a tenant has rights in a namespace.
+    pub(super) async fn has_rights(&self, namespace: &str) -> Result<bool, CallError> {
+        let bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), namespace);
+        let ours = ListParams::default().labels(TENANT_LABEL);
+        let what = format!("list the RoleBindings of tenants in namespace {namespace}");
+        Ok(!call(what, bindings.list_metadata(&ours)).await?.items.is_empty())
+    }
+
+    /// Says what pods of a namespace may do.
     pub(super) async fn set_pod_security(
         &self,
         namespace: &str,
         level: PodSecurity,
     ) -> Result<(), CallError> {
+        self.patch_namespace(namespace, pod_security::set(level)).await
+    }
+
+    /// Takes back what was said of pods of a namespace that belongs to no tenant any more.
+    pub(super) async fn take_back_pod_security(
+        &self,
+        namespace: &str,
+        facts: &NamespaceFacts,
+    ) -> Result<(), CallError> {
+        match self.patch_namespace(namespace, pod_security::take_back(facts)).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn patch_namespace(&self, namespace: &str, patch: Value) -> Result<(), CallError> {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        let patch = Patch::Merge(json!({"metadata": {"labels": { POD_SECURITY_LABEL: level.as_str() }}}));
-        let what = format!("label namespace {namespace}");
-        call(what, api.patch(namespace, &PatchParams::default(), &patch)).await.map(|_| ())
+        let what = format!("change what pods of namespace {namespace} may do");
+        let patch = Patch::Merge(patch);
+        self.term.call(what, api.patch(namespace, &PatchParams::default(), &patch)).await.map(|_| ())
     }
 
     pub(super) async fn keep_limit_range(
@@ -72,17 +117,20 @@ impl Writer {
         known: &Known,
         namespace: &str,
         consumer: &str,
-        requests: &Resources,
+        requests: Option<&Resources>,
     ) -> Result<(), CallError> {
         let found = known.ranges.get(&enforced_key(namespace));
+        // Where nothing is known of the class, what is there stands.
+        let last = found.as_deref().and_then(default_requests).cloned();
+        let requests = requests.cloned().or(last).unwrap_or_else(portolan_api::sharing::default_requests);
         let is_same = found.is_some_and(|range| {
             label(range.as_ref()) == Some(consumer)
-                && default_requests(&range).map(Amounts::parse) == Some(Amounts::parse(requests))
+                && default_requests(&range).map(Amounts::parse) == Some(Amounts::parse(&requests))
         });
         if is_same {
             return Ok(());
         }
-        self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, requests)).await
+        self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, &requests)).await
     }
 
     /// Divides an offer over the namespaces of a tenant.
@@ -100,14 +148,16 @@ impl Writer {
                 (namespace.clone(), state(known, tenant, namespace, cached(namespace).as_deref()))
             })
             .collect();
-        if changes(offered, &states, |namespace| known.quotas.get(&enforced_key(namespace)).is_some())
-            .is_empty()
-        {
+        let is_kept = |quota: &ResourceQuota| label(quota) == Some(tenant.name.as_str());
+        let kept = |namespace: &str| {
+            known.quotas.get(&enforced_key(namespace)).is_some_and(|quota| is_kept(quota.as_ref()))
+        };
+        if changes(offered, &states, kept).is_empty() {
             return Ok(standing(offered, &states));
         }
         // What was written a moment ago may not have come back by the watch: nothing is given away twice.
         let api: Api<ResourceQuota> = Api::all(self.client.clone());
-        let ours = ListParams::default().labels(TENANT_LABEL);
+        let ours = ListParams::default().fields(&format!("metadata.name={ENFORCED_NAME}"));
         let listed = call("list the ResourceQuotas of tenants", api.list(&ours)).await?;
         let live: BTreeMap<Key, ResourceQuota> =
             listed.items.into_iter().map(|quota| (Key::of(&quota), quota)).collect();
@@ -119,13 +169,37 @@ impl Writer {
                 (namespace.clone(), state(known, tenant, namespace, quota))
             })
             .collect();
-        for (namespace, quota) in
-            changes(offered, &states, |namespace| live.contains_key(&enforced_key(namespace)))
-        {
-            let wanted = resource_quota(&namespace, &tenant.name, &quota);
-            self.apply::<ResourceQuota>(&namespace, &wanted).await?;
+        let kept = |namespace: &str| live.get(&enforced_key(namespace)).is_some_and(is_kept);
+        let mut failed = None;
+        for (namespace, quota) in changes(offered, &states, kept) {
+            let there = live.get(&enforced_key(&namespace));
+            if let Err(error) = self.write_quota(&namespace, &tenant.name, &quota, there).await {
+                failed.get_or_insert(error);
+            }
         }
-        Ok(standing(offered, &states))
+        failed.map_or_else(|| Ok(standing(offered, &states)), Err)
+    }
+
+    /// Writes a quota, if it is still as it was when it was decided about. An earlier leader may have been paused in between:
+    /// it would give back to one namespace what was given to another one since.
+    async fn write_quota(
+        &self,
+        namespace: &str,
+        consumer: &str,
+        hard: &Amounts,
+        there: Option<&ResourceQuota>,
+    ) -> Result<(), CallError> {
+        let api: Api<ResourceQuota> = Api::namespaced(self.client.clone(), namespace);
+        let what = format!("write ResourceQuota {namespace}/{ENFORCED_NAME}");
+        let manager = || Some(FIELD_MANAGER.to_owned());
+        let Some(there) = there else {
+            let params = PostParams { field_manager: manager(), ..PostParams::default() };
+            let quota = resource_quota(namespace, consumer, hard);
+            return self.term.call(what, api.create(&params, &quota)).await.map(|_| ());
+        };
+        let params = PatchParams { field_manager: manager(), ..PatchParams::default() };
+        let change = Patch::Merge(quota_change(there, consumer, hard));
+        self.term.call(what, api.patch(ENFORCED_NAME, &params, &change)).await.map(|_| ())
     }
 
     /// Writes an offer that differs from the one that stands, or ends soon.
@@ -186,7 +260,17 @@ impl Writer {
         });
         let what = format!("apply the status of ResourceOffer {}/{OFFER_NAME}", tenant.home);
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        call(what, api.patch_status(OFFER_NAME, &params, &Patch::Apply(&object))).await.map(|_| ())
+        self.term.call(what, api.patch_status(OFFER_NAME, &params, &Patch::Apply(&object))).await.map(|_| ())
+    }
+
+    /// Tells on the ForeignCluster why its offer is not enforced as it should be; numbers stand.
+    pub(super) async fn tell_failure(&self, tenant: &Tenant, found: Finding) -> Result<(), CallError> {
+        let mut status = tenant.cluster.status.clone().unwrap_or_default();
+        let generation = tenant.cluster.metadata.generation;
+        if !conditions::set(&mut status.conditions, found, generation, self.clock.now()) {
+            return Ok(());
+        }
+        self.write_status(tenant, status).await
     }
 
     /// Tells on the ForeignCluster what it was given.
@@ -209,11 +293,15 @@ impl Writer {
         if status == before {
             return Ok(());
         }
+        self.write_status(tenant, status).await
+    }
+
+    async fn write_status(&self, tenant: &Tenant, status: ForeignClusterStatus) -> Result<(), CallError> {
         let api: Api<ForeignCluster> = Api::all(self.client.clone());
-        let update = ForeignCluster { status: Some(status), ..cluster.clone() };
+        let update = ForeignCluster { status: Some(status), ..tenant.cluster.as_ref().clone() };
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let what = format!("write status of ForeignCluster {}", tenant.name);
-        call(what, api.replace_status(&tenant.name, &params, &update)).await.map(|_| ())
+        self.term.call(what, api.replace_status(&tenant.name, &params, &update)).await.map(|_| ())
     }
 
     /// Tells on a class that it holds.
@@ -228,7 +316,7 @@ impl Writer {
         let api: Api<SharingClass> = Api::all(self.client.clone());
         let what = format!("write status of SharingClass {name}");
         let patch = Patch::Merge(json!({ "status": status }));
-        call(what, api.patch_status(&name, &PatchParams::default(), &patch)).await.map(|_| ())
+        self.term.call(what, api.patch_status(&name, &PatchParams::default(), &patch)).await.map(|_| ())
     }
 
     /// Deletes an object, if it is still the one that was seen.
@@ -239,7 +327,8 @@ impl Writer {
         let api: Api<K> = Api::namespaced(self.client.clone(), &key.namespace);
         let same = Preconditions { uid: object.meta().uid.clone(), resource_version: None };
         let params = DeleteParams { preconditions: Some(same), ..DeleteParams::default() };
-        match call(format!("delete {} {key}", K::kind(&())), api.delete(&key.name, &params)).await {
+        let what = format!("delete {} {key}", K::kind(&()));
+        match self.term.call(what, api.delete(&key.name, &params)).await {
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             other => other.map(|_| ()),
         }
@@ -253,7 +342,7 @@ impl Writer {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let what = format!("apply {} {namespace}/{name}", K::kind(&()));
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        call(what, api.patch(name, &params, &Patch::Apply(object))).await.map(|_| ())
+        self.term.call(what, api.patch(name, &params, &Patch::Apply(object))).await.map(|_| ())
     }
 }
 
@@ -276,15 +365,15 @@ fn state(known: &Known, tenant: &Tenant, namespace: &str, quota: Option<&Resourc
     NamespaceState { hard, enforced, used, wanted, is_home: namespace == tenant.home }
 }
 
-/// The quotas that are to be written.
+/// The quotas that are to be written: those that are not the tenant's yet, and those that say something else.
 fn changes(
     offered: &Amounts,
     states: &BTreeMap<String, NamespaceState>,
-    exists: impl Fn(&str) -> bool,
+    is_kept: impl Fn(&str) -> bool,
 ) -> BTreeMap<String, Amounts> {
     let mut quotas = divide(offered, states);
     quotas.retain(|namespace, quota| {
-        !exists(namespace) || states.get(namespace).is_none_or(|state| state.hard != *quota)
+        !is_kept(namespace) || states.get(namespace).is_none_or(|state| state.hard != *quota)
     });
     quotas
 }

@@ -1,5 +1,6 @@
 //! What a provider watches of itself.
 
+use super::pod_security::{POD_SECURITY_LABEL, POD_SECURITY_SET};
 use crate::capacity::{Book, ClusterFeed, Ledger, Listed};
 use crate::fleet::Watched;
 use crate::names::TENANT_LABEL;
@@ -33,20 +34,21 @@ const SETTLES: Duration = Duration::from_secs(1);
 pub(super) struct NamespaceFacts {
     /// The tenant that it belongs to.
     pub(super) tenant: Option<String>,
-    /// Whether it says what its pods may do.
-    pub(super) has_pod_security: bool,
+    /// What its pods may do, as it says.
+    pub(super) pod_security: Option<String>,
+    /// What Portolan made it say of that, if it did.
+    pub(super) pod_security_set: Option<String>,
     pub(super) terminating: bool,
 }
-
-/// The label that says what pods of a namespace may do.
-pub(super) const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
 
 impl NamespaceFacts {
     fn of(namespace: &Namespace) -> Self {
         let labels = namespace.metadata.labels.as_ref();
+        let annotations = namespace.metadata.annotations.as_ref();
         Self {
             tenant: labels.and_then(|labels| labels.get(TENANT_LABEL).cloned()),
-            has_pod_security: labels.is_some_and(|labels| labels.contains_key(POD_SECURITY_LABEL)),
+            pod_security: labels.and_then(|labels| labels.get(POD_SECURITY_LABEL).cloned()),
+            pod_security_set: annotations.and_then(|all| all.get(POD_SECURITY_SET).cloned()),
             terminating: namespace.metadata.deletion_timestamp.is_some(),
         }
     }

@@ -12,8 +12,10 @@ mod consumer;
 mod enforce;
 mod known;
 mod objects;
+mod pod_security;
 mod provider;
 mod roles;
+mod tenants;
 mod told;
 
 pub(crate) use consumer::{judge, recorded_quota, tell_provider};

@@ -2,13 +2,14 @@
 
 use super::ENFORCED_NAME;
 use crate::names::TENANT_LABEL;
-use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use portolan_api::API_VERSION;
 use portolan_api::placement::Resources;
 use portolan_api::resourceoffer::{OFFER_NAME, OfferSummary, ResourceOfferSpec};
 use portolan_core::capacity::{Amounts, CPU, MEMORY, PODS, amount};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What a quota calls what pods request of a resource.
@@ -51,13 +52,28 @@ pub(super) fn enforced(quota: &ResourceQuota) -> (Amounts, Amounts) {
 }
 
 /// The quota of a namespace.
-pub(super) fn resource_quota(namespace: &str, consumer: &str, hard: &Amounts) -> Value {
+pub(super) fn resource_quota(namespace: &str, consumer: &str, hard: &Amounts) -> ResourceQuota {
+    let metadata = ObjectMeta {
+        name: Some(ENFORCED_NAME.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        labels: Some([(TENANT_LABEL.to_owned(), consumer.to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    let spec = ResourceQuotaSpec { hard: Some(quota_words(hard)), ..ResourceQuotaSpec::default() };
+    ResourceQuota { metadata, spec: Some(spec), status: None }
+}
+
+/// What makes a quota that is there the one that is wanted, if it has not changed meanwhile.
+pub(super) fn quota_change(there: &ResourceQuota, consumer: &str, hard: &Amounts) -> Value {
+    let before = there.spec.as_ref().and_then(|spec| spec.hard.as_ref());
+    let mut words: Map<String, Value> =
+        before.into_iter().flatten().map(|(word, _)| (word.clone(), Value::Null)).collect();
+    words.extend(quota_words(hard).into_iter().map(|(word, quantity)| (word, json!(quantity))));
     json!({
-        "apiVersion": "v1", "kind": "ResourceQuota",
         "metadata": {
-            "name": ENFORCED_NAME, "namespace": namespace, "labels": { TENANT_LABEL: consumer },
+            "resourceVersion": there.metadata.resource_version, "labels": { TENANT_LABEL: consumer },
         },
-        "spec": { "hard": quota_words(hard) },
+        "spec": { "hard": words },
     })
 }
 
@@ -106,8 +122,13 @@ mod tests {
         amounts.set(MEMORY, (8 << 30) * 1000);
         amounts.set(PODS, 55_000);
         amounts.set("nvidia.com/gpu", 0);
-        let quota: ResourceQuota = serde_json::from_value(resource_quota("a", "rome", &amounts)).unwrap();
+        let mut quota = resource_quota("a", "rome", &amounts);
         assert_eq!(hard(&quota), amounts);
+        quota.metadata.resource_version = Some("7".to_owned());
+        let change = quota_change(&quota, "milan", &Amounts::of(CPU, 1000));
+        assert_eq!(change["metadata"]["resourceVersion"], "7", "nobody else has changed it");
+        assert_eq!(change["spec"]["hard"]["requests.cpu"], "1");
+        assert!(change["spec"]["hard"]["pods"].is_null());
         let words: Vec<String> = quota.spec.unwrap().hard.unwrap().into_keys().collect();
         assert_eq!(words, ["pods", "requests.cpu", "requests.memory", "requests.nvidia.com/gpu"]);
     }

@@ -1,25 +1,34 @@
 //! The controller of a provider: one look plans all offers, then each is written and enforced.
 
-use super::classes::{Problem, Terms, plain, terms};
+use super::classes::terms;
 use super::enforce::{Enforced, Writer};
 use super::known::{ALL, Known};
 use super::objects::words;
-use super::{tenant_namespace, told};
+use super::tenants::{Claim, Tenant, divide_namespaces};
+use super::{pod_security, told};
 use crate::monitor::Monitor;
-use kube::Client;
+use crate::names::{FIELD_MANAGER, TENANT_LABEL};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::{Client, Resource};
 use portolan_api::resourceoffer::{OFFER_NAME, OfferedStorageClass, ResourceOfferSpec};
 use portolan_api::{ForeignCluster, Reason, SharingClass};
 use portolan_core::capacity::Amounts;
 use portolan_core::sharing::{Consumer, Rule, Supply, offers};
-use portolan_runtime::{Action, CallError, Clock, EventType, Key, Queue, Recorder, Seed, supervise, work};
-use std::collections::{BTreeMap, BTreeSet};
+use portolan_runtime::{
+    Action, CallError, Clock, EventType, Key, Queue, Recorder, Seed, Term, supervise, work,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// How soon to look again while not everything is listed.
-const SYNCS: Duration = Duration::from_secs(1);
+const SYNCS: Duration = Duration::from_millis(200);
+
+/// How soon to look again at what somebody else has changed meanwhile, and at rights that are being removed.
+const SOON: Duration = Duration::from_secs(1);
 
 /// How often to look without any news: small rises are due, and offers are to be renewed.
 const RESYNC_PERIOD: Duration = Duration::from_secs(60);
@@ -28,26 +37,39 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
 /// How a provider is run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Providing {
+    /// The term in whose name is written.
+    pub term: Term,
+    /// What is shared with clusters that nobody says more about, in percent, where no SharingClass is the default.
+    pub by_default: Option<i32>,
     /// Who sees how its queue stands.
     pub monitor: Monitor,
 }
 
 /// Keeps the offers to all consumers, and enforces them, for ever. Dropped, it stops at once.
 pub async fn provide(client: Client, clock: Clock, seed: Seed) {
-    provide_with(client, clock, seed, Providing::default()).await;
+    let providing = Providing { term: Term::alone(FIELD_MANAGER), by_default: None, monitor: Monitor::default() };
+    provide_with(client, clock, seed, providing).await;
 }
 
-/// The same, as it is to be run.
+/// The same for the length of a term.
 pub async fn provide_with(client: Client, clock: Clock, seed: Seed, providing: Providing) {
     let queue = Queue::<String>::new(seed.child("offers"));
     let _shown = providing.monitor.show_queue("ResourceOffer", &queue);
     let mut tasks = JoinSet::new();
     let known = Known::watch(&client, &queue, seed, &mut tasks);
     let recorder = Recorder::new(client.clone(), clock.clone(), "portolan.dev/sharing");
-    let writer = Writer { client, clock: clock.clone() };
-    let provider = Provider { known, writer, recorder, standing: Mutex::default() };
+    let Providing { term, by_default } = providing;
+    let writer = Writer { client, clock: clock.clone(), term };
+    let provider = Provider {
+        known,
+        writer,
+        recorder,
+        by_default,
+        standing: Mutex::default(),
+        looked: AtomicBool::new(false),
+    };
     queue.add(ALL.to_owned());
     supervise(tasks, work(&queue, 1, &clock, |_| provider.reconcile())).await;
 }
@@ -63,105 +85,90 @@ struct Provider {
     known: Known,
     writer: Writer,
     recorder: Recorder,
+    by_default: Option<i32>,
     standing: Mutex<BTreeMap<String, Standing>>,
-}
-
-/// A consumer, with what is shared with it and where.
-pub(super) struct Tenant {
-    pub(super) name: String,
-    pub(super) cluster: Arc<ForeignCluster>,
-    /// The namespace of its offer; whether it exists is seen in the others.
-    pub(super) home: String,
-    /// Its namespaces that exist and are not being deleted.
-    pub(super) namespaces: BTreeSet<String>,
-    pub(super) terms: Result<Terms, Problem>,
-    /// What was offered before, if anything.
-    before: Option<Amounts>,
-}
-
-impl Tenant {
-    pub(super) fn has_home(&self) -> bool {
-        self.namespaces.contains(&self.home)
-    }
-
-    /// What is shared. Where that cannot be told, the last offer stands; where nothing is, nothing.
-    fn rule(&self) -> Rule {
-        match &self.terms {
-            Ok(terms) => terms.rule.clone(),
-            Err(problem) if problem.reason == Reason::NothingShared => nothing(),
-            Err(_) => self.before.clone().map_or_else(nothing, |fixed| Rule { percentage: Some(0), fixed }),
-        }
-    }
-}
-
-fn nothing() -> Rule {
-    Rule { percentage: Some(0), fixed: Amounts::default() }
+    /// Whether nothing was found of consumers that left while nobody looked.
+    looked: AtomicBool,
 }
 
 impl Provider {
     async fn reconcile(&self) -> Result<Action, CallError> {
         let consumers = self.consumers();
         if consumers.is_empty() && !self.known.has_begun() {
-            let synced = self.known.clusters.synced();
-            return Ok(if synced { Action::AwaitChange } else { Action::RequeueAfter(SYNCS) });
+            if !self.known.clusters.synced() {
+                return Ok(Action::RequeueAfter(SYNCS));
+            }
+            if self.looked.load(Ordering::Relaxed) || !self.writer.finds_leftovers().await? {
+                self.looked.store(true, Ordering::Relaxed);
+                return Ok(Action::AwaitChange);
+            }
         }
         self.known.begin();
         if !self.known.is_synced() {
             return Ok(Action::RequeueAfter(SYNCS));
         }
         let classes = self.classes();
-        let tenants: Vec<Tenant> =
-            consumers.into_iter().map(|(name, cluster)| self.tenant(name, cluster, &classes)).collect();
+        let tenants = self.tenants(consumers, &classes);
         let plan = self.plan(&tenants);
         let mut failed = None;
-        for tenant in &tenants {
+        for tenant in tenants.iter().filter(|tenant| !tenant.is_leaving()) {
             let offer = plan.get(&tenant.name).cloned().unwrap_or_default();
             if let Err(error) = self.keep(tenant, &offer).await {
                 if !error.is_conflict() {
                     let why = portolan_runtime::chain(&error);
                     tracing::warn!(consumer = tenant.name, error = why, "an offer is not kept yet");
+                    self.tell_failure(tenant, &offer, &why).await;
                 }
                 failed.get_or_insert(error);
             }
         }
         let cleaned = self.remove_leftovers(&tenants).await;
         let classes_told = self.tell_classes(&classes, &tenants).await;
-        match failed.map_or(cleaned.and(classes_told), Err) {
-            Err(error) if error.is_conflict() => Ok(Action::RequeueAfter(SYNCS)),
-            result => result.map(|()| Action::RequeueAfter(RESYNC_PERIOD)),
+        match failed.map_or(cleaned.and_then(|again| classes_told.map(|()| again)), Err) {
+            Err(error) if error.is_conflict() => Ok(Action::RequeueAfter(SOON)),
+            result => result.map(Action::RequeueAfter),
         }
     }
 
-    /// The clusters that consume from this one.
+    /// The clusters that consume from this one, those that came first before the others.
     fn consumers(&self) -> Vec<(String, Arc<ForeignCluster>)> {
         let all = self.known.clusters.all();
         let consuming = all.into_iter().filter(|(_, cluster)| cluster.spec.incoming.is_some());
-        consuming.map(|(key, cluster)| (key.name, cluster)).collect()
+        let mut consumers: Vec<_> = consuming.map(|(key, cluster)| (key.name, cluster)).collect();
+        consumers.sort_by_key(|(name, cluster)| {
+            (cluster.metadata.creation_timestamp.as_ref().map(|time| time.0), name.clone())
+        });
+        consumers
     }
 
     fn classes(&self) -> Vec<Arc<SharingClass>> {
         self.known.classes.all().into_iter().map(|(_, class)| class).collect()
     }
 
-    fn tenant(&self, name: String, cluster: Arc<ForeignCluster>, classes: &[Arc<SharingClass>]) -> Tenant {
-        let incoming = cluster.spec.incoming.clone().unwrap_or_default();
-        let home = incoming.tenant_namespace.unwrap_or_else(|| tenant_namespace(&name));
-        let opened: BTreeSet<String> = incoming.namespaces.into_iter().chain([home.clone()]).collect();
-        let mut namespaces = BTreeSet::new();
-        self.known.namespaces.for_each(|key, facts| {
-            // What the label says of a namespace goes before what ForeignClusters say.
-            let is_own = match &facts.tenant {
-                Some(tenant) => *tenant == name,
-                None => opened.contains(&key.name),
-            };
-            if is_own && !facts.terminating {
-                namespaces.insert(key.name.clone());
-            }
-        });
-        let before = self.known.offers.get(&Key::new(&home, OFFER_NAME));
-        let before = before.and_then(|offer| Amounts::parse(&offer.spec.resources).ok());
-        let terms = terms(&cluster, classes);
-        Tenant { name, cluster, home, namespaces, terms, before }
+    fn tenants(
+        &self,
+        consumers: Vec<(String, Arc<ForeignCluster>)>,
+        classes: &[Arc<SharingClass>],
+    ) -> Vec<Tenant> {
+        let claims: Vec<Claim> = consumers.iter().map(|(name, cluster)| Claim::of(name, cluster)).collect();
+        let namespaces = self.known.namespaces.all();
+        let namespaces = namespaces.iter().map(|(key, facts)| (key.name.as_str(), facts.as_ref()));
+        let quotas = self.known.quotas.all();
+        let held = quotas.iter().filter(|(key, _)| key.name == super::ENFORCED_NAME);
+        let holder = |quota: &ResourceQuota| quota.meta().labels.as_ref()?.get(TENANT_LABEL).cloned();
+        let holders: BTreeMap<String, String> =
+            held.filter_map(|(key, quota)| Some((key.namespace.clone(), holder(quota.as_ref())?))).collect();
+        let mut shares = divide_namespaces(&claims, namespaces, &holders);
+        let each = |((name, cluster), claim): ((String, Arc<ForeignCluster>), Claim)| Tenant {
+            namespaces: shares.own.remove(&name).unwrap_or_default(),
+            taken: shares.taken.remove(&name).unwrap_or_default(),
+            terms: terms(&cluster, classes, self.by_default),
+            offer: self.known.offers.get(&Key::new(&claim.home, OFFER_NAME)),
+            home: claim.home,
+            name,
+            cluster,
+        };
+        consumers.into_iter().zip(claims).map(each).collect()
     }
 
     /// What is offered to each consumer now.
@@ -176,7 +183,7 @@ impl Provider {
                 let settled = stands
                     .is_some_and(|stands| stands.rule != rule || stands.since.elapsed() >= SETTLED_AFTER);
                 let used = book.used_in(own, tenant.namespaces.iter().map(String::as_str));
-                (tenant.name.clone(), Consumer { rule, used, offered: tenant.before.clone(), settled })
+                (tenant.name.clone(), Consumer { rule, used, offered: tenant.before(), settled })
             };
             let consumers: BTreeMap<String, Consumer> = tenants.iter().map(consumer).collect();
             (Supply { whole: summary.usable, free: summary.usable_free }, consumers)
@@ -200,33 +207,36 @@ impl Provider {
                 .tell_cluster(tenant, offered, &Enforced::default(), &[told::no_tenant(tenant)])
                 .await;
         }
-        let class = tenant.terms.as_ref().map_or_else(|_| plain(), |terms| terms.class.clone());
+        let class = tenant.class();
+        let mut limited = Ok(());
         for namespace in &tenant.namespaces {
-            let facts = self.known.namespaces.get(&Key::cluster(namespace));
-            if facts.is_some_and(|facts| !facts.has_pod_security) {
-                self.writer.set_pod_security(namespace, class.pod_security).await?;
+            let facts = self.known.namespaces.get(&Key::cluster(namespace)).unwrap_or_default();
+            let is_home = *namespace == tenant.home;
+            let level = class.as_ref().map(|class| class.pod_security);
+            if let Some(level) = pod_security::due(&facts, is_home, level) {
+                limited = limited.and(self.writer.set_pod_security(namespace, level).await);
             }
-            self.writer
-                .keep_limit_range(&self.known, namespace, &tenant.name, &class.default_requests)
-                .await?;
+            let requests = class.as_ref().map(|class| &class.default_requests);
+            limited = limited
+                .and(self.writer.keep_limit_range(&self.known, namespace, &tenant.name, requests).await);
         }
         let enforced = self.writer.keep_quotas(&self.known, tenant, offered).await?;
-        let storage =
-            self.known.storage.all().into_iter().filter(|(key, _)| {
-                class.storage_classes.is_empty() || class.storage_classes.contains(&key.name)
-            });
+        limited?;
+        let last = tenant.offer.as_ref().map(|offer| offer.spec.clone()).unwrap_or_default();
+        let (storage_classes, labels) = match &class {
+            Some(class) => (self.storage(&class.storage_classes), class.labels.clone()),
+            None => (last.storage_classes, last.labels),
+        };
         let spec = ResourceOfferSpec {
             consumer: tenant.name.clone(),
             resources: offered.quantities(),
-            storage_classes: storage
-                .map(|(key, default)| OfferedStorageClass { name: key.name, default: *default })
-                .collect(),
-            labels: class.labels.clone(),
+            storage_classes,
+            labels,
             expires_at: None,
         };
         self.writer.keep_offer(&self.known, &tenant.home, spec).await?;
-        if let Some(before) = tenant.before.as_ref().filter(|before| *before != offered) {
-            let note = format!("the offer is {} now; it was {}", words(offered), words(before));
+        if let Some(before) = tenant.before().filter(|before| before != offered) {
+            let note = format!("the offer is {} now; it was {}", words(offered), words(&before));
             let cluster = tenant.cluster.as_ref();
             self.recorder.record(cluster, EventType::Normal, Reason::OfferChanged, &note).await;
         }
@@ -236,21 +246,52 @@ impl Provider {
         self.writer.tell_cluster(tenant, offered, &enforced, &[found]).await
     }
 
-    /// Deletes what enforced offers in namespaces that belong to no tenant any more, and offers to nobody.
-    async fn remove_leftovers(&self, tenants: &[Tenant]) -> Result<(), CallError> {
+    /// The storage classes that are offered: those named, or all.
+    fn storage(&self, named: &[String]) -> Vec<OfferedStorageClass> {
+        let all = self.known.storage.all().into_iter();
+        let offered = all.filter(|(key, _)| named.is_empty() || named.contains(&key.name));
+        offered.map(|(key, default)| OfferedStorageClass { name: key.name, default: *default }).collect()
+    }
+
+    /// An offer is not enforced as it should be, which is to be seen.
+    async fn tell_failure(&self, tenant: &Tenant, offered: &Amounts, why: &str) {
+        let told = self.writer.tell_failure(tenant, told::failed(tenant, why)).await;
+        if let Err(error) = told {
+            let error = portolan_runtime::chain(&error);
+            tracing::warn!(consumer = tenant.name, offered = words(offered), error, "nobody is told why");
+        }
+    }
+
+    /// Deletes what enforced offers in namespaces that belong to no tenant any more, and offers to nobody; says when to look
+    /// again. What bounds a tenant goes after its rights.
+    async fn remove_leftovers(&self, tenants: &[Tenant]) -> Result<Duration, CallError> {
         // One that exists and cannot be read has not left.
         if !self.known.clusters.health().all_unreadable().is_empty() {
-            return Ok(());
+            return Ok(RESYNC_PERIOD);
         }
+        let mut again = RESYNC_PERIOD;
         let owned = |namespace: &str| tenants.iter().any(|tenant| tenant.namespaces.contains(namespace));
-        for (key, quota) in self.known.quotas.all() {
-            if !owned(&key.namespace) && key.name == super::ENFORCED_NAME {
-                self.writer.delete(quota.as_ref(), &key).await?;
+        let (quotas, ranges) = (self.known.quotas.all(), self.known.ranges.all());
+        let left = quotas.iter().map(|(key, _)| key).chain(ranges.iter().map(|(key, _)| key));
+        let mut left: Vec<&Key> =
+            left.filter(|key| key.name == super::ENFORCED_NAME && !owned(&key.namespace)).collect();
+        left.sort();
+        left.dedup();
+        for key in left {
+            if self.writer.has_rights(&key.namespace).await? {
+                again = SOON;
+                continue;
+            }
+            for (_, quota) in quotas.iter().filter(|(each, _)| each == key) {
+                self.writer.delete(quota.as_ref(), key).await?;
+            }
+            for (_, range) in ranges.iter().filter(|(each, _)| each == key) {
+                self.writer.delete(range.as_ref(), key).await?;
             }
         }
-        for (key, range) in self.known.ranges.all() {
-            if !owned(&key.namespace) && key.name == super::ENFORCED_NAME {
-                self.writer.delete(range.as_ref(), &key).await?;
+        for (key, facts) in self.known.namespaces.all() {
+            if facts.pod_security_set.is_some() && !facts.terminating && !owned(&key.name) {
+                self.writer.take_back_pod_security(&key.name, &facts).await?;
             }
         }
         for (key, offer) in self.known.offers.all() {
@@ -258,7 +299,7 @@ impl Provider {
                 self.writer.delete(offer.as_ref(), &key).await?;
             }
         }
-        Ok(())
+        Ok(again)
     }
 
     async fn tell_classes(&self, classes: &[Arc<SharingClass>], tenants: &[Tenant]) -> Result<(), CallError> {

@@ -26,6 +26,12 @@ const ROWS: &[Row] = &[
         &["list", "watch", "create", "patch", "delete"],
         "what containers request that say nothing",
     ),
+    (
+        "rbac.authorization.k8s.io",
+        "rolebindings",
+        &["list"],
+        "whether a tenant still has rights: what bounds it goes after them",
+    ),
     ("apps", "replicasets", &["list", "watch"], "which pods wait for quota"),
     ("batch", "jobs", &["list", "watch"], "which pods wait for quota"),
     ("storage.k8s.io", "storageclasses", &["list", "watch"], "the storage classes of offers"),

@@ -3,7 +3,7 @@
 use super::classes::default_class;
 use super::enforce::Enforced;
 use super::objects::words;
-use super::provider::Tenant;
+use super::tenants::Tenant;
 use portolan_api::conditions::{ConditionType, Finding};
 use portolan_api::{Reason, SharingClass};
 use portolan_core::capacity::Amounts;
@@ -27,6 +27,17 @@ pub(super) fn sharing(tenant: &Tenant, offered: &Amounts, enforced: &Enforced) -
     if !enforced.pending.is_empty() {
         return Finding::new(ConditionType::Sharing, false, Reason::QuotasPending, pending(enforced));
     }
+    if !tenant.taken.is_empty() {
+        let each = |(namespace, owner): (&String, &String)| {
+            format!("namespace {namespace} belongs to tenant {owner}")
+        };
+        let taken: Vec<String> = tenant.taken.iter().map(each).collect();
+        let message = format!(
+            "{}: take it out of spec.incoming.namespaces of one of the two ForeignClusters",
+            taken.join(", ")
+        );
+        return Finding::new(ConditionType::Sharing, false, Reason::NamespaceTaken, message);
+    }
     let namespaces: Vec<&str> = enforced.namespaces.keys().map(String::as_str).collect();
     let message = format!("{} in {}", words(offered), namespaces.join(", "));
     Finding::new(ConditionType::Sharing, true, Reason::QuotasEnforced, message)
@@ -35,6 +46,15 @@ pub(super) fn sharing(tenant: &Tenant, offered: &Amounts, enforced: &Enforced) -
 fn pending(enforced: &Enforced) -> String {
     let namespaces = enforced.pending.join(", ");
     format!("the ResourceQuota portolan is not in force yet in namespaces {namespaces}")
+}
+
+/// What enforces an offer cannot be written. Why the offer itself is not as asked for goes before that.
+pub(super) fn failed(tenant: &Tenant, why: &str) -> Finding {
+    if let Err(problem) = &tenant.terms {
+        let message = format!("{}; {why}", problem.message);
+        return Finding::new(ConditionType::Sharing, false, problem.reason, message);
+    }
+    Finding::new(ConditionType::Sharing, false, Reason::QuotasPending, why.to_owned())
 }
 
 /// There is no namespace for the offer.

@@ -6,9 +6,10 @@ use super::objects::asking;
 use super::owners::Obstacle;
 use super::provider::{Provider, signed, until};
 use super::tenant::Claimed;
-use crate::peering::{NAMESPACE, PeerError, apply_by};
+use crate::peering::{NAMESPACE, PeerError, apply_by, identity};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::foreigncluster::ClusterIdentity;
 use portolan_api::invitation::InvitationPhase;
 use portolan_api::{Invitation, InvitationStatus, Reason};
@@ -22,6 +23,12 @@ const GRACE: Duration = Duration::from_secs(300);
 
 /// How long a signer has: the cluster's own one stands still while its leader changes.
 const SIGNED_WITHIN: Duration = Duration::from_secs(90);
+
+/// How long a new tenant waits for the quotas that bound it.
+const BOUNDED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How soon to look again whether they are there.
+const BOUNDED_SOON: Duration = Duration::from_millis(200);
 
 /// After this long it is said that nobody has signed yet.
 const SIGNED_SOON: Duration = Duration::from_secs(10);
@@ -142,11 +149,13 @@ impl Provider {
             let request = Some(Box::new(request.clone()));
             Step::Refuse { reason: Reason::InvitationRefused, why, request }
         };
-        let same_key = self
-            .read(&request)
-            .is_ok_and(|asked| Some(&asked.request.key_digest) == status.key_digest.as_ref());
-        if !same_key {
-            return Ok(refuse(Refusal::OtherKey.to_string()));
+        // A request of the same name may be another one than that which was judged before.
+        let provider = identity(&self.client, "the provider").await?;
+        let judged = self.judged(invitation, &request, &provider);
+        match judged {
+            Ok((_, judged)) if judged == *tenant => {}
+            Ok(_) => return Ok(refuse(Refusal::OtherTenant(tenant.user()).to_string())),
+            Err((_, why)) => return Ok(refuse(why)),
         }
         let cluster = match self.claim(tenant, consumer, &invitation.spec).await? {
             Claimed::By(name) => name,
@@ -157,12 +166,13 @@ impl Provider {
             return Ok(Step::Claimed(cluster));
         }
         let namespaces = &invitation.spec.namespaces;
-        match self.obstacle(&cluster, tenant, namespaces).await? {
+        let sees_cluster = invitation.spec.sees_cluster;
+        match self.obstacle(&cluster, tenant, namespaces, sees_cluster).await? {
             None => {}
             Some(Obstacle::Passing(why)) => return Ok(Step::Wait { again: SOON, why }),
             Some(Obstacle::Lasting(why)) => return Ok(refuse(why)),
         }
-        self.make(&cluster, tenant, namespaces).await?;
+        let unbounded = self.make(&cluster, tenant, namespaces, sees_cluster).await?;
         let being_signed = || "the certificate is being signed".to_owned();
         Ok(match answer(&request) {
             Answer::None => {
@@ -183,8 +193,19 @@ impl Provider {
                 }
             }
             Answer::Refused(why) => refuse(format!("the signer refuses: {}", foreign_text(&why))),
+            // A consumer that comes at once finds its rights there. Without a quota it gets them later.
+            Answer::Issued(_) if !unbounded.is_empty() && self.is_recent(status.accepted_at.as_ref()) => {
+                let why = format!("waits for the quotas that bound it in {}", unbounded.join(", "));
+                Step::Wait { again: BOUNDED_SOON, why }
+            }
             Answer::Issued(_) => Step::Issued,
         })
+    }
+
+    /// Whether a consumer was accepted so lately that its quotas may be on their way.
+    fn is_recent(&self, accepted: Option<&Time>) -> bool {
+        let now = self.clock.now();
+        accepted.is_some_and(|at| now.duration_since(at.0) < signed(BOUNDED_WITHIN))
     }
 
     /// A step has failed. What the API server would refuse again is not tried for ever.

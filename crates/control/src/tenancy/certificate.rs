@@ -71,8 +71,12 @@ pub(super) fn is_same_key(one: &CertificateSigningRequest, other: &CertificateSi
 
 /// What a request asks for.
 pub(super) fn asked(request: &CertificateSigningRequest) -> Result<Asked, RequestError> {
-    let spec = &request.spec;
+    let (spec, meta) = (&request.spec, &request.metadata);
+    let has_some = |found: Option<bool>| found.is_some_and(|is_empty| !is_empty);
     Ok(Asked {
+        is_bound: meta.deletion_timestamp.is_some()
+            || has_some(meta.finalizers.as_ref().map(Vec::is_empty))
+            || has_some(meta.owner_references.as_ref().map(Vec::is_empty)),
         requester: spec.username.clone().unwrap_or_default(),
         signer: spec.signer_name.clone(),
         usages: spec.usages.clone().unwrap_or_default(),

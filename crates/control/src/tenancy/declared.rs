@@ -49,6 +49,17 @@ impl Declared {
         self.spec("/incoming/user").as_str()
     }
 
+    /// The namespaces that are open to it.
+    pub(super) fn namespaces(&self) -> Vec<String> {
+        let all = self.spec("/incoming/namespaces").as_array();
+        all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Whether it sees nodes, and pods and workloads in all namespaces.
+    pub(super) fn sees_cluster(&self) -> bool {
+        self.spec("/incoming/seesCluster") == true
+    }
+
     pub(super) fn tenant(&self) -> Option<Tenant> {
         self.user().and_then(Tenant::of_user)
     }
@@ -86,7 +97,7 @@ impl Declared {
         PartialObjectMeta { types: None, metadata: self.meta().clone(), _phantom: PhantomData }
     }
 
-    fn spec(&self, pointer: &str) -> &Value {
+    pub(super) fn spec(&self, pointer: &str) -> &Value {
         self.0.data.get("spec").and_then(|spec| spec.pointer(pointer)).unwrap_or(&Value::Null)
     }
 }
@@ -96,10 +107,15 @@ pub(super) fn declared(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ForeignCluster::api_resource())
 }
 
+/// What is declared now.
+pub(super) async fn all_declared(client: &Client) -> Result<Vec<Declared>, CallError> {
+    let all = call("list ForeignClusters", declared(client).list(&Default::default())).await?;
+    Ok(all.items.into_iter().map(Declared).collect())
+}
+
 impl Provider {
     pub(super) async fn clusters(&self) -> Result<Vec<Declared>, TenancyError> {
-        let all = call("list ForeignClusters", declared(&self.client).list(&Default::default())).await?;
-        Ok(all.items.into_iter().map(Declared).collect())
+        Ok(all_declared(&self.client).await?)
     }
 
     pub(super) async fn cluster(&self, name: &str) -> Result<Option<Declared>, CallError> {

@@ -61,6 +61,17 @@ pub enum TenancyError {
         /// Why.
         message: String,
     },
+    /// A namespace that is to be opened belongs to somebody else.
+    #[error(
+        "namespace {namespace} belongs to {holder}: what it runs there would be bounded by one quota with what the other one \
+         runs, and each could read the Secrets of the other"
+    )]
+    NamespaceTaken {
+        /// The namespace.
+        namespace: String,
+        /// Whose it is.
+        holder: String,
+    },
     /// Nobody answered in time.
     #[error("invitation {invitation} was not answered within {seconds} s: {waiting}")]
     TimedOut {

@@ -1,10 +1,12 @@
 //! Making an invitation, as an administrator of the provider.
 
 use super::TenancyError;
+use super::declared::all_declared;
 use super::objects::{asking, bootstrap};
+use super::rights::holder_of;
 use super::roles::provider_roles;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
-use crate::peering::{Address, NAMESPACE, Peer, PeerError, apply, identity, open};
+use crate::peering::{Address, NAMESPACE, PeerError, apply, identity, open};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -31,6 +33,8 @@ pub struct Inviting {
     pub consumer: Option<String>,
     /// The namespaces in which it may place workloads.
     pub namespaces: Vec<String>,
+    /// Whether it sees nodes, and pods and workloads in all namespaces.
+    pub sees_cluster: bool,
     /// What is shared with it; otherwise what the default SharingClass says.
     pub sharing: Option<Sharing>,
     /// Whether it waits to be accepted.
@@ -53,15 +57,19 @@ pub async fn invite(
     now: Timestamp,
 ) -> Result<InvitationLine, TenancyError> {
     let id = identity(cluster, "the provider").await?;
+    let clusters = all_declared(cluster).await?;
+    // Nobody knows yet who will come.
+    if let Some((namespace, holder)) = holder_of(cluster, &clusters, &inviting.namespaces, "").await? {
+        return Err(TenancyError::NamespaceTaken { namespace, holder });
+    }
     let place = "the provider";
     apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}), place)
         .await?;
     for role in provider_roles() {
         apply(cluster, &role, place).await?;
     }
-    let peer = Peer::default();
     for namespace in &inviting.namespaces {
-        open(cluster, namespace, &peer, &id, place).await?;
+        open(cluster, namespace, &id, place).await?;
     }
     let letter = |byte: &u8| char::from(INVITATION_LETTERS[usize::from(*byte) % INVITATION_LETTERS.len()]);
     let name: String = inviting.random.iter().map(letter).collect();
@@ -93,6 +101,7 @@ async fn create(cluster: &Client, inviting: &Inviting, name: &str) -> Result<Inv
         expires_at: Time(inviting.expires),
         consumer: inviting.consumer.clone(),
         namespaces: inviting.namespaces.clone(),
+        sees_cluster: inviting.sees_cluster,
         sharing: inviting.sharing.clone(),
         acceptance: inviting.acceptance,
         accepted: false,

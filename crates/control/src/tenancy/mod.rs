@@ -18,6 +18,7 @@ mod part;
 mod provider;
 mod redeem;
 mod renew;
+mod rights;
 mod roles;
 mod tenant;
 mod waits;

@@ -61,13 +61,29 @@ fn on_requests(name: &str, labels: Value, request: &str, verbs: &[&str]) -> Valu
     })
 }
 
+/// The right to look at some namespaces as such, and to tell by one of them which cluster this is.
+fn on_namespaces(name: &str, labels: Value, namespaces: &[String]) -> Value {
+    let names: Vec<&str> = namespaces.iter().map(String::as_str).chain(["kube-system"]).collect();
+    json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": { "name": name, "labels": labels },
+        "rules": [{
+            "apiGroups": [""], "resources": ["namespaces"], "resourceNames": names, "verbs": ["list", "watch"],
+        }],
+    })
+}
+
 fn subject_account(id: &str) -> Value {
     json!({ "kind": "ServiceAccount", "namespace": NAMESPACE, "name": names::account(id) })
 }
 
 /// A tenant: its namespace, and the rights of its user there, in the namespaces that are open to it, and to renew its own
 /// certificate. `cluster` is the ForeignCluster that stands for it.
-pub(super) fn tenant(cluster: &str, tenant: &Tenant, namespaces: &[String]) -> Vec<Value> {
+pub(super) fn tenant(
+    cluster: &str,
+    tenant: &Tenant,
+    namespaces: &[String],
+    sees_cluster: bool,
+) -> Vec<Value> {
     let labels = json!({ TENANT_LABEL: cluster });
     let home = names::tenant_namespace(cluster);
     let user = json!([{ "apiGroup": RBAC, "kind": "User", "name": tenant.user() }]);
@@ -99,6 +115,11 @@ pub(super) fn tenant(cluster: &str, tenant: &Tenant, namespaces: &[String]) -> V
         binding(&own, &own, None),
     ];
     if !namespaces.is_empty() {
+        let looks = format!("portolan-tenant-{cluster}-namespaces");
+        objects.push(on_namespaces(&looks, labels.clone(), namespaces));
+        objects.push(binding(&looks, &looks, None));
+    }
+    if !namespaces.is_empty() && sees_cluster {
         objects.push(binding(&format!("portolan-tenant-{cluster}-sight"), SIGHT, None));
     }
     for namespace in namespaces {
@@ -158,14 +179,17 @@ mod tests {
 
     #[test]
     fn a_tenant_without_open_namespaces_has_no_right_outside_its_own() {
-        for object in tenant("rome", &who(), &[]) {
+        for object in tenant("rome", &who(), &[], true) {
             let own_requests = object["roleRef"]["name"] == "portolan-tenant-rome-renewal";
             let wide = object["kind"] == "ClusterRoleBinding" && !own_requests;
             assert!(!wide, "{object}");
             let namespace = object["metadata"]["namespace"].as_str();
             assert!(namespace.is_none_or(|name| name == "portolan-tenant-rome"), "{object}");
         }
-        let open = tenant("rome", &who(), &["shop".to_owned()]);
+        let open = tenant("rome", &who(), &["shop".to_owned()], false);
+        assert!(!open.iter().any(|each| each["roleRef"]["name"] == SIGHT));
+        let seeing = tenant("rome", &who(), &["shop".to_owned()], true);
+        assert!(seeing.iter().any(|each| each["roleRef"]["name"] == SIGHT));
         let placing: Vec<_> = open.iter().filter(|each| each["roleRef"]["name"] == PLACEMENT).collect();
         assert_eq!(placing.len(), 1);
         assert_eq!(placing[0]["metadata"]["namespace"], "shop");

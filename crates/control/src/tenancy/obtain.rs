@@ -25,6 +25,7 @@ pub(super) struct Issued {
     pub(super) certificate: String,
     pub(super) tenant_namespace: String,
     pub(super) placement: bool,
+    pub(super) sees_cluster: bool,
     pub(super) skew: Option<ClockSkew>,
 }
 
@@ -157,6 +158,7 @@ impl<'a> Obtaining<'a> {
                 certificate,
                 tenant_namespace: status.tenant_namespace.unwrap_or_default(),
                 placement: !found.spec.namespaces.is_empty(),
+                sees_cluster: found.spec.sees_cluster,
                 skew,
             }),
             Some(_) => Progress::Waiting(waiting),

@@ -40,14 +40,14 @@ impl Provider {
         cluster: &str,
         tenant: &Tenant,
         namespaces: &[String],
+        sees_cluster: bool,
     ) -> Result<Option<Obstacle>, CallError> {
         if let Some(obstacle) = self.home(cluster, tenant).await? {
             return Ok(Some(obstacle));
         }
-        for object in
-            objects_of(cluster, tenant, namespaces).iter().filter(|each| each["kind"] != "Namespace")
-        {
-            let Some(meta) = self.found(object).await? else { continue };
+        let all = objects_of(cluster, tenant, namespaces, sees_cluster);
+        for object in all.iter().filter(|each| each["kind"] != "Namespace") {
+            let Some(meta) = self.named(object).await? else { continue };
             let owner = match whose(&meta, cluster, tenant) {
                 // What an earlier tenant has left of its rights becomes this one's.
                 Whose::Earlier => Whose::Its,
@@ -61,7 +61,7 @@ impl Provider {
     }
 
     /// What there is by the name of an object.
-    async fn found(&self, object: &Value) -> Result<Option<ObjectMeta>, CallError> {
+    async fn named(&self, object: &Value) -> Result<Option<ObjectMeta>, CallError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         let what = format!("look for {}", called(object));

@@ -204,20 +204,7 @@ impl Provider {
         };
         let provider = identity(&self.client, "the provider").await?;
         let mut record = invitation.status.clone().unwrap_or_default();
-        let invited = Invited {
-            invitation: id,
-            namespace: NAMESPACE,
-            expires,
-            key_digest: record.key_digest.as_deref(),
-            provider: &provider,
-        };
-        let judged = self.read(&request).and_then(|asked| {
-            let tenant = judge(&invited, &asked, now).map_err(|refusal| {
-                let is_late = matches!(refusal, Refusal::Expired(_));
-                (is_late, refusal.to_string())
-            })?;
-            Ok((asked, tenant))
-        });
+        let judged = self.judged(invitation, &request, &provider);
         let (asked, tenant) = match judged {
             Ok(judged) => judged,
             Err((is_late, why)) => {
@@ -258,6 +245,27 @@ impl Provider {
         // From here on no other key is accepted, whoever leads.
         self.say(invitation, record, InvitationPhase::Accepted, Reason::AwaitingConsumer, message).await?;
         Ok(Action::RequeueAfter(Duration::ZERO))
+    }
+
+    /// What a request asks for and for whom, or whether it is too late, and why it is refused.
+    pub(super) fn judged(
+        &self,
+        invitation: &Invitation,
+        request: &CertificateSigningRequest,
+        provider: &str,
+    ) -> Result<(Asked, Tenant), (bool, String)> {
+        let status = invitation.status.as_ref();
+        let invited = Invited {
+            invitation: invitation.metadata.name.as_deref().unwrap_or_default(),
+            namespace: NAMESPACE,
+            expires: invitation.spec.expires_at.0,
+            key_digest: status.and_then(|status| status.key_digest.as_deref()),
+            provider,
+        };
+        let asked = self.read(request)?;
+        let tenant = judge(&invited, &asked, self.clock.now())
+            .map_err(|refusal| (matches!(refusal, Refusal::Expired(_)), refusal.to_string()))?;
+        Ok((asked, tenant))
     }
 
     /// A tenant renews its certificate.

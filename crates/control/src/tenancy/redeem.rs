@@ -123,6 +123,7 @@ pub async fn redeem(
     let outgoing = OutgoingPeering {
         tenant_namespace: issued.tenant_namespace.clone(),
         placement: issued.placement,
+        sees_cluster: issued.sees_cluster,
         ..OutgoingPeering::default()
     };
     let cluster =

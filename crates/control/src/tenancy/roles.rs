@@ -3,13 +3,13 @@
 //! The roles of tenants are fixed: the controller may bind them and cannot make others. So it hands out no right that is not
 //! listed here, whatever an invitation says.
 
-use crate::peering::{Scope, rules};
+use crate::peering::{Scope, look_rules, rules};
 use portolan_core::tenancy::SIGNER;
 use serde_json::{Value, json};
 
 /// In the namespace of a tenant.
 pub(super) const TENANT: &str = "portolan-tenant";
-/// In the whole provider, for tenants that may place workloads: what a hub looks at.
+/// In the whole provider, for tenants that are to see it: what a hub looks at.
 pub(super) const SIGHT: &str = "portolan-tenant-sight";
 /// In the namespaces that are open to a tenant.
 pub(super) const PLACEMENT: &str = "portolan-tenant-placement";
@@ -48,6 +48,8 @@ const ROWS: &[Row] = &[
     ),
     (RBAC, "clusterrolebindings", &["list", "create", "patch", "delete"], "the rights of tenants"),
     (RBAC, "rolebindings", &["list", "create", "patch", "delete"], "the rights of tenants in namespaces"),
+    ("", "resourcequotas", &["get", "list", "delete"], "rights of tenants follow the quotas that bound them"),
+    ("", "limitranges", &["list", "delete"], "what goes with those quotas"),
     (RBAC, "roles", &["delete"], "the rights of invitations that are over"),
     ("", "serviceaccounts", &["delete"], "the accounts of invitations that are over"),
     (
@@ -69,13 +71,17 @@ pub fn provider_roles() -> Vec<Value> {
     own.push(json!({
         "apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [TENANT, SIGHT, PLACEMENT], "verbs": ["bind"],
     }));
-    let in_tenant = json!({
-        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
-    });
+    let in_tenant = vec![
+        json!({
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
+        }),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["resourceoffers"], "verbs": ["get", "list", "watch"]}),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["resourceoffers/status"], "verbs": ["patch"]}),
+    ];
     vec![
-        role(TENANT, vec![in_tenant]),
+        role(TENANT, in_tenant),
         role(SIGHT, rules(Scope::Cluster, "")),
-        role(PLACEMENT, rules(Scope::OpenNamespaces, "")),
+        role(PLACEMENT, rules(Scope::OpenNamespaces, "").into_iter().chain(look_rules()).collect()),
         role(PROVIDER, own),
     ]
 }

@@ -2,14 +2,15 @@
 
 use super::TenancyError;
 use super::declared::{Declared, declared};
-use super::objects::{Whose, tenant as objects_of, whose};
+use super::objects::{Whose, whose};
 use super::owners::Obstacle;
 use super::provider::Provider;
+use super::rights::holder_of;
 use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
-use crate::peering::{PeerError, apply_by, if_same, sweep_those};
+use crate::peering::{PeerError, if_same, sweep, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -30,6 +31,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// How soon to look again at what is on its way.
 const SOON: Duration = Duration::from_secs(2);
+
+/// How soon to look again whether quotas bound a tenant.
+const BOUNDED_SOON: Duration = Duration::from_secs(5);
 
 /// Whose ForeignCluster a tenant has.
 pub(super) enum Claimed {
@@ -87,6 +91,11 @@ impl Provider {
                 )));
             }
         }
+        if let Some((namespace, holder)) =
+            holder_of(&self.client, &all, &invited.namespaces, &tenant.cluster).await?
+        {
+            return Ok(Claimed::Refused(TenancyError::NamespaceTaken { namespace, holder }.to_string()));
+        }
         // Before the name is used by anybody else who believes that the namespace is the tenant's.
         match self.home(&name, tenant).await? {
             None => {}
@@ -97,6 +106,7 @@ impl Provider {
             user: Some(tenant.user()),
             tenant_namespace: Some(names::tenant_namespace(&name)),
             namespaces: invited.namespaces.clone(),
+            sees_cluster: invited.sees_cluster,
             sharing: invited.sharing.clone(),
         };
         let annotations = json!({ TENANT_USER_ANNOTATION: tenant.user() });
@@ -131,19 +141,6 @@ impl Provider {
         Ok(Claimed::By(name))
     }
 
-    /// Makes the namespace and the rights of a tenant.
-    pub(super) async fn make(
-        &self,
-        cluster: &str,
-        tenant: &Tenant,
-        namespaces: &[String],
-    ) -> Result<(), CallError> {
-        for object in objects_of(cluster, tenant, namespaces) {
-            apply_by(&self.term, &self.client, &object, "the provider").await?;
-        }
-        Ok(())
-    }
-
     /// Looks at a ForeignCluster that may have a tenant.
     pub(super) async fn tenant(&self, name: &str) -> Result<Action, TenancyError> {
         let Some(cluster) = self.cluster(name).await? else { return Ok(Action::AwaitChange) };
@@ -172,8 +169,10 @@ impl Provider {
             self.part(&cluster, reason, note).await?;
             return Ok(Action::RequeueAfter(SOON));
         }
+        let (namespaces, sees_cluster) = (cluster.namespaces(), cluster.sees_cluster());
+        let waiting = self.make(name, &tenant, &namespaces, sees_cluster).await?;
         self.tell(&cluster, &tenant, has_come).await?;
-        Ok(Action::RequeueAfter(PERIOD))
+        Ok(Action::RequeueAfter(if waiting.is_empty() { PERIOD } else { BOUNDED_SOON }))
     }
 
     /// The Lease by which the consumer speaks.
@@ -219,6 +218,9 @@ impl Provider {
         sweep_those::<ClusterRoleBinding>(&self.client, &selector, is_its).await?;
         sweep_those::<RoleBinding>(&self.client, &selector, is_its).await?;
         sweep_those::<ClusterRole>(&self.client, &selector, is_its).await?;
+        // They bounded these rights. Nobody may be there to remove them later.
+        sweep::<ResourceQuota>(&self.client, &selector).await?;
+        sweep::<LimitRange>(&self.client, &selector).await?;
         let home = names::tenant_namespace(name);
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = call(format!("look for Namespace {home}"), namespaces.get_metadata_opt(&home)).await?;

@@ -6,9 +6,11 @@
 
 mod accept;
 mod divide;
+mod names;
 mod offer;
 mod unit;
 
 pub use accept::{Acceptance, Conditions, OfferView, accept};
 pub use divide::{NamespaceState, divide};
+pub use names::is_shareable;
 pub use offer::{Consumer, Rule, Supply, offers};

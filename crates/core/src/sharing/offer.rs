@@ -1,5 +1,6 @@
 //! What is offered to each consumer.
 
+use super::names::is_shareable;
 use super::unit::{down, share, unit};
 use crate::capacity::{Amounts, PODS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,11 +87,12 @@ pub fn offers(supply: &Supply, consumers: &BTreeMap<String, Consumer>) -> BTreeM
     offers
 }
 
-/// The resources that offers are about: those that nodes have, and those that rules name.
+/// The resources that offers are about: those that nodes have, and those that rules name, as far as quotas take them. Nodes
+/// also count volumes, say.
 fn resources(supply: &Supply, consumers: &BTreeMap<String, Consumer>) -> BTreeSet<String> {
     let fixed = consumers.values().flat_map(|consumer| consumer.rule.fixed.iter().map(|(name, _)| name));
     let whole = supply.whole.iter().map(|(name, _)| name).filter(|name| !UNCOUNTED.contains(name));
-    whole.chain(fixed).map(str::to_owned).collect()
+    whole.chain(fixed).filter(|name| is_shareable(name)).map(str::to_owned).collect()
 }
 
 /// What a consumer may have at a level: a part of its limit, and no less than what it uses of it.
@@ -238,6 +240,16 @@ mod tests {
                 Consumer { rule, used: amounts(&[(CPU, used)]), offered, settled }
             },
         )
+    }
+
+    #[test]
+    fn what_no_quota_takes_is_not_offered() {
+        let whole = amounts(&[(CPU, 4000), ("attachable-volumes-csi", 39_000), ("kubernetes.io/odd", 1000)]);
+        let supply = Supply { free: whole.clone(), whole };
+        let rule = Rule { percentage: Some(50), fixed: amounts(&[("storage", 1000), ("gpu", 1000)]) };
+        let consumers = BTreeMap::from([("a".to_owned(), Consumer { rule, ..Consumer::default() })]);
+        let offered = offers(&supply, &consumers);
+        assert_eq!(offered["a"].iter().collect::<Vec<_>>(), [(CPU, 2000)]);
     }
 
     proptest! {

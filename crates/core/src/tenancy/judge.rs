@@ -26,6 +26,8 @@ pub struct Asked {
     pub usages: Vec<String>,
     /// For how many seconds.
     pub seconds: Option<i32>,
+    /// Whether it has finalizers or owners, or is being deleted: another one may soon have its name.
+    pub is_bound: bool,
     /// What is to be signed.
     pub request: CertificateRequest,
 }
@@ -62,6 +64,12 @@ pub enum Refusal {
     /// Another key was accepted before.
     #[error("the invitation was used already, by another key")]
     OtherKey,
+    /// Another tenant was accepted before.
+    #[error("the invitation was accepted for {0}, and the request is for another user")]
+    OtherTenant(String),
+    /// An object that does not go when it is deleted, or with another one.
+    #[error("the request has finalizers or owners, or is being deleted")]
+    Bound,
     /// The consumer is the provider.
     #[error("a cluster cannot peer with itself (kube-system has uid {0} in both)")]
     Itself(String),
@@ -132,6 +140,9 @@ pub fn judge_renewal(tenant: &Tenant, asked: &Asked) -> Result<(), Refusal> {
 
 /// What every certificate of a tenant must be.
 fn check(asked: &Asked, tenant: &Tenant) -> Result<(), Refusal> {
+    if asked.is_bound {
+        return Err(Refusal::Bound);
+    }
     let request = &asked.request;
     if request.common_names != [tenant.user()] || request.organizations != [GROUP] {
         return Err(Refusal::Subject { expected: tenant.user(), found: subject(request) });
@@ -185,6 +196,7 @@ mod tests {
 
     fn asked() -> Asked {
         Asked {
+            is_bound: false,
             requester: format!("system:serviceaccount:portolan:invitation-{ID}"),
             signer: SIGNER.to_owned(),
             usages: vec!["digital signature".to_owned(), "client auth".to_owned()],
@@ -199,7 +211,8 @@ mod tests {
     }
 
     type Edit = fn(&mut Asked);
-    const WRONG: [Edit; 13] = [
+    const WRONG: [Edit; 14] = [
+        |asked| asked.is_bound = true,
         |asked| asked.requester = "system:serviceaccount:portolan:invitation-other".to_owned(),
         |asked| asked.signer = "kubernetes.io/kubelet-serving".to_owned(),
         |asked| asked.usages.push("server auth".to_owned()),

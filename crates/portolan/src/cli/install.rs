@@ -29,7 +29,8 @@ pub(crate) struct ValueArgs {
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
     pub(crate) cluster_labels: Vec<String>,
 
-    /// How much of its free resources this cluster shares with each peer by default, such as 50%.
+    /// Share this much of the cluster, such as 50%, with each cluster that peers by an invitation, unless a ForeignCluster or
+    /// the default SharingClass says more.
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) sharing: Option<String>,
 

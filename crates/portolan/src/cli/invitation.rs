@@ -26,6 +26,11 @@ pub(crate) struct InviteArgs {
     #[arg(short, long = "namespace", value_name = "NAME")]
     pub(crate) namespaces: Vec<String>,
 
+    /// Let the consumer see nodes, and pods and workloads in all namespaces. Without it, the consumer sees those namespaces only,
+    /// and takes the room that is shared with it as that of one large node.
+    #[arg(long, requires = "namespaces")]
+    pub(crate) show_cluster: bool,
+
     /// Share this much of the cluster with the consumer, such as 50%. Without it, the default SharingClass says what is shared.
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) sharing: Option<String>,

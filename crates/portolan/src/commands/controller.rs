@@ -1,5 +1,6 @@
 //! `portolan controller`
 
+use super::share::parsed;
 use super::version::VERSION_ANNOTATION;
 use crate::cli::ControllerArgs;
 use crate::connection;
@@ -29,6 +30,7 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 }
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
+    let by_default = args.share_by_default.as_deref().map(parsed).transpose()?;
     let (monitor, standing) = (Monitor::default(), Standing::default());
     let say =
         |text: String| if args.log_format.is_json() { tracing::info!("{text}") } else { eprintln!("{text}") };
@@ -69,10 +71,10 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
             &monitor,
         );
         let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
+        let providing = Providing { term: term.clone(), by_default, monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let own = seed.child("peering");
         let peering = peering::run_with(hub.clone(), connect.clone(), clock.clone(), own, &monitor);
-        let providing = Providing { monitor: monitor.clone() };
         let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), providing);
         Box::pin(async {
             tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {} }

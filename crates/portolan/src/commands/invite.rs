@@ -67,6 +67,7 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
         provider,
         consumer: args.name.clone(),
         namespaces: args.namespaces.clone(),
+        sees_cluster: args.show_cluster,
         sharing: args.sharing.as_deref().map(sharing).transpose()?,
         acceptance: if args.manual { Acceptance::Manual } else { Acceptance::Automatic },
         // API servers write whole seconds.
@@ -190,6 +191,9 @@ pub(super) fn told_tenancy(error: TenancyError) -> Failure {
             failure.hint("`portolan get clusters` on the provider lists who has peered; `portolan unpeer` ends it")
         }
         TenancyError::TimedOut { .. } => failure.hint("the same command with the same line goes on from there"),
+        TenancyError::NamespaceTaken { .. } => failure
+            .hint("give another --namespace")
+            .hint("`portolan unpeer` or spec.incoming.namespaces of its ForeignCluster takes the namespace from a tenant"),
         TenancyError::Refused { .. } | TenancyError::Key { .. } => failure,
     }
 }

@@ -9,6 +9,7 @@ use kube::{Api, Client};
 use portolan_api::{API_VERSION, ForeignCluster, SharingClass};
 use portolan_control::names::FIELD_MANAGER;
 use portolan_core::capacity::milli;
+use portolan_core::sharing::is_shareable;
 use portolan_runtime::call;
 use serde_json::{Map, Value, json};
 
@@ -71,6 +72,12 @@ fn resources(given: &[String]) -> Result<Map<String, Value>, Failure> {
     let one = |text: &String| {
         let wrong = |why: String| Failure::input(format!("--resource {text}: {why}")).hint("such as cpu=8");
         let (name, quantity) = text.split_once('=').ok_or_else(|| wrong("there is no =".to_owned()))?;
+        if !is_shareable(name) {
+            return Err(wrong(format!("{name} is no resource that a ResourceQuota bounds")).hint(
+                "name cpu, memory, pods, ephemeral-storage, hugepages-SIZE, or an extended resource with its domain, such as \
+                 nvidia.com/gpu",
+            ));
+        }
         match milli(quantity) {
             Ok(milli) if milli >= 0 => Ok((name.to_owned(), json!(quantity))),
             Ok(_) => Err(wrong("the quantity is negative".to_owned())),
@@ -149,7 +156,7 @@ mod tests {
         }
         let given = ["cpu=8".to_owned(), "nvidia.com/gpu=1".to_owned()];
         assert_eq!(Value::Object(resources(&given).unwrap()), json!({"cpu": "8", "nvidia.com/gpu": "1"}));
-        for wrong in ["cpu", "cpu=lots", "cpu=-1"] {
+        for wrong in ["cpu", "cpu=lots", "cpu=-1", "gpu=1", "storage=1Gi"] {
             assert!(resources(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
     }

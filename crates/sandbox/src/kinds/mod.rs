@@ -4,6 +4,7 @@ mod csr;
 mod defaults;
 mod names;
 mod prepare;
+mod quota;
 mod sets;
 mod validate;
 

@@ -161,6 +161,7 @@ fn validate(row: &Resource, object: &Value) -> Vec<Cause> {
         ("", "Pod") => pod_spec(object.get("spec"), "spec", &mut causes),
         ("", "ConfigMap") => keys(object, &["data", "binaryData"], &mut causes),
         ("", "Secret") => keys(object, &["data"], &mut causes),
+        ("", "ResourceQuota") => causes.extend(super::quota::validate_quota(object)),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             let kind = at(object, "/roleRef/kind").cloned().unwrap_or_else(|| json!(""));
             let known: &[&str] =

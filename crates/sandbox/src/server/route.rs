@@ -96,6 +96,14 @@ pub(super) fn verb(
     })
 }
 
+/// The one object that a list or watch is about, by its field selector: whoever may look at it may list it alone.
+fn named_by_field(query: &Query) -> Option<String> {
+    let fields = query.text("fieldSelector")?;
+    let mut parts = fields.split(',').filter_map(|part| part.split_once('='));
+    let (_, name) = parts.find(|(field, _)| *field == "metadata.name")?;
+    Some(name.trim_start_matches('=').to_owned())
+}
+
 fn attributes(request: &Request, target: &ResourcePath, query: &Query) -> Result<Attributes, ApiError> {
     let verb = verb(request, target, query)?;
     // A namespace is looked at from inside of itself, as far as roles go.
@@ -107,7 +115,7 @@ fn attributes(request: &Request, target: &ResourcePath, query: &Query) -> Result
         resource: target.resource.clone(),
         subresource: target.subresource.clone().unwrap_or_default(),
         namespace: target.namespace.clone().or(own).unwrap_or_default(),
-        name: target.name.clone().unwrap_or_default(),
+        name: target.name.clone().or_else(|| named_by_field(query)).unwrap_or_default(),
         path: None,
     })
 }

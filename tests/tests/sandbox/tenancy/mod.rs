@@ -11,16 +11,18 @@ use http::header::{AUTHORIZATION, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, Pod, ResourceQuota, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::client::Body;
 use kube::{Api, Client, Config};
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::invitation::{Acceptance, InvitationPhase};
+use portolan_api::sharing::Sharing;
 use portolan_api::{ForeignCluster, Invitation};
 use portolan_control::fleet::{Bearer, Credentials};
 use portolan_control::peering::{self, Address, Peer, PeerError, hub_roles, install_definitions};
+use portolan_control::sharing::provide;
 use portolan_control::tenancy::{self, Inviting, NewKey, Redeemed, Redeeming, TenancyError, invite, redeem};
 use portolan_core::tenancy::InvitationLine;
 use portolan_runtime::{Seed, Term};
@@ -41,17 +43,17 @@ const PROVIDER: &str = "provider-controller";
 const CONSUMER: &str = "consumer-controller";
 const CLI: &str = "consumer-cli";
 
-struct Stage {
-    world: World,
-    provider: Cluster,
-    consumer: Cluster,
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    pub(crate) provider: Cluster,
+    pub(crate) consumer: Cluster,
     controllers: JoinSet<()>,
     /// How many invitations were made.
     invited: u8,
 }
 
 impl Stage {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let start = Timestamp::from_second(1_800_000_000).unwrap();
         let world = World::new(WorldConfig { seed: 1, start, ..WorldConfig::default() });
         let nodes = |name: &str| ClusterConfig::named(name).nodes(1, NodeConfig::new("4", "8Gi"));
@@ -75,7 +77,8 @@ impl Stage {
         let provider = self.provider.client_as(PROVIDER, account);
         let term = Term::alone("test");
         self.controllers.spawn(tenancy::run(provider.clone(), clock.clone(), Seed::new(3), term.clone()));
-        self.controllers.spawn(peering::depart(provider, clock.clone(), Seed::new(4)));
+        self.controllers.spawn(peering::depart(provider.clone(), clock.clone(), Seed::new(4)));
+        self.controllers.spawn(provide(provider, clock.clone(), Seed::new(6)));
         let hub = self.consumer.client(CONSUMER);
         let world = self.world.clone();
         let dial = move |config: Config, bearer: Option<&Bearer>| {
@@ -90,29 +93,36 @@ impl Stage {
         self.controllers.spawn(tenancy::renew(hub, connect, clock, Seed::new(5), term, keys("renewals")));
     }
 
-    async fn invite(&mut self, edit: impl FnOnce(&mut Inviting)) -> InvitationLine {
-        self.invited += 1;
+    /// What an administrator of the provider says by default.
+    pub(crate) fn inviting(&self) -> Inviting {
         let now = self.world.clock().now();
-        let mut inviting = Inviting {
+        Inviting {
             provider: "paris".to_owned(),
             consumer: None,
             namespaces: vec![NAMESPACE.to_owned()],
-            sharing: None,
+            sees_cluster: false,
+            sharing: Some(Sharing { percentage: Some(100), ..Sharing::default() }),
             acceptance: Acceptance::Automatic,
             expires: now + SignedDuration::from_mins(15),
             address: Address { server: "https://paris".to_owned(), ..Address::default() },
             random: [self.invited; 10],
-        };
+        }
+    }
+
+    pub(crate) async fn invite(&mut self, edit: impl FnOnce(&mut Inviting)) -> InvitationLine {
+        self.invited += 1;
+        let now = self.world.clock().now();
+        let mut inviting = self.inviting();
         edit(&mut inviting);
         let line = Box::pin(invite(&self.provider.client("admin"), &inviting, now)).await.unwrap();
         InvitationLine::decode(&line.encode()).unwrap()
     }
 
-    async fn redeem(&self, line: &InvitationLine) -> Result<Redeemed, TenancyError> {
+    pub(crate) async fn redeem(&self, line: &InvitationLine) -> Result<Redeemed, TenancyError> {
         self.redeem_in(&self.consumer, "keys", 3600, line).await
     }
 
-    async fn redeem_in(
+    pub(crate) async fn redeem_in(
         &self,
         consumer: &Cluster,
         key: &'static str,
@@ -172,19 +182,19 @@ impl Stage {
         api.get_opt(name).await.unwrap()?.spec.incoming?.user
     }
 
-    async fn phase(&self, line: &InvitationLine) -> InvitationPhase {
+    pub(crate) async fn phase(&self, line: &InvitationLine) -> InvitationPhase {
         self.invitation(line).await.status.unwrap_or_default().phase
     }
 
     /// Whether a condition of a ForeignCluster is true.
-    async fn holds(&self, cluster: &Cluster, name: &str, type_: ConditionType) -> bool {
+    pub(crate) async fn holds(&self, cluster: &Cluster, name: &str, type_: ConditionType) -> bool {
         let api: Api<ForeignCluster> = Api::all(cluster.client("user"));
         let found = api.get_opt(name).await.unwrap();
         found.is_some_and(|found| conditions::is_true(&found.status.unwrap_or_default().conditions, type_))
     }
 
     /// A client of the provider by the credential that the consumer has.
-    async fn as_tenant(&self) -> Client {
+    pub(crate) async fn as_tenant(&self) -> Client {
         let api: Api<Secret> = Api::namespaced(self.consumer.client("user"), "portolan");
         let secret = api.get("paris").await.unwrap();
         let kubeconfig: Value = serde_json::from_slice(&secret.data.unwrap()["kubeconfig"].0).unwrap();
@@ -194,7 +204,7 @@ impl Stage {
     }
 
     /// What of invitations and tenants is left in the provider.
-    async fn left(&self) -> Vec<String> {
+    pub(crate) async fn left(&self) -> Vec<String> {
         let client = self.provider.client("user");
         let mut left = Vec::new();
         for label in ["portolan.dev/invitation", "portolan.dev/tenant", "portolan.dev/request-of"] {
@@ -209,7 +219,7 @@ impl Stage {
                 )*};
             }
             look!(ClusterRole, ClusterRoleBinding, RoleBinding, ServiceAccount, Secret, Namespace);
-            look!(CertificateSigningRequest);
+            look!(CertificateSigningRequest, ResourceQuota, LimitRange);
         }
         left
     }
@@ -254,7 +264,7 @@ fn by_config(world: &World, party: &str, config: &Config) -> Result<Client, Stri
     Ok(Client::new(send, "default"))
 }
 
-fn code<T: std::fmt::Debug>(result: kube::Result<T>) -> u16 {
+pub(crate) fn code<T: std::fmt::Debug>(result: kube::Result<T>) -> u16 {
     match result {
         Err(kube::Error::Api(status)) => status.code,
         other => unreachable!("no refusal: {other:?}"),
@@ -331,14 +341,15 @@ async fn an_invitation_is_for_one_key_and_for_a_while() {
     let late = stage.redeem(&line).await.unwrap_err();
     assert!(matches!(late, TenancyError::NotAccepted { .. }), "{late}");
 
-    let line = stage.invite(|_| ()).await;
+    // The namespace belongs to the thief now.
+    let line = stage.invite(|inviting| inviting.namespaces.clear()).await;
     pass(16 * 60).await;
     assert_eq!(stage.phase(&line).await, InvitationPhase::Expired);
     let expired = stage.redeem(&line).await.unwrap_err();
     assert!(matches!(expired, TenancyError::Expired { .. }), "{expired}");
     assert!(expired.to_string().contains("minutes ago"), "{expired}");
 
-    let line = stage.invite(|_| ()).await;
+    let line = stage.invite(|inviting| inviting.namespaces.clear()).await;
     let itself = stage.redeem_in(&stage.provider.clone(), "own", 3600, &line).await.unwrap_err();
     assert!(matches!(itself, TenancyError::Peer(PeerError::SameCluster { .. })), "{itself}");
 

@@ -17,7 +17,7 @@ use portolan_api::foreigncluster::ClusterType;
 use portolan_control::fleet::Access;
 use portolan_control::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_control::peering::{
-    Scope, TokenFacts, in_open_namespace, in_whole_member, missing, missing_in, rights,
+    Need, Scope, TokenFacts, in_open_namespace, in_whole_member, missing, missing_in, rights,
 };
 use portolan_core::doctor::{
     Check, Conditions, Credential, Evidence, LastSeen, Namespaces, Rights, StatedCondition,
@@ -70,7 +70,7 @@ pub(super) async fn check(
     }
     let with_credential = async {
         match access(sheet, own.hub, cluster).await {
-            Some((access, secret)) => with_access(sheet, access, &secret, placed).await,
+            Some((access, secret)) => with_access(sheet, access, &secret, placed, confined_to(cluster)).await,
             None => {
                 for check in [Check::Tcp, Check::Tls, Check::Api, Check::Rights, Check::Namespaces] {
                     sheet.add(check, "", &Evidence::NotReached { after: Check::Credential });
@@ -176,7 +176,13 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
 }
 
 /// What can be checked with the credential of the hub.
-async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option<&BTreeSet<String>>) {
+async fn with_access(
+    sheet: &Sheet,
+    access: Access,
+    secret: &str,
+    placed: Option<&BTreeSet<String>>,
+    confined: Option<Vec<String>>,
+) {
     let subject = access.claims().and_then(|claims| claims.subject);
     let account = subject.as_deref().and_then(|subject| subject.rsplit(':').next()).map(str::to_owned);
     let client = access.client.clone();
@@ -189,7 +195,11 @@ async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option
         return;
     }
     hub::kubernetes(sheet, &client).await;
-    let open = open_namespaces(&client).await;
+    let whole = if confined.is_some() { Vec::new() } else { in_whole_member(account.as_deref()) };
+    let open = match confined {
+        Some(open) => Ok(open),
+        None => open_namespaces(&client).await,
+    };
     let evidence = match &open {
         Ok(open) => namespaces(open.clone(), placed),
         Err(error) => Evidence::NotAsked {
@@ -199,14 +209,20 @@ async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option
     };
     sheet.add(Check::Namespaces, "", &evidence);
     let whose = subject.unwrap_or_else(|| "the account of the hub".to_owned());
-    sheet.add(Check::Rights, "", &of_hub(&client, whose, account, &open.unwrap_or_default()).await);
+    sheet.add(Check::Rights, "", &of_hub(&client, whose, &whole, &open.unwrap_or_default()).await);
+}
+
+/// The namespaces that the hub sees of a member whose tenant it is, if it sees no more of it.
+fn confined_to(cluster: &ForeignCluster) -> Option<Vec<String>> {
+    let outgoing = cluster.spec.outgoing.as_ref().filter(|outgoing| !outgoing.sees_cluster)?;
+    let told = cluster.status.as_ref().and_then(|status| status.outgoing.clone()).unwrap_or_default();
+    Some(told.namespaces.into_iter().filter(|name| *name != outgoing.tenant_namespace).collect())
 }
 
 /// The rights of the hub's account, everywhere and in open namespaces.
-async fn of_hub(client: &Client, whose: String, account: Option<String>, open: &[String]) -> Evidence {
+async fn of_hub(client: &Client, whose: String, whole: &[Need], open: &[String]) -> Evidence {
     let right = "create selfsubjectaccessreviews.authorization.k8s.io";
-    let whole = in_whole_member(account.as_deref());
-    let mut lacking = match missing(client, &whole).await {
+    let mut lacking = match missing(client, whole).await {
         Ok(lacking) => lacking,
         Err(error) => return of_peer_error(&error, right),
     };
