@@ -8,6 +8,7 @@ use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -18,7 +19,7 @@ use portolan_api::placement::Resources;
 use portolan_api::resourceoffer::{NamespaceQuota, OFFER_NAME, ResourceOfferSpec, ResourceOfferStatus};
 use portolan_api::sharing::PodSecurity;
 use portolan_api::{API_VERSION, ForeignCluster, ForeignClusterStatus, ResourceOffer, SharingClass};
-use portolan_core::capacity::Amounts;
+use portolan_core::capacity::{Amounts, PODS};
 use portolan_core::sharing::{NamespaceState, divide};
 use portolan_runtime::{CallError, Clock, Key, Term, call};
 use serde::de::DeserializeOwned;
@@ -48,6 +49,21 @@ impl Enforced {
         self.namespaces.values().for_each(|(_, each)| used.add(each, 1));
         used
     }
+}
+
+/// Whether pods run under a quota.
+pub(super) fn has_pods(quota: &ResourceQuota) -> bool {
+    let used = quota.status.as_ref().and_then(|status| status.used.as_ref()?.get(PODS));
+    used.is_some_and(|used| !matches!(used.0.as_str(), "0" | ""))
+}
+
+/// What a quota is to admit so that nothing grows; nothing if it is so already.
+fn frozen(quota: &ResourceQuota) -> Option<BTreeMap<String, Quantity>> {
+    let hard = quota.spec.as_ref()?.hard.as_ref()?;
+    let used = quota.status.as_ref()?.used.as_ref()?;
+    let of = |name: &String| used.get(name).cloned().unwrap_or_else(|| Quantity("0".to_owned()));
+    let frozen: BTreeMap<_, _> = hard.keys().map(|name| (name.clone(), of(name))).collect();
+    (frozen != *hard).then_some(frozen)
 }
 
 /// Writes to the provider's own API server.
@@ -131,6 +147,20 @@ impl Writer {
             return Ok(());
         }
         self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, &requests)).await
+    }
+
+    /// Has the quota of a tenant that left admit no more than what is there.
+    pub(super) async fn freeze(&self, quota: &ResourceQuota, key: &Key) -> Result<(), CallError> {
+        let Some(hard) = frozen(quota) else { return Ok(()) };
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": quota.metadata.resource_version}, "spec": {"hard": hard},
+        }));
+        let api: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &key.namespace);
+        let what = format!("freeze ResourceQuota {key}");
+        match self.term.call(what, api.patch(&key.name, &PatchParams::default(), &patch)).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     /// Divides an offer over the namespaces of a tenant.

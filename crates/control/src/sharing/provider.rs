@@ -1,7 +1,7 @@
 //! The controller of a provider: one look plans all offers, then each is written and enforced.
 
 use super::classes::terms;
-use super::enforce::{Enforced, Writer};
+use super::enforce::{Enforced, Writer, has_pods};
 use super::known::{ALL, Known};
 use super::objects::words;
 use super::tenants::{Claim, Tenant, divide_namespaces};
@@ -49,18 +49,19 @@ pub struct Providing {
 
 /// Keeps the offers to all consumers, and enforces them, for ever. Dropped, it stops at once.
 pub async fn provide(client: Client, clock: Clock, seed: Seed) {
-    let providing = Providing { term: Term::alone(FIELD_MANAGER), by_default: None, monitor: Monitor::default() };
+    let providing =
+        Providing { term: Term::alone(FIELD_MANAGER), by_default: None, monitor: Monitor::default() };
     provide_with(client, clock, seed, providing).await;
 }
 
 /// The same for the length of a term.
 pub async fn provide_with(client: Client, clock: Clock, seed: Seed, providing: Providing) {
     let queue = Queue::<String>::new(seed.child("offers"));
-    let _shown = providing.monitor.show_queue("ResourceOffer", &queue);
     let mut tasks = JoinSet::new();
     let known = Known::watch(&client, &queue, seed, &mut tasks);
     let recorder = Recorder::new(client.clone(), clock.clone(), "portolan.dev/sharing");
-    let Providing { term, by_default } = providing;
+    let Providing { term, by_default, monitor } = providing;
+    let _shown = monitor.show_queue("ResourceOffer", &queue);
     let writer = Writer { client, clock: clock.clone(), term };
     let provider = Provider {
         known,
@@ -282,8 +283,14 @@ impl Provider {
                 again = SOON;
                 continue;
             }
-            for (_, quota) in quotas.iter().filter(|(each, _)| each == key) {
-                self.writer.delete(quota.as_ref(), key).await?;
+            let quota = quotas.iter().find(|(each, _)| each == key).map(|(_, quota)| quota.as_ref());
+            // What the tenant has left behind there would grow without it.
+            if let Some(quota) = quota.filter(|quota| has_pods(quota)) {
+                self.writer.freeze(quota, key).await?;
+                continue;
+            }
+            if let Some(quota) = quota {
+                self.writer.delete(quota, key).await?;
             }
             for (_, range) in ranges.iter().filter(|(each, _)| each == key) {
                 self.writer.delete(range.as_ref(), key).await?;

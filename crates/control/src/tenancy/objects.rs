@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_part_of_a_tenant_is_known_by_its_user_and_not_by_its_name() {
         let other = Tenant { invitation: "zzzzzzzz22".to_owned(), ..who() };
-        for object in tenant("rome", &who(), &["shop".to_owned()]) {
+        for object in tenant("rome", &who(), &["shop".to_owned()], true) {
             let meta: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
             assert_eq!(whose(&meta, "rome", &who()), Whose::Its, "{object}");
             assert_eq!(whose(&meta, "rome", &other), Whose::Earlier);

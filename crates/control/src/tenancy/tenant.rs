@@ -7,10 +7,10 @@ use super::owners::Obstacle;
 use super::provider::Provider;
 use super::rights::holder_of;
 use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
-use crate::peering::{PeerError, if_same, sweep, sweep_those};
+use crate::peering::{PeerError, if_same, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -218,9 +218,6 @@ impl Provider {
         sweep_those::<ClusterRoleBinding>(&self.client, &selector, is_its).await?;
         sweep_those::<RoleBinding>(&self.client, &selector, is_its).await?;
         sweep_those::<ClusterRole>(&self.client, &selector, is_its).await?;
-        // They bounded these rights. Nobody may be there to remove them later.
-        sweep::<ResourceQuota>(&self.client, &selector).await?;
-        sweep::<LimitRange>(&self.client, &selector).await?;
         let home = names::tenant_namespace(name);
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = call(format!("look for Namespace {home}"), namespaces.get_metadata_opt(&home)).await?;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::stage::pass;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace};
+use portolan_control::Monitor;
 use portolan_control::sharing::{Providing, provide_with};
 use portolan_core::capacity::CPU;
 use portolan_runtime::Term;
@@ -20,6 +21,38 @@ async fn a_consumer_that_has_left_leaves_nothing_of_its_offer() {
         Api::<LimitRange>::all(client.clone()).list(&ListParams::default()).await.unwrap().items.is_empty()
     );
     assert!(Api::<ResourceOffer>::all(client).list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_consumer_left_behind_does_not_grow() {
+    let (fleet, _providing) = peers(json!({"resources": {"cpu": "1", "memory": "1Gi", "pods": 2}})).await;
+    pass(10).await;
+    let client = fleet.members[0].client("user");
+    let greedy = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "greedy", "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 9, "selector": {"matchLabels": {"app": "greedy"}},
+            "template": {
+                "metadata": {"labels": {"app": "greedy"}},
+                "spec": {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "10m"}}}]},
+            },
+        },
+    });
+    apply(&client, &greedy).await;
+    pass(120).await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    let before = pods.list(&ListParams::default()).await.unwrap().items.len();
+    assert!((1..=2).contains(&before), "{before} pods");
+    Api::<ForeignCluster>::all(client.clone()).delete("rome", &Default::default()).await.unwrap();
+    pass(600).await;
+    assert_eq!(pods.list(&ListParams::default()).await.unwrap().items.len(), before);
+    assert_eq!(quotas(&fleet).await.iter().map(|(place, _)| place.as_str()).collect::<Vec<_>>(), [NAMESPACE]);
+    Api::<k8s_openapi::api::apps::v1::Deployment>::namespaced(client, NAMESPACE)
+        .delete("greedy", &Default::default())
+        .await
+        .unwrap();
+    pass(120).await;
+    assert_eq!(quotas(&fleet).await, [], "with the last pod it goes");
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +110,7 @@ async fn what_is_installed_to_be_shared_is_shared_where_nothing_else_says_so() {
     let (fleet, providing) = peers(Value::Null).await;
     providing.abort();
     let client = fleet.members[0].client("provider");
-    let how = Providing { term: Term::alone("test"), by_default: Some(50) };
+    let how = Providing { term: Term::alone("test"), by_default: Some(50), monitor: Monitor::default() };
     let _providing = tokio::spawn(provide_with(client, fleet.world.clock().clone(), Seed::new(3), how));
     pass(10).await;
     assert_eq!((sharing(&fleet).await.0.as_str(), offered(&fleet).await.get(CPU)), ("QuotasEnforced", 4000));

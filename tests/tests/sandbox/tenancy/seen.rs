@@ -65,9 +65,10 @@ async fn work_that_fails_is_in_the_metrics() {
         .controllers
         .spawn(async move { tenancy::run_with(connecting, now, Seed::new(1), leading, &of).await });
     let (of, sharing, now) = (monitor.clone(), stage.provider.client("sharing"), clock.clone());
-    stage
-        .controllers
-        .spawn(async move { provide_with(sharing, now, Seed::new(2), Providing { monitor: of }).await });
+    stage.controllers.spawn(async move {
+        let providing = Providing { term: Term::alone("test"), by_default: None, monitor: of };
+        provide_with(sharing, now, Seed::new(2), providing).await;
+    });
     let (of, hub, now, by) = (monitor.clone(), client.clone(), clock.clone(), connect.clone());
     stage.controllers.spawn(async move { peering::run_with(hub, by, now, Seed::new(3), &of).await });
     let of = monitor.clone();

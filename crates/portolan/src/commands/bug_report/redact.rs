@@ -70,8 +70,7 @@ static CREDENTIALS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// What an API server quotes of an object that it refuses: a text, or all fields of a part as the programmer sees them.
-static QUOTED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| {
+static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = r#"((?:Invalid|Unsupported|Duplicate) value: )(?:"(?:[^"\\]|\\.)*"|[A-Za-z_\[{(*&][^\n]*)"#;
     Regex::new(pattern).ok()
 });
