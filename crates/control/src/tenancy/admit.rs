@@ -12,8 +12,8 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use portolan_api::foreigncluster::ClusterIdentity;
 use portolan_api::invitation::InvitationPhase;
 use portolan_api::{Invitation, InvitationStatus, Reason};
+use portolan_core::tenancy::SIGNER;
 use portolan_core::tenancy::names::{self, Tenant};
-use portolan_core::tenancy::{Refusal, SIGNER};
 use portolan_runtime::{Action, CallError, chain, foreign_text};
 use std::time::Duration;
 
@@ -142,11 +142,13 @@ impl Provider {
             let request = Some(Box::new(request.clone()));
             Step::Refuse { reason: Reason::InvitationRefused, why, request }
         };
-        let same_key = self
-            .read(&request)
-            .is_ok_and(|asked| Some(&asked.request.key_digest) == status.key_digest.as_ref());
-        if !same_key {
-            return Ok(refuse(Refusal::OtherKey.to_string()));
+        // It may be another one than that which was accepted: each one is judged as a whole.
+        match self.judge_first(id, invitation, &request).await? {
+            Ok((_, asked)) if asked == *tenant => {}
+            Ok((_, asked)) => {
+                return Ok(refuse(format!("{} was accepted, and not {}", tenant.user(), asked.user())));
+            }
+            Err((_, why)) => return Ok(refuse(why)),
         }
         let cluster = match self.claim(tenant, consumer, &invitation.spec).await? {
             Claimed::By(name) => name,

@@ -202,22 +202,8 @@ impl Provider {
                 .await?;
             return Ok(Action::RequeueAfter(until(expires, now)));
         };
-        let provider = identity(&self.client, "the provider").await?;
         let mut record = invitation.status.clone().unwrap_or_default();
-        let invited = Invited {
-            invitation: id,
-            namespace: NAMESPACE,
-            expires,
-            key_digest: record.key_digest.as_deref(),
-            provider: &provider,
-        };
-        let judged = self.read(&request).and_then(|asked| {
-            let tenant = judge(&invited, &asked, now).map_err(|refusal| {
-                let is_late = matches!(refusal, Refusal::Expired(_));
-                (is_late, refusal.to_string())
-            })?;
-            Ok((asked, tenant))
-        });
+        let judged = self.judge_first(id, invitation, &request).await?;
         let (asked, tenant) = match judged {
             Ok(judged) => judged,
             Err((is_late, why)) => {
@@ -258,6 +244,31 @@ impl Provider {
         // From here on no other key is accepted, whoever leads.
         self.say(invitation, record, InvitationPhase::Accepted, Reason::AwaitingConsumer, message).await?;
         Ok(Action::RequeueAfter(Duration::ZERO))
+    }
+
+    /// Whether the request of an invitation is one that is signed, by the key that was accepted if one was; whether it is too
+    /// late, and why it is not signed.
+    pub(super) async fn judge_first(
+        &self,
+        id: &str,
+        invitation: &Invitation,
+        request: &CertificateSigningRequest,
+    ) -> Result<Result<(Asked, Tenant), (bool, String)>, TenancyError> {
+        let provider = identity(&self.client, "the provider").await?;
+        let invited = Invited {
+            invitation: id,
+            namespace: NAMESPACE,
+            expires: invitation.spec.expires_at.0,
+            key_digest: invitation.status.as_ref().and_then(|status| status.key_digest.as_deref()),
+            provider: &provider,
+        };
+        Ok(self.read(request).and_then(|asked| {
+            let tenant = judge(&invited, &asked, self.clock.now()).map_err(|refusal| {
+                let is_late = matches!(refusal, Refusal::Expired(_));
+                (is_late, refusal.to_string())
+            })?;
+            Ok((asked, tenant))
+        }))
     }
 
     /// A tenant renews its certificate.
