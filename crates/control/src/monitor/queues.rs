@@ -28,7 +28,7 @@ impl Queues {
     pub(super) fn hide(&self, name: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = all.iter().position(|(shown, _)| *shown == name) {
-            all.remove(index);
+            drop(all.remove(index));
         }
     }
 
