@@ -6,15 +6,15 @@ use super::objects::asking;
 use super::owners::Obstacle;
 use super::provider::{Provider, signed, until};
 use super::tenant::Claimed;
-use crate::peering::{NAMESPACE, PeerError, apply_by, identity};
+use crate::peering::{NAMESPACE, PeerError, apply_by};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::foreigncluster::ClusterIdentity;
 use portolan_api::invitation::InvitationPhase;
 use portolan_api::{Invitation, InvitationStatus, Reason};
+use portolan_core::tenancy::SIGNER;
 use portolan_core::tenancy::names::{self, Tenant};
-use portolan_core::tenancy::{Refusal, SIGNER};
 use portolan_runtime::{Action, CallError, chain, foreign_text};
 use std::time::Duration;
 
@@ -149,12 +149,12 @@ impl Provider {
             let request = Some(Box::new(request.clone()));
             Step::Refuse { reason: Reason::InvitationRefused, why, request }
         };
-        // A request of the same name may be another one than that which was judged before.
-        let provider = identity(&self.client, "the provider").await?;
-        let judged = self.judged(invitation, &request, &provider);
-        match judged {
-            Ok((_, judged)) if judged == *tenant => {}
-            Ok(_) => return Ok(refuse(Refusal::OtherTenant(tenant.user()).to_string())),
+        // It may be another one than that which was accepted: each one is judged as a whole.
+        match self.judge_first(id, invitation, &request).await? {
+            Ok((_, asked)) if asked == *tenant => {}
+            Ok((_, asked)) => {
+                return Ok(refuse(format!("{} was accepted, and not {}", tenant.user(), asked.user())));
+            }
             Err((_, why)) => return Ok(refuse(why)),
         }
         let cluster = match self.claim(tenant, consumer, &invitation.spec).await? {

@@ -202,9 +202,8 @@ impl Provider {
                 .await?;
             return Ok(Action::RequeueAfter(until(expires, now)));
         };
-        let provider = identity(&self.client, "the provider").await?;
         let mut record = invitation.status.clone().unwrap_or_default();
-        let judged = self.judged(invitation, &request, &provider);
+        let judged = self.judge_first(id, invitation, &request).await?;
         let (asked, tenant) = match judged {
             Ok(judged) => judged,
             Err((is_late, why)) => {
@@ -247,25 +246,29 @@ impl Provider {
         Ok(Action::RequeueAfter(Duration::ZERO))
     }
 
-    /// What a request asks for and for whom, or whether it is too late, and why it is refused.
-    pub(super) fn judged(
+    /// Whether the request of an invitation is one that is signed, by the key that was accepted if one was; whether it is too
+    /// late, and why it is not signed.
+    pub(super) async fn judge_first(
         &self,
+        id: &str,
         invitation: &Invitation,
         request: &CertificateSigningRequest,
-        provider: &str,
-    ) -> Result<(Asked, Tenant), (bool, String)> {
-        let status = invitation.status.as_ref();
+    ) -> Result<Result<(Asked, Tenant), (bool, String)>, TenancyError> {
+        let provider = identity(&self.client, "the provider").await?;
         let invited = Invited {
-            invitation: invitation.metadata.name.as_deref().unwrap_or_default(),
+            invitation: id,
             namespace: NAMESPACE,
             expires: invitation.spec.expires_at.0,
-            key_digest: status.and_then(|status| status.key_digest.as_deref()),
-            provider,
+            key_digest: invitation.status.as_ref().and_then(|status| status.key_digest.as_deref()),
+            provider: &provider,
         };
-        let asked = self.read(request)?;
-        let tenant = judge(&invited, &asked, self.clock.now())
-            .map_err(|refusal| (matches!(refusal, Refusal::Expired(_)), refusal.to_string()))?;
-        Ok((asked, tenant))
+        Ok(self.read(request).and_then(|asked| {
+            let tenant = judge(&invited, &asked, self.clock.now()).map_err(|refusal| {
+                let is_late = matches!(refusal, Refusal::Expired(_));
+                (is_late, refusal.to_string())
+            })?;
+            Ok((asked, tenant))
+        }))
     }
 
     /// A tenant renews its certificate.

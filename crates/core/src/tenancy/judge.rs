@@ -64,9 +64,6 @@ pub enum Refusal {
     /// Another key was accepted before.
     #[error("the invitation was used already, by another key")]
     OtherKey,
-    /// Another tenant was accepted before.
-    #[error("the invitation was accepted for {0}, and the request is for another user")]
-    OtherTenant(String),
     /// An object that does not go when it is deleted, or with another one.
     #[error("the request has finalizers or owners, or is being deleted")]
     Bound,

@@ -82,15 +82,46 @@ async fn where_nobody_signs_it_is_said_what_helps_and_nothing_stays() {
     assert_eq!(stage.left().await, Vec::<String>::new());
 }
 
-/// Somebody else's request is where the consumer's own would be: that of a copy of its hub, or one that was long on its way.
-fn others_request(user: &str) -> MutatingHook {
+#[tokio::test(start_paused = true)]
+async fn who_asks_again_gets_no_more_than_was_accepted() {
+    let mut stage = Stage::new().await;
+    let line = stage.invite(|_| ()).await;
+    stage.redeem_until_issued(&line).await;
+    collect(&stage, &line).await;
+    // The consumer itself, by the key that was accepted, would rather be somebody else.
+    let name = format!("portolan-invitation-{}", line.invitation);
+    let wanted = json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": name, "labels": {"portolan.dev/request-of": line.invitation}},
+        "spec": {
+            "request": request_of("kubernetes-admin", &keys("keys")().unwrap()),
+            "signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": 3600,
+            "usages": ["client auth", "digital signature"],
+        },
+    });
+    let mut config = Config::new("https://paris".parse().unwrap());
+    config.auth_info = serde_json::from_value(json!({"token": line.token})).unwrap();
+    apply(&by_config(&stage.world, CLI, &config).unwrap(), &wanted).await;
+    pass(5).await;
+    let found = requests(&stage).get(&name).await.unwrap().status.unwrap_or_default();
+    assert!(found.certificate.is_none(), "signed for somebody else");
+    assert_eq!(stage.phase(&line).await, InvitationPhase::Refused);
+    assert!(stage.message(&line).await.contains("kubernetes-admin"), "{}", stage.message(&line).await);
+}
+
+/// The text of a request for a certificate.
+fn request_of(user: &str, key: &KeyPair) -> Value {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, "portolan:tenants");
     params.distinguished_name.push(DnType::CommonName, user);
-    let key = keys("another copy")().unwrap();
-    let pem = params.serialize_request(&key).unwrap().pem().unwrap();
-    let text = serde_json::to_value(ByteString(pem.into_bytes())).unwrap();
+    let pem = params.serialize_request(key).unwrap().pem().unwrap();
+    serde_json::to_value(ByteString(pem.into_bytes())).unwrap()
+}
+
+/// Somebody else's request is where the consumer's own would be: that of a copy of its hub, or one that was long on its way.
+fn others_request(user: &str) -> MutatingHook {
+    let text = request_of(user, &keys("another copy")().unwrap());
     MutatingHook::new("copy", "CertificateSigningRequest", move |request| {
         request["spec"]["request"] = text.clone();
     })
