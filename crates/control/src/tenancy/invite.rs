@@ -57,8 +57,9 @@ pub async fn invite(
     now: Timestamp,
 ) -> Result<InvitationLine, TenancyError> {
     let id = identity(cluster, "the provider").await?;
-    let clusters = all_declared(cluster).await?;
-    // Nobody knows yet who will come.
+    let mut clusters = all_declared(cluster).await?;
+    // Nobody knows yet who will come; the cluster that is expected may have peered before.
+    clusters.retain(|each| !each.is_leaving() && Some(each.name()) != inviting.consumer);
     if let Some((namespace, holder)) = holder_of(cluster, &clusters, &inviting.namespaces, "").await? {
         return Err(TenancyError::NamespaceTaken { namespace, holder });
     }

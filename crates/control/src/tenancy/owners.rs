@@ -45,6 +45,13 @@ impl Provider {
         if let Some(obstacle) = self.home(cluster, tenant).await? {
             return Ok(Some(obstacle));
         }
+        for namespace in namespaces {
+            if !self.exists(namespace).await? {
+                return Ok(Some(Obstacle::Lasting(format!(
+                    "namespace {namespace}, which the invitation opens, does not exist: create it, and make a new invitation"
+                ))));
+            }
+        }
         let all = objects_of(cluster, tenant, namespaces, sees_cluster);
         for object in all.iter().filter(|each| each["kind"] != "Namespace") {
             let Some(meta) = self.named(object).await? else { continue };
@@ -58,6 +65,13 @@ impl Provider {
             }
         }
         Ok(None)
+    }
+
+    async fn exists(&self, namespace: &str) -> Result<bool, CallError> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let found =
+            call(format!("look for Namespace {namespace}"), namespaces.get_metadata_opt(namespace)).await?;
+        Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
     }
 
     /// What there is by the name of an object.

@@ -116,9 +116,10 @@ async fn a_hub_that_leaves_closes_no_namespace_that_a_tenant_uses() {
         token_lifetime: 3600,
         ..Peer::default()
     };
-    join(&sides, &peer, stage.world.clock().now(), &|_| ()).await.unwrap();
     let line = stage.invite(|_| ()).await;
     stage.redeem(&line).await.unwrap();
+    pass(20).await;
+    join(&sides, &peer, stage.world.clock().now(), &|_| ()).await.unwrap();
     pass(20).await;
     let id = identity(&milan.client("admin"), "the hub").await.unwrap();
     let came = leave_member(&admin, &id).await.unwrap();
