@@ -1,7 +1,8 @@
 //! Writes offers, and what enforces them: only what differs is written.
 
+use super::bounds::Allowances;
 use super::known::{Known, POD_SECURITY_LABEL, enforced_key};
-use super::objects::{enforced, hard, limit_range, resource_offer, resource_quota, summary};
+use super::objects::{container_defaults, enforced, hard, has_bounds, limit_range, resource_offer, resource_quota, summary};
 use super::provider::Tenant;
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use k8s_openapi::NamespaceResourceScope;
@@ -67,30 +68,45 @@ impl Writer {
         call(what, api.patch(namespace, &PatchParams::default(), &patch)).await.map(|_| ())
     }
 
+    /// Writes what the admission policy of tenants reads on a namespace.
+    pub(super) async fn set_allowances(
+        &self,
+        namespace: &str,
+        allowances: &Allowances,
+    ) -> Result<(), CallError> {
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        let patch = Patch::Merge(json!({"metadata": {"annotations": allowances.annotations()}}));
+        let what = format!("annotate namespace {namespace}");
+        call(what, api.patch(namespace, &PatchParams::default(), &patch)).await.map(|_| ())
+    }
+
     pub(super) async fn keep_limit_range(
         &self,
         known: &Known,
         namespace: &str,
         consumer: &str,
-        requests: &Resources,
+        (requests, limits): (&Resources, &Resources),
     ) -> Result<(), CallError> {
         let found = known.ranges.get(&enforced_key(namespace));
+        let parse = |(requests, limits): &(Resources, Resources)| (Amounts::parse(requests), Amounts::parse(limits));
+        let wanted = container_defaults(requests, limits);
         let is_same = found.is_some_and(|range| {
             label(range.as_ref()) == Some(consumer)
-                && default_requests(&range).map(Amounts::parse) == Some(Amounts::parse(requests))
+                && defaults(&range).is_some_and(|found| parse(&found) == parse(&wanted))
         });
         if is_same {
             return Ok(());
         }
-        self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, requests)).await
+        self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, requests, limits)).await
     }
 
-    /// Divides an offer over the namespaces of a tenant.
+    /// Divides an offer over the namespaces of a tenant, each of which has these bounds beside it.
     pub(super) async fn keep_quotas(
         &self,
         known: &Known,
         tenant: &Tenant,
         offered: &Amounts,
+        bounds: &Resources,
     ) -> Result<Enforced, CallError> {
         let cached = |namespace: &String| known.quotas.get(&enforced_key(namespace));
         let states: BTreeMap<String, NamespaceState> = tenant
@@ -100,8 +116,11 @@ impl Writer {
                 (namespace.clone(), state(known, tenant, namespace, cached(namespace).as_deref()))
             })
             .collect();
-        if changes(offered, &states, |namespace| known.quotas.get(&enforced_key(namespace)).is_some())
-            .is_empty()
+        let is_bounded = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| has_bounds(quota, bounds));
+        if changes(offered, &states, |namespace| {
+            is_bounded(known.quotas.get(&enforced_key(namespace)).as_deref())
+        })
+        .is_empty()
         {
             return Ok(standing(offered, &states));
         }
@@ -120,9 +139,9 @@ impl Writer {
             })
             .collect();
         for (namespace, quota) in
-            changes(offered, &states, |namespace| live.contains_key(&enforced_key(namespace)))
+            changes(offered, &states, |namespace| is_bounded(live.get(&enforced_key(namespace))))
         {
-            let wanted = resource_quota(&namespace, &tenant.name, &quota);
+            let wanted = resource_quota(&namespace, &tenant.name, &quota, bounds);
             self.apply::<ResourceQuota>(&namespace, &wanted).await?;
         }
         Ok(standing(offered, &states))
@@ -257,10 +276,12 @@ impl Writer {
     }
 }
 
-/// What containers request by a LimitRange of ours.
-fn default_requests(range: &LimitRange) -> Option<&Resources> {
+/// The requests and limits that containers have by a LimitRange of ours.
+fn defaults(range: &LimitRange) -> Option<(Resources, Resources)> {
     match range.spec.as_ref()?.limits.as_slice() {
-        [only] => only.default_request.as_ref(),
+        [only] => {
+            Some((only.default_request.clone().unwrap_or_default(), only.default.clone().unwrap_or_default()))
+        }
         _ => None,
     }
 }
@@ -276,15 +297,15 @@ fn state(known: &Known, tenant: &Tenant, namespace: &str, quota: Option<&Resourc
     NamespaceState { hard, enforced, used, wanted, is_home: namespace == tenant.home }
 }
 
-/// The quotas that are to be written.
+/// The quotas that are to be written: those that do not exist or have other bounds, and those that are to admit more or less.
 fn changes(
     offered: &Amounts,
     states: &BTreeMap<String, NamespaceState>,
-    exists: impl Fn(&str) -> bool,
+    is_bounded: impl Fn(&str) -> bool,
 ) -> BTreeMap<String, Amounts> {
     let mut quotas = divide(offered, states);
     quotas.retain(|namespace, quota| {
-        !exists(namespace) || states.get(namespace).is_none_or(|state| state.hard != *quota)
+        !is_bounded(namespace) || states.get(namespace).is_none_or(|state| state.hard != *quota)
     });
     quotas
 }

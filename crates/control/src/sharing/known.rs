@@ -1,5 +1,6 @@
 //! What a provider watches of itself.
 
+use super::bounds::Allowances;
 use crate::capacity::{Book, ClusterFeed, Ledger, Listed};
 use crate::fleet::Watched;
 use crate::names::TENANT_LABEL;
@@ -35,6 +36,8 @@ pub(super) struct NamespaceFacts {
     pub(super) tenant: Option<String>,
     /// Whether it says what its pods may do.
     pub(super) has_pod_security: bool,
+    /// What it lets the tenant have beside the offer.
+    pub(super) allowances: Allowances,
     pub(super) terminating: bool,
 }
 
@@ -47,6 +50,7 @@ impl NamespaceFacts {
         Self {
             tenant: labels.and_then(|labels| labels.get(TENANT_LABEL).cloned()),
             has_pod_security: labels.is_some_and(|labels| labels.contains_key(POD_SECURITY_LABEL)),
+            allowances: Allowances::of(namespace),
             terminating: namespace.metadata.deletion_timestamp.is_some(),
         }
     }

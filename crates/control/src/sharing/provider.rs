@@ -1,5 +1,6 @@
 //! The controller of a provider: one look plans all offers, then each is written and enforced.
 
+use super::bounds::{Allowances, bounds, is_offered};
 use super::classes::{Problem, Terms, plain, terms};
 use super::enforce::{Enforced, Writer};
 use super::known::{ALL, Known};
@@ -187,25 +188,29 @@ impl Provider {
                 .await;
         }
         let class = tenant.terms.as_ref().map_or_else(|_| plain(), |terms| terms.class.clone());
+        let storage = self.known.storage.all();
+        let storage_names = || storage.iter().map(|(key, _)| key.name.as_str());
+        let allowances = Allowances::given(&class, storage_names());
+        let defaults = (&class.default_requests, &class.default_limits);
         for namespace in &tenant.namespaces {
             let facts = self.known.namespaces.get(&Key::cluster(namespace));
-            if facts.is_some_and(|facts| !facts.has_pod_security) {
+            if facts.as_ref().is_some_and(|facts| !facts.has_pod_security) {
                 self.writer.set_pod_security(namespace, class.pod_security).await?;
             }
-            self.writer
-                .keep_limit_range(&self.known, namespace, &tenant.name, &class.default_requests)
-                .await?;
+            self.writer.keep_limit_range(&self.known, namespace, &tenant.name, defaults).await?;
+            // No pods run in its own namespace.
+            if *namespace != tenant.home && facts.is_some_and(|facts| facts.allowances != allowances) {
+                self.writer.set_allowances(namespace, &allowances).await?;
+            }
         }
-        let enforced = self.writer.keep_quotas(&self.known, tenant, offered).await?;
-        let storage =
-            self.known.storage.all().into_iter().filter(|(key, _)| {
-                class.storage_classes.is_empty() || class.storage_classes.contains(&key.name)
-            });
+        let bounds = bounds(&class, storage_names());
+        let enforced = self.writer.keep_quotas(&self.known, tenant, offered, &bounds).await?;
+        let storage = storage.iter().filter(|(key, _)| is_offered(&class, &key.name));
         let spec = ResourceOfferSpec {
             consumer: tenant.name.clone(),
             resources: offered.quantities(),
             storage_classes: storage
-                .map(|(key, default)| OfferedStorageClass { name: key.name, default: *default })
+                .map(|(key, default)| OfferedStorageClass { name: key.name.clone(), default: **default })
                 .collect(),
             labels: class.labels.clone(),
             expires_at: None,
@@ -243,6 +248,21 @@ impl Provider {
             if !tenants.iter().any(|tenant| tenant.home == key.namespace) {
                 self.writer.delete(offer.as_ref(), &key).await?;
             }
+        }
+        self.remove_allowances(tenants).await
+    }
+
+    /// Takes back what namespaces let a tenant have that is not there any more.
+    async fn remove_allowances(&self, tenants: &[Tenant]) -> Result<(), CallError> {
+        let mut left = Vec::new();
+        self.known.namespaces.for_each(|key, facts| {
+            let is_owned = tenants.iter().any(|tenant| tenant.namespaces.contains(&key.name));
+            if !facts.allowances.is_empty() && !facts.terminating && !is_owned {
+                left.push(key.name.clone());
+            }
+        });
+        for namespace in left {
+            self.writer.set_allowances(&namespace, &Allowances::default()).await?;
         }
         Ok(())
     }

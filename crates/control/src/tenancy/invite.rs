@@ -2,6 +2,7 @@
 
 use super::TenancyError;
 use super::objects::{asking, bootstrap};
+use super::policy::tenant_policy;
 use super::roles::provider_roles;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
 use crate::peering::{Address, NAMESPACE, Peer, PeerError, apply, identity, open};
@@ -56,8 +57,8 @@ pub async fn invite(
     let place = "the provider";
     apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}), place)
         .await?;
-    for role in provider_roles() {
-        apply(cluster, &role, place).await?;
+    for object in tenant_policy().into_iter().chain(provider_roles()) {
+        apply(cluster, &object, place).await?;
     }
     let peer = Peer::default();
     for namespace in &inviting.namespaces {

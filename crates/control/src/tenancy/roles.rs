@@ -5,6 +5,7 @@
 
 use crate::peering::{Scope, rules};
 use portolan_core::tenancy::SIGNER;
+use portolan_core::tenancy::names::LEASE;
 use serde_json::{Value, json};
 
 /// In the namespace of a tenant.
@@ -70,7 +71,8 @@ pub fn provider_roles() -> Vec<Value> {
         "apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [TENANT, SIGHT, PLACEMENT], "verbs": ["bind"],
     }));
     let in_tenant = json!({
-        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE],
+        "verbs": ["get", "create", "update", "patch"],
     });
     vec![
         role(TENANT, vec![in_tenant]),
@@ -121,5 +123,6 @@ mod tests {
         }
         let tenant = all.iter().find(|role| role["metadata"]["name"] == TENANT).unwrap();
         assert!(!tenant.to_string().contains("secrets"), "{tenant}");
+        assert_eq!(tenant["rules"][0]["resourceNames"], json!(["consumer"]), "{tenant}");
     }
 }
