@@ -51,9 +51,7 @@ pub(super) fn is_offered(class: &SharingClassSpec, storage_class: &str) -> bool 
 pub(super) fn refused_word(class: &SharingClassSpec) -> Option<&str> {
     let fine = |word: &str| {
         let begins = ["count/", "limits.", "services."].iter().any(|begin| word.starts_with(begin));
-        begins
-            || word.contains(OF_STORAGE_CLASS)
-            || OF_EACH_STORAGE_CLASS.contains(&word)
+        begins || word.contains(OF_STORAGE_CLASS) || OF_EACH_STORAGE_CLASS.contains(&word)
     };
     class.quota.keys().map(String::as_str).find(|word| about_pods(word).is_some() || !fine(word))
 }
@@ -114,7 +112,9 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_none_and_a_class_goes_before_the_defaults() {
-        let gold = class(json!({"storageClasses": ["fast"], "quota": {"count/secrets": 5, "services.loadbalancers": 1}}));
+        let gold = class(
+            json!({"storageClasses": ["fast"], "quota": {"count/secrets": 5, "services.loadbalancers": 1}}),
+        );
         let bounds = bounds(&gold, ["fast", "slow"].into_iter());
         let of = |word: &str| bounds.get(word).map(|quantity| quantity.0.as_str());
         assert_eq!(of("slow.storageclass.storage.k8s.io/requests.storage"), Some("0"));

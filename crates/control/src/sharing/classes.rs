@@ -144,7 +144,8 @@ mod tests {
         let wrong =
             percentage(json!({"sharing": {"resources": {"cpu": "lots", "memory": "1Gi"}}})).unwrap_err();
         assert_eq!(wrong.reason, Reason::InvalidSharing);
-        let twice = [class("twice", "2030-01-04T00:00:00Z", json!({"percentage": 1, "quota": {"requests.cpu": 1}}))];
+        let twice =
+            [class("twice", "2030-01-04T00:00:00Z", json!({"percentage": 1, "quota": {"requests.cpu": 1}}))];
         let wrong = terms(&cluster(json!({"sharing": {"className": "twice"}})), &twice).unwrap_err();
         assert_eq!(wrong.reason, Reason::InvalidSharing);
         assert!(wrong.message.contains("spec.quota.requests.cpu"), "{}", wrong.message);

@@ -2,7 +2,9 @@
 
 use super::bounds::Allowances;
 use super::known::{Known, POD_SECURITY_LABEL, enforced_key};
-use super::objects::{container_defaults, enforced, hard, has_bounds, limit_range, resource_offer, resource_quota, summary};
+use super::objects::{
+    container_defaults, enforced, hard, has_bounds, limit_range, resource_offer, resource_quota, summary,
+};
 use super::provider::Tenant;
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use k8s_openapi::NamespaceResourceScope;
@@ -88,7 +90,8 @@ impl Writer {
         (requests, limits): (&Resources, &Resources),
     ) -> Result<(), CallError> {
         let found = known.ranges.get(&enforced_key(namespace));
-        let parse = |(requests, limits): &(Resources, Resources)| (Amounts::parse(requests), Amounts::parse(limits));
+        let parse =
+            |(requests, limits): &(Resources, Resources)| (Amounts::parse(requests), Amounts::parse(limits));
         let wanted = container_defaults(requests, limits);
         let is_same = found.is_some_and(|range| {
             label(range.as_ref()) == Some(consumer)

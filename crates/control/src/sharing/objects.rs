@@ -23,7 +23,8 @@ pub(super) fn quota_words(amounts: &Amounts) -> BTreeMap<String, Quantity> {
 
 /// What the words of a ResourceQuota say of what pods request. What cannot be read says nothing.
 pub(super) fn quota_amounts(words: Option<&BTreeMap<String, Quantity>>) -> Amounts {
-    let named = |(word, quantity): (&String, &Quantity)| Some((about_pods(word)?.to_owned(), quantity.clone()));
+    let named =
+        |(word, quantity): (&String, &Quantity)| Some((about_pods(word)?.to_owned(), quantity.clone()));
     let mut amounts = Amounts::default();
     for (name, quantity) in words.into_iter().flatten().filter_map(named) {
         if let Ok(milli) = portolan_core::capacity::milli(&quantity.0) {
@@ -83,7 +84,12 @@ pub(super) fn resource_quota(namespace: &str, consumer: &str, hard: &Amounts, bo
 
 /// What containers of a namespace request, and their limits, that do not say so themselves: without requests the quota would
 /// refuse them.
-pub(super) fn limit_range(namespace: &str, consumer: &str, requests: &Resources, limits: &Resources) -> Value {
+pub(super) fn limit_range(
+    namespace: &str,
+    consumer: &str,
+    requests: &Resources,
+    limits: &Resources,
+) -> Value {
     let (requests, limits) = container_defaults(requests, limits);
     json!({
         "apiVersion": "v1", "kind": "LimitRange",
@@ -140,7 +146,8 @@ mod tests {
         amounts.set(MEMORY, (8 << 30) * 1000);
         amounts.set(PODS, 55_000);
         amounts.set("nvidia.com/gpu", 0);
-        let quota: ResourceQuota = serde_json::from_value(resource_quota("a", "rome", &amounts, &Resources::new())).unwrap();
+        let quota: ResourceQuota =
+            serde_json::from_value(resource_quota("a", "rome", &amounts, &Resources::new())).unwrap();
         assert_eq!(hard(&quota), amounts);
         let words: Vec<String> = quota.spec.unwrap().hard.unwrap().into_keys().collect();
         assert_eq!(words, ["pods", "requests.cpu", "requests.memory", "requests.nvidia.com/gpu"]);

@@ -3,7 +3,9 @@
 //! A role gives a kind as a whole. This policy bounds what tenants write of it. API servers enforce it themselves, also where
 //! no controller runs, for requests of tenants and of the accounts of invitations and for nobody else's.
 
-use crate::names::{PRIORITY_CLASSES_ANNOTATION, REQUEST_LABEL, SERVICE_ACCOUNTS_ANNOTATION, STORAGE_CLASSES_ANNOTATION};
+use crate::names::{
+    PRIORITY_CLASSES_ANNOTATION, REQUEST_LABEL, SERVICE_ACCOUNTS_ANNOTATION, STORAGE_CLASSES_ANNOTATION,
+};
 use crate::peering::NAMESPACE;
 use portolan_core::tenancy::SIGNER;
 use portolan_core::tenancy::names::{self, GROUP, LEASE};
@@ -38,7 +40,8 @@ pub fn tenant_policy() -> Vec<Value> {
         })
     };
     let variable = |(name, expression): &(&str, String)| json!({"name": name, "expression": expression});
-    let validation = |(expression, message): &(String, String)| json!({"expression": expression, "message": message});
+    let validation =
+        |(expression, message): &(String, String)| json!({"expression": expression, "message": message});
     vec![
         json!({
             "apiVersion": api_version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": TENANT_POLICY},
@@ -277,7 +280,11 @@ mod tests {
         assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
         assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
         let whose = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
-        assert!(whose.contains("'portolan:tenants' in") && whose.contains("'system:serviceaccount:portolan:invitation-'"), "{whose}");
+        assert!(
+            whose.contains("'portolan:tenants' in")
+                && whose.contains("'system:serviceaccount:portolan:invitation-'"),
+            "{whose}"
+        );
         for validation in policy["spec"]["validations"].as_array().unwrap() {
             assert!(!validation["message"].as_str().unwrap().contains('\n'), "{validation}");
         }
