@@ -1,7 +1,7 @@
 //! ValidatingAdmissionPolicies, as far as they are about kinds, users, objects and namespaces. They have no parameters here,
 //! select by nothing but kinds and expressions, and ask no authorizer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -93,10 +93,10 @@ impl Api {
             }
         }
         // A variable that cannot be told is missing only where it is used.
-        let mut variables = HashMap::new();
+        let mut variables = Vec::new();
         for variable in list(policy, "/spec/variables") {
             if let Ok(value) = expressions.evaluate(text(variable, "/expression"), &context) {
-                variables.insert(key(text(variable, "/name")), value);
+                variables.push((key(text(variable, "/name")), value));
                 context.add_variable_from_value("variables", map(variables.clone()));
             }
         }
@@ -176,7 +176,7 @@ fn cel(value: &Value) -> Cel {
         }
         Value::String(text) => Cel::String(Arc::new(text.clone())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(cel).collect())),
-        Value::Object(fields) => map(fields.iter().map(|(name, value)| (key(name), cel(value))).collect()),
+        Value::Object(fields) => map(fields.iter().map(|(name, value)| (key(name), cel(value)))),
     }
 }
 
@@ -184,6 +184,6 @@ fn key(name: &str) -> Key {
     Key::String(Arc::new(name.to_owned()))
 }
 
-fn map(fields: HashMap<Key, Cel>) -> Cel {
-    Cel::Map(Map { map: Arc::new(fields) })
+fn map(fields: impl IntoIterator<Item = (Key, Cel)>) -> Cel {
+    Cel::Map(Map { map: Arc::new(fields.into_iter().collect()) })
 }

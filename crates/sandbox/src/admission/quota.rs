@@ -86,7 +86,8 @@ fn usage(api: &Api, namespace: &str, quota: &Value) -> BTreeMap<String, i128> {
     }
     for (word, sum) in used.iter_mut().filter(|(word, _)| !about_pods(word)) {
         let (group, plural) = subject(word);
-        let there = api.store.scan(&format!("{group}/{plural}"), Some(namespace), None);
+        let table = format!("{group}/{plural}");
+        let there = api.store.scan(&table, Some(namespace), None);
         *sum = there.map(|object| taken(word, &object.value())).sum();
     }
     used
