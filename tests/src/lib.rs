@@ -4,6 +4,7 @@
 pub mod conformance;
 pub mod sequences;
 pub mod simulation;
+pub mod tenants;
 
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     conditions::conditions_schema,
     placement::Resources,
-    quantity::shared_quantities_schema,
+    quantity::{quantities_schema, shared_quantities_schema},
     schema::{Rule, kind, rule, rules},
 };
 
@@ -108,6 +108,22 @@ pub struct SharingClassSpec {
     #[schemars(schema_with = "shared_quantities_schema")]
     pub default_requests: Resources,
 
+    /// The limits of a container that has none itself. A container that requests more than such a limit needs one of its own.
+    #[serde(default = "default_limits", skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub default_limits: Resources,
+
+    /// What a ResourceQuota bounds in each namespace of a tenant beside the offer, in its words, such as count/configmaps,
+    /// requests.storage, services.loadbalancers or limits.memory. What is not named is bounded as by default.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "quantities_schema")]
+    pub quota: Resources,
+
+    /// The priority classes that pods of a tenant may have. If none is given, they may have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
+    pub priority_classes: Vec<String>,
+
     /// What pods may do in the namespaces of a tenant that say nothing about it themselves.
     #[serde(default)]
     pub pod_security: PodSecurity,
@@ -126,6 +142,13 @@ const CLASS_RULES: &[Rule] = &[
 pub fn default_requests() -> Resources {
     let quantity = |text: &str| k8s_openapi::apimachinery::pkg::api::resource::Quantity(text.to_owned());
     [("cpu".to_owned(), quantity("100m")), ("memory".to_owned(), quantity("128Mi"))].into()
+}
+
+/// The limits of a container that has none itself, where no class says otherwise.
+#[must_use]
+pub fn default_limits() -> Resources {
+    let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity("10Gi".to_owned());
+    [("ephemeral-storage".to_owned(), quantity)].into()
 }
 
 /// A level of the Pod Security Standards.

@@ -4,6 +4,16 @@
 /// that stands for it.
 pub const TENANT_LABEL: &str = "portolan.dev/tenant";
 
+/// On namespaces of a tenant: the PriorityClasses that its pods may have, separated by commas. Written from the SharingClass.
+pub const PRIORITY_CLASSES_ANNOTATION: &str = "portolan.dev/tenant-priority-classes";
+
+/// On namespaces of a tenant: the storage classes that its pods may name, separated by commas. Written with the offer.
+pub const STORAGE_CLASSES_ANNOTATION: &str = "portolan.dev/tenant-storage-classes";
+
+/// On namespaces of a tenant: the service accounts that its pods may use beside `default`, separated by commas. Written by
+/// administrators of the provider.
+pub const SERVICE_ACCOUNTS_ANNOTATION: &str = "portolan.dev/tenant-service-accounts";
+
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 

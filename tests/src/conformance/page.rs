@@ -36,6 +36,10 @@ The script shows differences only in the calls that it makes. Known beyond it:
   controller gives up a pod whose labels changed.
 - **A StatefulSet does not repair its pods.** Labels that somebody took off a pod, such as `apps.kubernetes.io/pod-index`, come back
   only with the next pod of that name.
+- **ValidatingAdmissionPolicies are evaluated in part.** They are about groups, versions, resources and operations, with conditions and
+  variables. Selectors, names of resources, parameters, the authorizer, expressions for messages and audit annotations are not
+  known, expressions are not checked for their types, and a policy that is no use is stored without a word.
+- **Quotas are held against new objects only.** A Service that becomes a load balancer by a change is not counted first.
 ";
 
 /// The page.

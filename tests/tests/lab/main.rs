@@ -25,6 +25,7 @@ mod sequences;
 mod services;
 mod signing;
 mod tenancy;
+mod tenants;
 mod webhook;
 
 use anyhow::{Context, Result};

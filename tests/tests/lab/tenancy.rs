@@ -3,7 +3,7 @@
 
 use super::peering::address;
 use super::proof::{TIMEOUT, eventually, shown, step};
-use super::{can_run, kubectl_apply};
+use super::{can_run, kubectl_apply, tenants};
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -56,6 +56,7 @@ async fn prove(lab: &Lab) -> Result<()> {
     let _controllers = peering.control().await?;
     step("refused", peering.refuses()).await?;
     step("peered", peering.peers()).await?;
+    step("bounded", peering.is_bounded()).await?;
     step("renewed under load", peering.renews()).await?;
     step("parted", peering.parts()).await?;
     step("signer missing", peering.misses_its_signer()).await
@@ -209,6 +210,17 @@ impl Peering<'_> {
         // The same line again: it has peered.
         self.redeem(&line).await?;
         Ok(())
+    }
+
+    /// The tenant writes what its workloads need, and no more of it than is offered.
+    async fn is_bounded(&self) -> Result<()> {
+        let tenant = self.as_tenant().await?;
+        let user = "jsonpath={.spec.incoming.user}";
+        let user = self.provider.kubectl(&["get", "foreigncluster/rome", "-o", user]).await?;
+        let invitation = user.rsplit(':').next().unwrap_or_default();
+        Box::pin(tenants::are_bounded(self.provider, &self.admin, &tenant, invitation)).await?;
+        let controller = self.as_account("portolan-controller").await?;
+        Box::pin(tenants::are_offered_so_much(self.provider, &self.admin, controller, &tenant)).await
     }
 
     async fn as_tenant(&self) -> Result<Client> {

@@ -7,7 +7,7 @@ use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use crate::provision::CLUSTER_API_GROUP;
 use crate::sharing;
-use crate::tenancy::{PROVIDER, provider_rights_table, provider_roles};
+use crate::tenancy::{PROVIDER, provider_rights_table, provider_roles, tenant_policy};
 use serde_json::{Value, json};
 
 /// The account of the controller, its roles and their bindings.
@@ -104,10 +104,10 @@ const AT_HOME: &[Row] = &[
     ("multicluster.x-k8s.io", "clusterprofiles/status", STATUS, "what is known of members"),
 ];
 
-/// What is applied to a hub so that its controller and its users have their rights, and no others.
+/// What is applied to a hub so that its controller, its users and its tenants have their rights, and no others.
 #[must_use]
 pub fn hub_roles() -> Vec<Value> {
-    let tenancy = provider_roles();
+    let tenancy = tenant_policy().into_iter().chain(provider_roles());
     let as_member = rules(Scope::Cluster, "").into_iter().chain(rules(Scope::OpenNamespaces, ""));
     let own = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),

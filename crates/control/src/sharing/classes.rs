@@ -1,6 +1,7 @@
 //! What a ForeignCluster is given: by its own spec, its class, or the default class.
 
-use portolan_api::sharing::{PodSecurity, Sharing, SharingClassSpec, default_requests};
+use super::bounds::refused_word;
+use portolan_api::sharing::{PodSecurity, Sharing, SharingClassSpec, default_limits, default_requests};
 use portolan_api::{ForeignCluster, Reason, SharingClass};
 use portolan_core::capacity::Amounts;
 use portolan_core::sharing::{Rule, is_shareable};
@@ -80,6 +81,15 @@ fn of_class(class: &SharingClass) -> Result<Terms, Problem> {
     let SharingClassSpec { percentage, resources, .. } = class.spec.clone();
     let name = class.metadata.name.as_deref().unwrap_or_default();
     let sharing = Sharing { class_name: None, percentage, resources };
+    if let Some(word) = refused_word(&class.spec) {
+        return Err(Problem {
+            reason: Reason::InvalidSharing,
+            message: format!(
+                "SharingClass {name}: spec.quota.{word} is not bounded there: percentage and resources say what pods request; quota \
+                 takes count/*, limits.*, services.*, persistentvolumeclaims and requests.storage, also of a storage class"
+            ),
+        });
+    }
     Ok(Terms { rule: rule(&sharing, &format!("SharingClass {name}: spec"))?, class: class.spec.clone() })
 }
 
@@ -105,6 +115,7 @@ fn rule(sharing: &Sharing, place: &str) -> Result<Rule, Problem> {
 pub(super) fn plain() -> SharingClassSpec {
     SharingClassSpec {
         default_requests: default_requests(),
+        default_limits: default_limits(),
         pod_security: PodSecurity::Baseline,
         ..SharingClassSpec::default()
     }
@@ -152,6 +163,11 @@ mod tests {
         let wrong =
             percentage(json!({"sharing": {"resources": {"cpu": "lots", "memory": "1Gi"}}})).unwrap_err();
         assert_eq!(wrong.reason, Reason::InvalidSharing);
+        let twice =
+            [class("twice", "2030-01-04T00:00:00Z", json!({"percentage": 1, "quota": {"requests.cpu": 1}}))];
+        let wrong = terms(&cluster(json!({"sharing": {"className": "twice"}})), &twice, None).unwrap_err();
+        assert_eq!(wrong.reason, Reason::InvalidSharing);
+        assert!(wrong.message.contains("spec.quota.requests.cpu"), "{}", wrong.message);
         let unbounded =
             percentage(json!({"sharing": {"resources": {"cpu": "1", "memory": "1Gi", "gpu": "1"}}}));
         let unbounded = unbounded.unwrap_err();

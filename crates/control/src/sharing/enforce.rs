@@ -1,7 +1,11 @@
 //! Writes offers, and what enforces them: only what differs is written.
 
+use super::bounds::Allowances;
 use super::known::{Known, NamespaceFacts, enforced_key};
-use super::objects::{enforced, hard, limit_range, quota_change, resource_offer, resource_quota, summary};
+use super::objects::{
+    bounds_of, container_defaults, enforced, hard, has_bounds, limit_range, quota_change, resource_offer,
+    resource_quota, summary,
+};
 use super::tenants::Tenant;
 use super::{ENFORCED_NAME, pod_security};
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
@@ -128,25 +132,46 @@ impl Writer {
         self.term.call(what, api.patch(namespace, &PatchParams::default(), &patch)).await.map(|_| ())
     }
 
+    /// Writes what the admission policy of tenants reads on a namespace.
+    pub(super) async fn set_allowances(
+        &self,
+        namespace: &str,
+        allowances: &Allowances,
+    ) -> Result<(), CallError> {
+        let patch = json!({"metadata": {"annotations": allowances.annotations()}});
+        match self.patch_namespace(namespace, patch).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            other => other,
+        }
+    }
+
     pub(super) async fn keep_limit_range(
         &self,
         known: &Known,
         namespace: &str,
         consumer: &str,
-        requests: Option<&Resources>,
+        given: Option<(&Resources, &Resources)>,
     ) -> Result<(), CallError> {
         let found = known.ranges.get(&enforced_key(namespace));
         // Where nothing is known of the class, what is there stands.
-        let last = found.as_deref().and_then(default_requests).cloned();
-        let requests = requests.cloned().or(last).unwrap_or_else(portolan_api::sharing::default_requests);
+        let plain = || (portolan_api::sharing::default_requests(), portolan_api::sharing::default_limits());
+        let wanted = match given {
+            Some((requests, limits)) => container_defaults(requests, limits),
+            None => found.as_deref().and_then(defaults).unwrap_or_else(|| {
+                let (requests, limits) = plain();
+                container_defaults(&requests, &limits)
+            }),
+        };
+        let parse =
+            |(requests, limits): &(Resources, Resources)| (Amounts::parse(requests), Amounts::parse(limits));
         let is_same = found.is_some_and(|range| {
             label(range.as_ref()) == Some(consumer)
-                && default_requests(&range).map(Amounts::parse) == Some(Amounts::parse(&requests))
+                && defaults(&range).is_some_and(|found| parse(&found) == parse(&wanted))
         });
         if is_same {
             return Ok(());
         }
-        self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, &requests)).await
+        self.apply::<LimitRange>(namespace, &limit_range(namespace, consumer, &wanted.0, &wanted.1)).await
     }
 
     /// Has the quota of a tenant that left admit no more than what is there.
@@ -163,12 +188,13 @@ impl Writer {
         }
     }
 
-    /// Divides an offer over the namespaces of a tenant.
+    /// Divides an offer over the namespaces of a tenant, each of which has these bounds beside it.
     pub(super) async fn keep_quotas(
         &self,
         known: &Known,
         tenant: &Tenant,
         offered: &Amounts,
+        bounds: Option<&Resources>,
     ) -> Result<Enforced, CallError> {
         let cached = |namespace: &String| known.quotas.get(&enforced_key(namespace));
         let states: BTreeMap<String, NamespaceState> = tenant
@@ -178,7 +204,11 @@ impl Writer {
                 (namespace.clone(), state(known, tenant, namespace, cached(namespace).as_deref()))
             })
             .collect();
-        let is_kept = |quota: &ResourceQuota| label(quota) == Some(tenant.name.as_str());
+        // Where nothing is known of the class, what is bounded beside the offer stays so.
+        let is_kept = |quota: &ResourceQuota| {
+            label(quota) == Some(tenant.name.as_str())
+                && bounds.is_none_or(|bounds| has_bounds(quota, bounds))
+        };
         let kept = |namespace: &str| {
             known.quotas.get(&enforced_key(namespace)).is_some_and(|quota| is_kept(quota.as_ref()))
         };
@@ -203,7 +233,8 @@ impl Writer {
         let mut failed = None;
         for (namespace, quota) in changes(offered, &states, kept) {
             let there = live.get(&enforced_key(&namespace));
-            if let Err(error) = self.write_quota(&namespace, &tenant.name, &quota, there).await {
+            let bounds = bounds.cloned().or_else(|| there.map(bounds_of)).unwrap_or_default();
+            if let Err(error) = self.write_quota(&namespace, &tenant.name, (&quota, &bounds), there).await {
                 failed.get_or_insert(error);
             }
         }
@@ -216,7 +247,7 @@ impl Writer {
         &self,
         namespace: &str,
         consumer: &str,
-        hard: &Amounts,
+        (hard, bounds): (&Amounts, &Resources),
         there: Option<&ResourceQuota>,
     ) -> Result<(), CallError> {
         let api: Api<ResourceQuota> = Api::namespaced(self.client.clone(), namespace);
@@ -224,11 +255,11 @@ impl Writer {
         let manager = || Some(FIELD_MANAGER.to_owned());
         let Some(there) = there else {
             let params = PostParams { field_manager: manager(), ..PostParams::default() };
-            let quota = resource_quota(namespace, consumer, hard);
+            let quota = resource_quota(namespace, consumer, hard, bounds);
             return self.term.call(what, api.create(&params, &quota)).await.map(|_| ());
         };
         let params = PatchParams { field_manager: manager(), ..PatchParams::default() };
-        let change = Patch::Merge(quota_change(there, consumer, hard));
+        let change = Patch::Merge(quota_change(there, consumer, hard, bounds));
         self.term.call(what, api.patch(ENFORCED_NAME, &params, &change)).await.map(|_| ())
     }
 
@@ -376,10 +407,12 @@ impl Writer {
     }
 }
 
-/// What containers request by a LimitRange of ours.
-fn default_requests(range: &LimitRange) -> Option<&Resources> {
+/// The requests and limits that containers have by a LimitRange of ours.
+fn defaults(range: &LimitRange) -> Option<(Resources, Resources)> {
     match range.spec.as_ref()?.limits.as_slice() {
-        [only] => only.default_request.as_ref(),
+        [only] => {
+            Some((only.default_request.clone().unwrap_or_default(), only.default.clone().unwrap_or_default()))
+        }
         _ => None,
     }
 }
@@ -395,7 +428,8 @@ fn state(known: &Known, tenant: &Tenant, namespace: &str, quota: Option<&Resourc
     NamespaceState { hard, enforced, used, wanted, is_home: namespace == tenant.home }
 }
 
-/// The quotas that are to be written: those that are not the tenant's yet, and those that say something else.
+/// The quotas that are to be written: those that are not the tenant's yet or have other bounds, and those that are to
+/// admit more or less.
 fn changes(
     offered: &Amounts,
     states: &BTreeMap<String, NamespaceState>,

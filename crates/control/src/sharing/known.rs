@@ -1,5 +1,6 @@
 //! What a provider watches of itself.
 
+use super::bounds::Allowances;
 use super::pod_security::{POD_SECURITY_LABEL, POD_SECURITY_SET};
 use crate::capacity::{Book, ClusterFeed, Ledger, Listed};
 use crate::fleet::Watched;
@@ -38,6 +39,8 @@ pub(super) struct NamespaceFacts {
     pub(super) pod_security: Option<String>,
     /// What Portolan made it say of that, if it did.
     pub(super) pod_security_set: Option<String>,
+    /// What it lets the tenant have beside the offer.
+    pub(super) allowances: Allowances,
     pub(super) terminating: bool,
 }
 
@@ -49,6 +52,7 @@ impl NamespaceFacts {
             tenant: labels.and_then(|labels| labels.get(TENANT_LABEL).cloned()),
             pod_security: labels.and_then(|labels| labels.get(POD_SECURITY_LABEL).cloned()),
             pod_security_set: annotations.and_then(|all| all.get(POD_SECURITY_SET).cloned()),
+            allowances: Allowances::of(namespace),
             terminating: namespace.metadata.deletion_timestamp.is_some(),
         }
     }

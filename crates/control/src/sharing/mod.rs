@@ -7,6 +7,7 @@
 //! **The consumer's side** reads the offer with the credential of the peering and accepts it by policy. What is accepted bounds
 //! the room of the member in the ledger.
 
+mod bounds;
 mod classes;
 mod consumer;
 mod enforce;

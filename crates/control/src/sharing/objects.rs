@@ -1,6 +1,7 @@
 //! The objects of an offer: pure.
 
 use super::ENFORCED_NAME;
+use super::bounds::about_storage;
 use crate::names::TENANT_LABEL;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -23,11 +24,8 @@ pub(super) fn quota_words(amounts: &Amounts) -> BTreeMap<String, Quantity> {
 
 /// What the words of a ResourceQuota say of what pods request. What cannot be read says nothing.
 pub(super) fn quota_amounts(words: Option<&BTreeMap<String, Quantity>>) -> Amounts {
-    let resource = |word: &str| match word {
-        PODS => Some(PODS.to_owned()),
-        _ => word.strip_prefix(REQUESTS).map(str::to_owned),
-    };
-    let named = |(word, quantity): (&String, &Quantity)| Some((resource(word)?, quantity.clone()));
+    let named =
+        |(word, quantity): (&String, &Quantity)| Some((about_pods(word)?.to_owned(), quantity.clone()));
     let mut amounts = Amounts::default();
     for (name, quantity) in words.into_iter().flatten().filter_map(named) {
         if let Ok(milli) = portolan_core::capacity::milli(&quantity.0) {
@@ -35,6 +33,27 @@ pub(super) fn quota_amounts(words: Option<&BTreeMap<String, Quantity>>) -> Amoun
         }
     }
     amounts
+}
+
+/// The resource that pods request which a word of a ResourceQuota is about, if it is about one.
+pub(super) fn about_pods(word: &str) -> Option<&str> {
+    match word {
+        PODS => Some(PODS),
+        _ if about_storage(word) => None,
+        _ => word.strip_prefix(REQUESTS),
+    }
+}
+
+/// What a quota bounds beside what pods request.
+pub(super) fn bounds_of(quota: &ResourceQuota) -> Resources {
+    let hard = quota.spec.as_ref().and_then(|spec| spec.hard.as_ref());
+    let others = hard.into_iter().flatten().filter(|(word, _)| about_pods(word).is_none());
+    others.map(|(word, quantity)| (word.clone(), quantity.clone())).collect()
+}
+
+/// Whether a quota bounds this beside what pods request, and nothing else.
+pub(super) fn has_bounds(quota: &ResourceQuota, bounds: &Resources) -> bool {
+    Amounts::parse(&bounds_of(quota)) == Amounts::parse(bounds)
 }
 
 /// What a quota says.
@@ -51,24 +70,38 @@ pub(super) fn enforced(quota: &ResourceQuota) -> (Amounts, Amounts) {
     )
 }
 
-/// The quota of a namespace.
-pub(super) fn resource_quota(namespace: &str, consumer: &str, hard: &Amounts) -> ResourceQuota {
+fn all_words(hard: &Amounts, bounds: &Resources) -> Resources {
+    quota_words(hard).into_iter().chain(bounds.clone()).collect()
+}
+
+/// The quota of a namespace: what its pods may request, and what else is bounded.
+pub(super) fn resource_quota(
+    namespace: &str,
+    consumer: &str,
+    hard: &Amounts,
+    bounds: &Resources,
+) -> ResourceQuota {
     let metadata = ObjectMeta {
         name: Some(ENFORCED_NAME.to_owned()),
         namespace: Some(namespace.to_owned()),
         labels: Some([(TENANT_LABEL.to_owned(), consumer.to_owned())].into()),
         ..ObjectMeta::default()
     };
-    let spec = ResourceQuotaSpec { hard: Some(quota_words(hard)), ..ResourceQuotaSpec::default() };
+    let spec = ResourceQuotaSpec { hard: Some(all_words(hard, bounds)), ..ResourceQuotaSpec::default() };
     ResourceQuota { metadata, spec: Some(spec), status: None }
 }
 
 /// What makes a quota that is there the one that is wanted, if it has not changed meanwhile.
-pub(super) fn quota_change(there: &ResourceQuota, consumer: &str, hard: &Amounts) -> Value {
+pub(super) fn quota_change(
+    there: &ResourceQuota,
+    consumer: &str,
+    hard: &Amounts,
+    bounds: &Resources,
+) -> Value {
     let before = there.spec.as_ref().and_then(|spec| spec.hard.as_ref());
     let mut words: Map<String, Value> =
         before.into_iter().flatten().map(|(word, _)| (word.clone(), Value::Null)).collect();
-    words.extend(quota_words(hard).into_iter().map(|(word, quantity)| (word, json!(quantity))));
+    words.extend(all_words(hard, bounds).into_iter().map(|(word, quantity)| (word, json!(quantity))));
     json!({
         "metadata": {
             "resourceVersion": there.metadata.resource_version, "labels": { TENANT_LABEL: consumer },
@@ -77,15 +110,34 @@ pub(super) fn quota_change(there: &ResourceQuota, consumer: &str, hard: &Amounts
     })
 }
 
-/// What containers of a namespace request that do not say so themselves: without it the quota would refuse them.
-pub(super) fn limit_range(namespace: &str, consumer: &str, requests: &Resources) -> Value {
+/// What containers of a namespace request, and their limits, that do not say so themselves: without requests the quota would
+/// refuse them.
+pub(super) fn limit_range(
+    namespace: &str,
+    consumer: &str,
+    requests: &Resources,
+    limits: &Resources,
+) -> Value {
+    let (requests, limits) = container_defaults(requests, limits);
     json!({
         "apiVersion": "v1", "kind": "LimitRange",
         "metadata": {
             "name": ENFORCED_NAME, "namespace": namespace, "labels": { TENANT_LABEL: consumer },
         },
-        "spec": { "limits": [{ "type": "Container", "defaultRequest": requests }] },
+        "spec": { "limits": [{ "type": "Container", "defaultRequest": requests, "default": limits }] },
     })
+}
+
+/// Requests and limits as API servers take them: a limit that is less than what is requested is left out, and what has a limit
+/// only requests nothing. API servers would make the limit the request.
+pub(super) fn container_defaults(requests: &Resources, limits: &Resources) -> (Resources, Resources) {
+    let milli = |quantity: &Quantity| portolan_core::capacity::milli(&quantity.0).unwrap_or_default();
+    let (mut requests, mut limits) = (requests.clone(), limits.clone());
+    limits.retain(|name, limit| requests.get(name).is_none_or(|request| milli(request) <= milli(limit)));
+    for name in limits.keys() {
+        requests.entry(name.clone()).or_insert_with(|| Quantity("0".to_owned()));
+    }
+    (requests, limits)
 }
 
 /// The offer.
@@ -122,14 +174,38 @@ mod tests {
         amounts.set(MEMORY, (8 << 30) * 1000);
         amounts.set(PODS, 55_000);
         amounts.set("nvidia.com/gpu", 0);
-        let mut quota = resource_quota("a", "rome", &amounts);
+        let none = Resources::new();
+        let mut quota = resource_quota("a", "rome", &amounts, &none);
         assert_eq!(hard(&quota), amounts);
         quota.metadata.resource_version = Some("7".to_owned());
-        let change = quota_change(&quota, "milan", &Amounts::of(CPU, 1000));
+        let change = quota_change(&quota, "milan", &Amounts::of(CPU, 1000), &none);
         assert_eq!(change["metadata"]["resourceVersion"], "7", "nobody else has changed it");
         assert_eq!(change["spec"]["hard"]["requests.cpu"], "1");
         assert!(change["spec"]["hard"]["pods"].is_null());
         let words: Vec<String> = quota.spec.unwrap().hard.unwrap().into_keys().collect();
         assert_eq!(words, ["pods", "requests.cpu", "requests.memory", "requests.nvidia.com/gpu"]);
+    }
+
+    fn resources(value: Value) -> Resources {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_a_quota_bounds_beside_the_offer_is_no_part_of_it() {
+        let amounts = Amounts::of(CPU, 1000);
+        let bounds = resources(json!({"requests.storage": "1Gi", "count/secrets": "5"}));
+        let quota = resource_quota("a", "rome", &amounts, &bounds);
+        assert_eq!(hard(&quota), amounts);
+        assert!(has_bounds(&quota, &resources(json!({"requests.storage": "1024Mi", "count/secrets": 5}))));
+        assert!(!has_bounds(&quota, &resources(json!({"count/secrets": "5"}))));
+        assert!(!has_bounds(&quota, &resources(json!({"requests.storage": "1Gi", "count/secrets": "6"}))));
+    }
+
+    #[test]
+    fn a_default_limit_makes_no_request_and_is_no_less_than_one() {
+        let limits = resources(json!({"memory": "1Gi", "ephemeral-storage": "10Gi"}));
+        let (requests, limits) = container_defaults(&resources(json!({"memory": "2Gi"})), &limits);
+        assert_eq!(requests, resources(json!({"memory": "2Gi", "ephemeral-storage": "0"})));
+        assert_eq!(limits, resources(json!({"ephemeral-storage": "10Gi"})));
     }
 }

@@ -1,5 +1,6 @@
 //! The controller of a provider: one look plans all offers, then each is written and enforced.
 
+use super::bounds::{Allowances, bounds};
 use super::classes::terms;
 use super::enforce::{Enforced, Writer, has_pods};
 use super::known::{ALL, Known};
@@ -209,6 +210,9 @@ impl Provider {
                 .await;
         }
         let class = tenant.class();
+        let storage = self.known.storage.all();
+        let names = || storage.iter().map(|(key, _)| key.name.as_str());
+        let allowances = class.as_ref().map(|class| Allowances::given(class, names()));
         let mut limited = Ok(());
         for namespace in &tenant.namespaces {
             let facts = self.known.namespaces.get(&Key::cluster(namespace)).unwrap_or_default();
@@ -217,11 +221,18 @@ impl Provider {
             if let Some(level) = pod_security::due(&facts, is_home, level) {
                 limited = limited.and(self.writer.set_pod_security(namespace, level).await);
             }
-            let requests = class.as_ref().map(|class| &class.default_requests);
+            let defaults = class.as_ref().map(|class| (&class.default_requests, &class.default_limits));
             limited = limited
-                .and(self.writer.keep_limit_range(&self.known, namespace, &tenant.name, requests).await);
+                .and(self.writer.keep_limit_range(&self.known, namespace, &tenant.name, defaults).await);
+            // No pods run in its own namespace. Where nothing is known of the class, what is there stands.
+            if let Some(allowances) =
+                allowances.as_ref().filter(|given| !is_home && facts.allowances != **given)
+            {
+                limited = limited.and(self.writer.set_allowances(namespace, allowances).await);
+            }
         }
-        let enforced = self.writer.keep_quotas(&self.known, tenant, offered).await?;
+        let bounds = class.as_ref().map(|class| bounds(class, names()));
+        let enforced = self.writer.keep_quotas(&self.known, tenant, offered, bounds.as_ref()).await?;
         limited?;
         let last = tenant.offer.as_ref().map(|offer| offer.spec.clone()).unwrap_or_default();
         let (storage_classes, labels) = match &class {
@@ -306,7 +317,23 @@ impl Provider {
                 self.writer.delete(offer.as_ref(), &key).await?;
             }
         }
+        self.remove_allowances(tenants).await?;
         Ok(again)
+    }
+
+    /// Takes back what namespaces let a tenant have that is not there any more.
+    async fn remove_allowances(&self, tenants: &[Tenant]) -> Result<(), CallError> {
+        let mut left = Vec::new();
+        self.known.namespaces.for_each(|key, facts| {
+            let is_owned = tenants.iter().any(|tenant| tenant.namespaces.contains(&key.name));
+            if !facts.allowances.is_empty() && !facts.terminating && !is_owned {
+                left.push(key.name.clone());
+            }
+        });
+        for namespace in left {
+            self.writer.set_allowances(&namespace, &Allowances::default()).await?;
+        }
+        Ok(())
     }
 
     async fn tell_classes(&self, classes: &[Arc<SharingClass>], tenants: &[Tenant]) -> Result<(), CallError> {

@@ -3,6 +3,7 @@
 use super::TenancyError;
 use super::declared::all_declared;
 use super::objects::{asking, bootstrap};
+use super::policy::tenant_policy;
 use super::rights::holder_of;
 use super::roles::provider_roles;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
@@ -58,16 +59,19 @@ pub async fn invite(
 ) -> Result<InvitationLine, TenancyError> {
     let id = identity(cluster, "the provider").await?;
     let mut clusters = all_declared(cluster).await?;
-    // Nobody knows yet who will come; the cluster that is expected may have peered before.
-    clusters.retain(|each| !each.is_leaving() && Some(each.name()) != inviting.consumer);
+    // Who comes may be the one that has it: if nobody is named, that is seen when it comes.
+    clusters.retain(|each| {
+        let other = inviting.consumer.as_ref().is_some_and(|consumer| *consumer != each.name());
+        other && !each.is_leaving()
+    });
     if let Some((namespace, holder)) = holder_of(cluster, &clusters, &inviting.namespaces, "").await? {
         return Err(TenancyError::NamespaceTaken { namespace, holder });
     }
     let place = "the provider";
     apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}), place)
         .await?;
-    for role in provider_roles() {
-        apply(cluster, &role, place).await?;
+    for object in tenant_policy().into_iter().chain(provider_roles()) {
+        apply(cluster, &object, place).await?;
     }
     for namespace in &inviting.namespaces {
         open(cluster, namespace, &id, place).await?;

@@ -5,6 +5,7 @@
 
 use crate::peering::{Scope, look_rules, rules};
 use portolan_core::tenancy::SIGNER;
+use portolan_core::tenancy::names::LEASE;
 use serde_json::{Value, json};
 
 /// In the namespace of a tenant.
@@ -73,7 +74,8 @@ pub fn provider_roles() -> Vec<Value> {
     }));
     let in_tenant = vec![
         json!({
-            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"],
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE],
+            "verbs": ["get", "create", "update", "patch"],
         }),
         json!({"apiGroups": ["portolan.dev"], "resources": ["resourceoffers"], "verbs": ["get", "list", "watch"]}),
         json!({"apiGroups": ["portolan.dev"], "resources": ["resourceoffers/status"], "verbs": ["patch"]}),
@@ -127,5 +129,6 @@ mod tests {
         }
         let tenant = all.iter().find(|role| role["metadata"]["name"] == TENANT).unwrap();
         assert!(!tenant.to_string().contains("secrets"), "{tenant}");
+        assert_eq!(tenant["rules"][0]["resourceNames"], json!(["consumer"]), "{tenant}");
     }
 }

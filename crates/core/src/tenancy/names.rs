@@ -74,8 +74,14 @@ impl Tenant {
     /// The name of the requests by which it renews its certificate.
     #[must_use]
     pub fn renewal(&self) -> String {
-        format!("portolan-renewal-{}", self.invitation)
+        renewal(&self.invitation)
     }
+}
+
+/// The name of the requests for a new certificate of a tenant that came by an invitation.
+#[must_use]
+pub fn renewal(invitation: &str) -> String {
+    format!("portolan-renewal-{invitation}")
 }
 
 /// The name of the only request for a certificate that an invitation allows.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::name_of;
+use super::policies::Expressions;
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::registry::Resource;
@@ -118,6 +119,8 @@ impl DenyingPolicy {
 pub(crate) struct Installed {
     pub(crate) hooks: BTreeMap<String, MutatingHook>,
     pub(crate) policies: BTreeMap<String, DenyingPolicy>,
+    /// Expressions of ValidatingAdmissionPolicies.
+    pub(crate) expressions: Expressions,
 }
 
 impl Api {
@@ -143,13 +146,18 @@ impl Api {
             policy.kinds.contains(&row.kind) && policy.test.as_ref().is_none_or(|test| test(object))
         };
         let Some(policy) = self.admission.policies.values().find(denies) else { return Ok(()) };
-        let (name, message) = (&policy.name, &policy.message);
-        let why =
-            format!("ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {message}");
-        let mut denied = ApiError::forbidden(row.about(name_of(object)), &why);
-        if policy.code == 422 {
-            (denied.code, denied.reason) = (422, "Invalid");
+        let mut denied = denial(row, object, (&policy.name, &policy.name), &policy.message);
+        if policy.code != 422 {
+            (denied.code, denied.reason) = (403, "Forbidden");
         }
         Err(denied)
     }
+}
+
+/// What a policy with a binding says of an object, as ValidatingAdmissionPolicies do if nothing else is said.
+pub(super) fn denial(row: &Resource, object: &Value, (policy, binding): (&str, &str), why: &str) -> ApiError {
+    let why = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {why}");
+    let mut denied = ApiError::forbidden(row.about(name_of(object)), &why);
+    (denied.code, denied.reason) = (422, "Invalid");
+    denied
 }

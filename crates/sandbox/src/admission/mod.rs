@@ -4,11 +4,12 @@
 mod hooks;
 mod limits;
 mod overhead;
+mod policies;
 mod quota;
 
 use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::{Api, Writer};
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::store::{ObjectKey, at};
@@ -47,11 +48,17 @@ impl Api {
     }
 
     /// Refuses a new object that LimitRanges, policies or quota do not allow.
-    pub(crate) fn check_admission(&self, row: &Resource, object: &Value) -> Result<(), ApiError> {
+    pub(crate) fn check_admission(
+        &self,
+        row: &Resource,
+        object: &Value,
+        writer: &Writer,
+    ) -> Result<(), ApiError> {
         if row.is("", "pods") {
             limits::check(self, row, object)?;
         }
         self.check_policies(row, object)?;
+        self.check_expressions(row, None, object, writer)?;
         quota::check(self, row, object)
     }
 

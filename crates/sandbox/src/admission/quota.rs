@@ -21,11 +21,16 @@ fn counted(hard: &str, pod: &Value) -> Option<i128> {
     crate::cluster::pod_amounts(pod, part).get(resource).copied()
 }
 
+/// What words about one storage class have in common.
+const OF_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
+
 /// Whether a quota's word is about pods.
 fn about_pods(hard: &str) -> bool {
-    matches!(hard, "pods" | "count/pods" | "cpu" | "memory")
-        || hard.starts_with("requests.")
-        || hard.starts_with("limits.")
+    let about_storage = hard == "requests.storage" || hard.contains(OF_STORAGE_CLASS);
+    !about_storage
+        && (matches!(hard, "pods" | "count/pods" | "cpu" | "memory")
+            || hard.starts_with("requests.")
+            || hard.starts_with("limits."))
 }
 
 /// Whether a pod must say how much it asks for where a quota has this word: CPU and memory alone, as in Kubernetes.
@@ -33,11 +38,37 @@ fn is_required(word: &str) -> bool {
     matches!(word.split_once('.').map_or(word, |(_, resource)| resource), "cpu" | "memory")
 }
 
-/// Whether a quota's word counts the objects of a resource.
-fn counts(hard: &str, row: &Resource) -> bool {
-    let full =
-        if row.group.is_empty() { row.plural.clone() } else { format!("{}.{}", row.plural, row.group) };
-    hard.strip_prefix("count/").map_or(row.group.is_empty() && hard == row.plural, |name| name == full)
+/// Group and resource of the objects that a word is about, if it is not about pods.
+fn subject(hard: &str) -> (&str, &str) {
+    if hard == "requests.storage" || hard.contains(OF_STORAGE_CLASS) {
+        return ("", "persistentvolumeclaims");
+    }
+    if hard.starts_with("services.") {
+        return ("", "services");
+    }
+    let name = hard.strip_prefix("count/").unwrap_or(hard);
+    name.split_once('.').map_or(("", name), |(plural, group)| (group, plural))
+}
+
+/// What one object, which is no pod, takes of a word that is about its kind.
+fn taken(hard: &str, object: &Value) -> i128 {
+    let text = |pointer: &str| at(object, pointer).and_then(Value::as_str).unwrap_or_default();
+    let (class, word) = hard.split_once(OF_STORAGE_CLASS).unwrap_or(("", hard));
+    if !class.is_empty() && text("/spec/storageClassName") != class {
+        return 0;
+    }
+    let is_balanced = text("/spec/type") == "LoadBalancer";
+    match word {
+        "requests.storage" => quantity::parse(text("/spec/resources/requests/storage")).unwrap_or(0),
+        "services.loadbalancers" => i128::from(is_balanced) * 1000,
+        "services.nodeports" => {
+            let allocates = at(object, "/spec/allocateLoadBalancerNodePorts") != Some(&json!(false));
+            let has_ports = text("/spec/type") == "NodePort" || is_balanced && allocates;
+            let ports = at(object, "/spec/ports").and_then(Value::as_array).map_or(0, Vec::len);
+            if has_ports { 1000 * i128::try_from(ports).unwrap_or_default() } else { 0 }
+        }
+        _ => 1000,
+    }
 }
 
 /// What a namespace uses of each word of a quota.
@@ -54,11 +85,10 @@ fn usage(api: &Api, namespace: &str, quota: &Value) -> BTreeMap<String, i128> {
         }
     }
     for (word, sum) in used.iter_mut().filter(|(word, _)| !about_pods(word)) {
-        let (plural, group) =
-            word.strip_prefix("count/").unwrap_or(word).split_once('.').unwrap_or((word, ""));
-        let plural = plural.strip_prefix("count/").unwrap_or(plural);
-        let there = api.store.scan(&format!("{group}/{plural}"), Some(namespace), None).count();
-        *sum = 1000 * i128::try_from(there).unwrap_or(i128::MAX / 1000);
+        let (group, plural) = subject(word);
+        let table = format!("{group}/{plural}");
+        let there = api.store.scan(&table, Some(namespace), None);
+        *sum = there.map(|object| taken(word, &object.value())).sum();
     }
     used
 }
@@ -73,7 +103,13 @@ pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), Api
         let is_pod = row.is("", "pods");
         let concerned: Vec<_> = hard
             .iter()
-            .filter(|(word, _)| if is_pod { about_pods(word) } else { counts(word, row) })
+            .filter(|(word, _)| {
+                if is_pod {
+                    about_pods(word)
+                } else {
+                    !about_pods(word) && subject(word) == (row.group.as_str(), row.plural.as_str())
+                }
+            })
             .collect();
         if concerned.is_empty() {
             continue;
@@ -81,7 +117,11 @@ pub(super) fn check(api: &Api, row: &Resource, object: &Value) -> Result<(), Api
         let used = usage(api, namespace, &quota);
         let (mut missing, mut beyond) = (Vec::new(), Vec::new());
         for (word, limit) in concerned {
-            let asked = if is_pod { counted(word, object) } else { Some(1000) };
+            let asked = if is_pod { counted(word, object) } else { Some(taken(word, object)) };
+            // Who takes nothing takes nothing too much.
+            if !is_pod && asked == Some(0) {
+                continue;
+            }
             let Some(asked) = asked else {
                 if is_required(word) {
                     missing.push(word.as_str());

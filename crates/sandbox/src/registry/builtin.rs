@@ -109,6 +109,22 @@ const TABLE: &[Row] = &[
         &[],
         &[Gen],
     ),
+    Row(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        &[],
+        &[Status, Gen],
+    ),
+    Row(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        &[],
+        &[Gen],
+    ),
     Row("apiregistration.k8s.io", "v1", "APIService", "apiservices", &[], &[Status]),
     Row(
         "apiextensions.k8s.io",

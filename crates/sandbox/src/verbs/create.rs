@@ -84,7 +84,7 @@ impl Api {
         let name = metadata::text(object, "name").to_owned();
         let causes = self.causes(row, None, object);
         self.refuse(row, &name, &causes)?;
-        self.check_admission(row, object)?;
+        self.check_admission(row, object, writer)?;
         self.check_signer(row, Part::Main, None, object, writer)
     }
 

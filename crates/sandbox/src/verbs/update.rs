@@ -183,6 +183,7 @@ impl Api {
         // What goes away may go whatever policies say of it.
         if part == Part::Main && metadata::text(&old, "deletionTimestamp").is_empty() {
             self.check_policies(row, &new)?;
+            self.check_expressions(row, Some(&old), &new, writer)?;
         }
         self.check_signer(row, part, Some(&old), &new, writer)?;
         if row.is("", "services") && part == Part::Main {

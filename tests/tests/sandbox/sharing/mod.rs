@@ -1,6 +1,7 @@
 //! Resource negotiation: a provider offers a part of itself and enforces it, a consumer accepts it and stays within.
 
 mod accept;
+mod bounds;
 mod leftovers;
 mod namespaces;
 mod offer;

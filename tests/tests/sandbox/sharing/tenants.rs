@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::foreigncluster::OfferAcceptance;
 use portolan_api::{ForeignCluster, ResourceOffer};
-use portolan_control::tenancy::{TenancyError, invite};
+use portolan_control::tenancy::{Inviting, TenancyError, invite};
 use portolan_sandbox::ClusterConfig;
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, open_namespace, workload};
@@ -137,10 +137,10 @@ async fn a_namespace_is_opened_to_one_tenant() {
     let clusters: Api<ForeignCluster> = Api::all(stage.provider.client("user"));
     assert!(clusters.get_opt("oslo").await.unwrap().is_none());
 
-    // And nobody is invited to it any more, nor to one of a hub.
+    // And nobody else is invited to it any more, nor to one of a hub.
     let admin = stage.provider.client("admin");
     let now = stage.world.clock().now();
-    let mut inviting = stage.inviting();
+    let mut inviting = Inviting { consumer: Some("oslo".to_owned()), ..stage.inviting() };
     let refused = Box::pin(invite(&admin, &inviting, now)).await.unwrap_err();
     assert!(
         matches!(&refused, TenancyError::NamespaceTaken { holder, .. } if holder == "tenant rome"),

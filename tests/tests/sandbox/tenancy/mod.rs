@@ -31,6 +31,7 @@ use portolan_sandbox::{
     PartialFault, RequestFilter, User, World, WorldConfig,
 };
 use portolan_tests::simulation::apply;
+use portolan_tests::tenants::{self, Attempt, Place, attempt};
 use portolan_tests::{NAMESPACE, open_namespace, workload};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
@@ -308,6 +309,75 @@ async fn an_invitation_ends_in_a_ready_peering_and_in_nothing_else() {
     // The same command again says the same, and changes nothing.
     let again = stage.redeem(&line).await.unwrap();
     assert_eq!(again.expires, redeemed.expires);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_writes_what_workloads_need_and_nothing_that_reaches_further() {
+    let mut stage = Stage::new().await;
+    let line = stage.invite(|_| ()).await;
+    stage.redeem(&line).await.unwrap();
+    pass(20).await;
+    let place = Place { open: NAMESPACE, home: "portolan-tenant-rome", invitation: &line.invitation };
+    let tenant = stage.as_tenant().await;
+    accepted(&tenant, tenants::accepted(&place)).await;
+    refused(&tenant, tenants::refused(&place)).await;
+    let mut other = tenants::accepted(&place).into_iter().find(|each| each.what == "its Lease").unwrap();
+    other.object["metadata"]["name"] = json!("another");
+    assert_eq!(code(attempt(&tenant, &other.object).await), 403, "one Lease, by its name");
+
+    // Also where an administrator has given a tenant further rights. Nobody else is bound.
+    let group = User::admin().group("portolan:tenants");
+    let mighty = stage.provider.client_as("tenant", group);
+    refused(&mighty, tenants::refused_whatever_the_role(&place)).await;
+    let admin = stage.provider.client("admin");
+    let others = [tenants::refused(&place), tenants::refused_whatever_the_role(&place)].concat();
+    accepted(&admin, others).await;
+
+    let annotate = json!({"metadata": {"annotations": tenants::allowing()}});
+    let namespaces: Api<Namespace> = Api::all(admin);
+    namespaces.patch(NAMESPACE, &PatchParams::default(), &Patch::Merge(annotate)).await.unwrap();
+    accepted(&tenant, tenants::accepted_if_allowed(&place)).await;
+}
+
+async fn accepted(client: &Client, attempts: Vec<Attempt>) {
+    for each in attempts {
+        let tried = attempt(client, &each.object).await;
+        assert!(tried.is_ok(), "{} in a {}: {tried:?}", each.what, each.object["kind"]);
+    }
+}
+
+async fn refused(client: &Client, attempts: Vec<Attempt>) {
+    for each in attempts {
+        let what = format!("{} in a {}", each.what, each.object["kind"]);
+        match attempt(client, &each.object).await {
+            Err(kube::Error::Api(status)) => {
+                let by_policy = status.message.contains("ValidatingAdmissionPolicy 'portolan-tenants'");
+                assert!(by_policy && status.message.contains(each.named), "{what}: {}", status.message);
+            }
+            other => unreachable!("{what} is not refused: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invitation_asks_by_a_request_that_is_seen_and_that_goes() {
+    let mut stage = Stage::new().await;
+    let line = stage.invite(|_| ()).await;
+    let mut config = Config::new("https://paris".parse().unwrap());
+    config.auth_info = serde_json::from_value(json!({"token": line.token})).unwrap();
+    let bootstrap = by_config(&stage.world, "somebody", &config).unwrap();
+    let place = Place { open: NAMESPACE, home: "none", invitation: &line.invitation };
+    let named = |mut each: Attempt| {
+        each.object["metadata"]["name"] = json!(format!("portolan-invitation-{}", line.invitation));
+        each
+    };
+    let of_requests = |all: Vec<Attempt>| -> Vec<Attempt> {
+        all.into_iter().filter(|each| each.object["kind"] == "CertificateSigningRequest").map(named).collect()
+    };
+    let all = of_requests(tenants::refused(&place));
+    assert_eq!(all.len(), 3);
+    refused(&bootstrap, all).await;
+    accepted(&bootstrap, of_requests(tenants::accepted(&place))).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,8 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use futures::future::try_join_all;
 use kube::Client;
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
 use portolan_control::peering::{Need, missing};
 use portolan_install::{Identity, NAMESPACE, Record, Rendered, VERSION};
 use serde_json::Value;
@@ -190,8 +192,8 @@ fn order(rendered: &Rendered) -> Vec<Value> {
 /// What applying an object takes.
 fn needs(object: &Value) -> Vec<Need> {
     let identity = Identity::of(object);
-    let group = identity.api_version.split_once('/').map_or("", |(group, _)| group);
-    let resource = format!("{}s", identity.kind.to_lowercase());
+    let (group, version) = identity.api_version.split_once('/').unwrap_or(("", &identity.api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &identity.kind)).plural;
     ["get", "create", "patch", "delete"]
         .map(|verb| Need {
             verb: verb.to_owned(),

@@ -1,0 +1,146 @@
+//! What a tenant may write on real Kubernetes: the admission policy and the quotas of a provider, on its API server.
+
+use super::proof::eventually;
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Config};
+use portolan_control::sharing::provide;
+use portolan_lab::{Cluster, Seen};
+use portolan_runtime::{Clock, Seed};
+use portolan_tests::NAMESPACE;
+use portolan_tests::tenants::{self, Attempt, Place, attempt};
+use serde_json::{Value, json};
+
+/// A tenant writes what workloads need, and nothing that reaches further. Others are not bound.
+pub(super) async fn are_bounded(
+    provider: &Cluster,
+    admin: &Client,
+    tenant: &Client,
+    invitation: &str,
+) -> Result<()> {
+    let place = Place { open: NAMESPACE, home: "portolan-tenant-rome", invitation };
+    accepted(tenant, tenants::accepted(&place)).await?;
+    refused(tenant, tenants::refused(&place)).await?;
+    // What no role of tenants gives: by somebody of the group who may do everything.
+    let mut config = Config::from_custom_kubeconfig(provider.kubeconfig()?, &Default::default()).await?;
+    config.auth_info.impersonate = Some("somebody".to_owned());
+    config.auth_info.impersonate_groups =
+        Some(vec!["portolan:tenants".to_owned(), "system:masters".to_owned()]);
+    // A pod whose class or account does not exist is refused before any policy is asked.
+    let is_refused_before = |each: &Attempt| {
+        each.object["kind"] == "Pod" && ["a priority", "another account"].contains(&each.what)
+    };
+    let mut others = tenants::refused_whatever_the_role(&place);
+    others.retain(|each| !is_refused_before(each));
+    refused(&Client::try_from(config)?, others).await?;
+    accepted(admin, tenants::refused(&place)).await?;
+    annotate(admin, tenants::allowing()).await?;
+    // API servers learn of the annotations in their own time.
+    for each in tenants::accepted_if_allowed(&place) {
+        eventually(each.what, async || match attempt(tenant, &each.object).await {
+            Ok(_) => Ok(Seen::Ready(())),
+            Err(error) => Ok(Seen::NotYet(error.to_string())),
+        })
+        .await?;
+    }
+    let none: Value = tenants::allowing()
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| (name.clone(), Value::Null))
+        .collect();
+    annotate(admin, none).await
+}
+
+/// The quotas that Portolan writes are those that Kubernetes knows.
+pub(super) async fn are_offered_so_much(
+    provider: &Cluster,
+    admin: &Client,
+    controller: Client,
+    tenant: &Client,
+) -> Result<()> {
+    let providing =
+        tokio::spawn(provide(controller, Clock::starting_at(jiff::Timestamp::now()), Seed::new(9)));
+    let class = json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "SharingClass", "metadata": {"name": "gold"},
+        "spec": {"percentage": 50, "storageClasses": ["fast"], "quota": {"services.loadbalancers": "1", "limits.cpu": "100"}, "defaultLimits": {"cpu": "1", "ephemeral-storage": "1Gi"}},
+    });
+    let storage = |name: &str| {
+        json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": "example.com/none",
+        })
+    };
+    super::kubectl_apply(provider, &[class, storage("fast"), storage("slow")]).await?;
+    let shares = r#"{"spec": {"incoming": {"sharing": {"className": "gold"}}}}"#;
+    provider.kubectl(&["patch", "foreigncluster/rome", "--type=merge", "-p", shares]).await?;
+    let quota = ["-n", NAMESPACE, "get", "resourcequota/portolan", "-o", "json"];
+    eventually("the quota is in force", async || {
+        let quota: Value = serde_json::from_str(&provider.kubectl(&quota).await?)?;
+        let (hard, in_force) = (&quota["spec"]["hard"], &quota["status"]["hard"]);
+        let zero = &hard["slow.storageclass.storage.k8s.io/requests.storage"];
+        let whole = hard["limits.cpu"] == "100" && zero == "0" && hard["count/secrets"] == "200";
+        Ok(if whole && hard == in_force { Seen::Ready(()) } else { Seen::NotYet(quota.to_string()) })
+    })
+    .await?;
+    let place = Place { open: NAMESPACE, home: "portolan-tenant-rome", invitation: "" };
+    let balanced =
+        tenants::service(&place, json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false}));
+    attempt(tenant, &balanced).await.context("the one load balancer of the class")?;
+    let outside = tenants::service(&place, json!({"type": "NodePort"}));
+    let refused =
+        attempt(tenant, &outside).await.err().context("a node port that is not offered")?.to_string();
+    ensure!(
+        refused.contains("exceeded quota: portolan") && refused.contains("services.nodeports"),
+        "{refused}"
+    );
+    let range =
+        ["-n", NAMESPACE, "get", "limitrange/portolan", "-o", "jsonpath={.spec.limits[0].defaultRequest}"];
+    let requests: Value = serde_json::from_str(&provider.kubectl(&range).await?)?;
+    ensure!(requests["ephemeral-storage"] == "0", "{requests}");
+    eventually("what the class gives stands on the namespace", async || {
+        let shop = Api::<Namespace>::all(admin.clone()).get(NAMESPACE).await?;
+        let annotations = serde_json::to_value(shop.metadata.annotations)?;
+        let is_told = annotations["portolan.dev/tenant-storage-classes"] == "fast";
+        Ok(if is_told { Seen::Ready(()) } else { Seen::NotYet(annotations.to_string()) })
+    })
+    .await?;
+    // The rest of the proof is not about sharing.
+    providing.abort();
+    let _ = providing.await;
+    provider.kubectl(&["-n", NAMESPACE, "delete", "resourcequota/portolan", "limitrange/portolan"]).await?;
+    provider
+        .kubectl(&["delete", "sharingclass/gold", "storageclass/fast", "storageclass/slow"])
+        .await
+        .map(|_| ())
+}
+
+async fn annotate(admin: &Client, annotations: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    Api::<Namespace>::all(admin.clone()).patch(NAMESPACE, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+async fn accepted(client: &Client, attempts: Vec<Attempt>) -> Result<()> {
+    for each in attempts {
+        let what = || format!("{} in a {}", each.what, each.object["kind"]);
+        attempt(client, &each.object).await.with_context(what)?;
+    }
+    Ok(())
+}
+
+async fn refused(client: &Client, attempts: Vec<Attempt>) -> Result<()> {
+    for each in attempts {
+        let what = format!("{} in a {}", each.what, each.object["kind"]);
+        match attempt(client, &each.object).await {
+            Err(kube::Error::Api(status)) => {
+                let by_policy = status.message.contains("ValidatingAdmissionPolicy 'portolan-tenants'");
+                ensure!(by_policy && status.message.contains(each.named), "{what}: {}", status.message);
+            }
+            Err(error) => return Err(error).context(what),
+            Ok(_) => anyhow::bail!("{what} is not refused"),
+        }
+    }
+    Ok(())
+}
