@@ -4,6 +4,15 @@
 /// that stands for it.
 pub const TENANT_LABEL: &str = "portolan.dev/tenant";
 
+/// The ConfigMap in Portolan's namespace with the record of `portolan install`.
+pub const INSTALL_RECORD: &str = "portolan-install";
+
+/// On what Portolan makes for itself in a cluster.
+pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
+
+/// The value of [`PART_OF_LABEL`].
+pub const PART_OF: &str = "portolan";
+
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 

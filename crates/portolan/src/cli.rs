@@ -218,8 +218,8 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "NAMESPACE/SERVICE:PORT")]
     pub(crate) prometheus: Option<PrometheusService>,
 
-    /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as 0.0.0.0:8080. Without it, nothing is
-    /// served.
+    /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as [::]:8080, which is all addresses of
+    /// both families. Without it, nothing is served.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
 

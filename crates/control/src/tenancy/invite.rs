@@ -4,7 +4,10 @@ use super::TenancyError;
 use super::objects::{asking, bootstrap};
 use super::roles::provider_roles;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
-use crate::peering::{Address, NAMESPACE, Peer, PeerError, apply, identity, open};
+use crate::peering::{
+    Address, NAMESPACE, Peer, PeerError, apply, identity, install_roles, make_missing, of_this_version, open,
+    own_namespace,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -16,8 +19,8 @@ use portolan_api::sharing::Sharing;
 use portolan_api::{Invitation, InvitationSpec};
 use portolan_core::tenancy::names::{self, INVITATION_LENGTH, INVITATION_LETTERS};
 use portolan_core::tenancy::{InvitationLine, ProviderIdentity};
-use portolan_runtime::call;
-use serde_json::json;
+use portolan_runtime::{Term, call};
+use serde_json::{Value, json};
 
 /// API servers make no token of less than ten minutes. One that lives longer than its invitation is revoked with it.
 const SHORTEST_TOKEN: i64 = 600;
@@ -54,11 +57,9 @@ pub async fn invite(
 ) -> Result<InvitationLine, TenancyError> {
     let id = identity(cluster, "the provider").await?;
     let place = "the provider";
-    apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}), place)
-        .await?;
-    for role in provider_roles() {
-        apply(cluster, &role, place).await?;
-    }
+    make_missing(&Term::alone(FIELD_MANAGER), cluster, &own_namespace(), place).await?;
+    let roles: Vec<Value> = provider_roles().into_iter().map(of_this_version).collect();
+    install_roles(cluster, &roles, place).await?;
     let peer = Peer::default();
     for namespace in &inviting.namespaces {
         open(cluster, namespace, &peer, &id, place).await?;
