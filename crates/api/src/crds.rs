@@ -16,6 +16,12 @@ use crate::{
 /// definitions are installed only on request.
 pub const EXPERIMENTAL_KINDS: [&str; 3] = ["FeatureConfig", "LiveMigration", "NamespaceOffloading"];
 
+/// The version of Portolan that these definitions are of.
+pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// On definitions, roles and the Deployment of the controller: the version of Portolan that they are of.
+pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
+
 /// Whether a controller serves the kind of this definition.
 pub fn is_served(crd: &CustomResourceDefinition) -> bool {
     !EXPERIMENTAL_KINDS.contains(&crd.spec.names.kind.as_str())
@@ -46,6 +52,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     ];
     crds.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     for crd in &mut crds {
+        crd.metadata.labels = Some([(VERSION_LABEL.to_owned(), PROGRAM_VERSION.to_owned())].into());
         for schema in crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()) {
             if let Some(schema) = &mut schema.open_api_v3_schema {
                 tidy(schema);

@@ -37,7 +37,8 @@ pub mod words;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
 pub use crds::{
-    EXPERIMENTAL_KINDS, RenderError, all_crds, crds, hub_crds, is_served, render, render_crds, served_crds,
+    EXPERIMENTAL_KINDS, PROGRAM_VERSION, RenderError, VERSION_LABEL, all_crds, crds, hub_crds, is_served,
+    render, render_crds, served_crds,
 };
 pub use duration::Duration;
 pub use featureconfig::{FeatureConfig, FeatureConfigSpec, FeatureConfigStatus};

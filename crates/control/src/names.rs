@@ -14,6 +14,15 @@ pub const STORAGE_CLASSES_ANNOTATION: &str = "portolan.dev/tenant-storage-classe
 /// administrators of the provider.
 pub const SERVICE_ACCOUNTS_ANNOTATION: &str = "portolan.dev/tenant-service-accounts";
 
+/// The ConfigMap in Portolan's namespace with the record of `portolan install`.
+pub const INSTALL_RECORD: &str = "portolan-install";
+
+/// On what Portolan makes for itself in a cluster.
+pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
+
+/// The value of [`PART_OF_LABEL`].
+pub const PART_OF: &str = "portolan";
+
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 

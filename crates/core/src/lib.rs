@@ -16,3 +16,4 @@ pub mod sharing;
 pub mod summary;
 pub mod tenancy;
 mod time;
+pub mod version;

@@ -19,8 +19,9 @@ pub use chart::chart;
 pub use diagnosis::{Seen, diagnose};
 pub use error::ValuesError;
 pub use objects::{CLUSTER_CONFIG, CONTROLLER, NAMESPACE, Rendered, render};
+pub use portolan_core::version::{SkewError, check_skew};
 pub use provider::{NodeFacts, Provider, detect, region};
-pub use record::{Entry, Identity, Phase, RECORD, Record, RecordError, SkewError, check_skew};
+pub use record::{Entry, Identity, Phase, RECORD, Record, RecordError};
 pub use set::set;
 pub use values::{
     ClusterValues, ControllerValues, CrdValues, ImageValues, Values, merge, parse, schema, values_yaml,

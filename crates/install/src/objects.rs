@@ -3,7 +3,7 @@
 use crate::node::{Item, Node, Part, at, field, field_when, fixed, is_set, object};
 use crate::{VERSION, Values};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use portolan_api::RenderError;
+use portolan_api::{RenderError, VERSION_LABEL};
 use portolan_control::peering::{hub_as_member_binding, hub_roles};
 use serde_json::{Value, json};
 
@@ -125,7 +125,7 @@ fn cluster_config() -> Node {
 
 fn deployment() -> Node {
     let mut labels = labels();
-    labels["app.kubernetes.io/version"] = json!(VERSION);
+    labels[VERSION_LABEL] = json!(VERSION);
     let metadata = json!({"name": CONTROLLER, "namespace": NAMESPACE, "labels": labels});
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
     object([
@@ -207,7 +207,7 @@ fn container() -> Node {
             "args",
             Node::List(vec![
                 Item::One(fixed("controller")),
-                Item::One(fixed(format!("--listen=0.0.0.0:{PORT}"))),
+                Item::One(fixed(format!("--listen=[::]:{PORT}"))),
                 Item::When("cluster.sharing", sharing),
                 Item::When("controller.prometheus", prometheus),
                 Item::Each("controller.extraArgs"),

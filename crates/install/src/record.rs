@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// The ConfigMap with the record, in Portolan's namespace.
-pub const RECORD: &str = "portolan-install";
+pub const RECORD: &str = portolan_control::names::INSTALL_RECORD;
 
 /// Which object it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -175,64 +175,12 @@ impl Record {
     }
 }
 
-/// Why one version cannot follow another.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SkewError {
-    /// A version that is none.
-    #[error("{0:?} is no version such as 1.2.3")]
-    NoVersion(String),
-    /// They are too far apart.
-    #[error(
-        "Portolan {from} is installed and this program is {to}: versions may differ by one minor version at most"
-    )]
-    TooFar {
-        /// The installed version.
-        from: String,
-        /// That of this program.
-        to: String,
-    },
-}
-
-/// Whether one version of Portolan may take the place of another: the major version is the same, and the minor one differs by
-/// one at most, up or down.
-///
-/// # Errors
-/// It may not.
-pub fn check_skew(from: &str, to: &str) -> Result<(), SkewError> {
-    let ((major, minor), (to_major, to_minor)) = (numbers(from)?, numbers(to)?);
-    if major == to_major && minor.abs_diff(to_minor) <= 1 {
-        return Ok(());
-    }
-    Err(SkewError::TooFar { from: from.to_owned(), to: to.to_owned() })
-}
-
-fn numbers(version: &str) -> Result<(u64, u64), SkewError> {
-    let mut parts = version.trim_start_matches('v').split('.').map(str::parse::<u64>);
-    match (parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => Ok((major, minor)),
-        _ => Err(SkewError::NoVersion(version.to_owned())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn object(kind: &str, name: &str) -> Value {
         json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})
-    }
-
-    #[test]
-    fn versions_follow_each_other_one_minor_at_a_time() {
-        for (from, to) in
-            [("0.1.0", "0.1.9"), ("0.1.0", "0.2.0"), ("0.2.0", "0.1.5"), ("1.9.0", "1.10.0-rc.1")]
-        {
-            assert_eq!(check_skew(from, to), Ok(()), "{from} {to}");
-        }
-        for (from, to) in [("0.1.0", "0.3.0"), ("0.9.0", "1.0.0"), ("0.3.0", "0.1.0")] {
-            assert!(matches!(check_skew(from, to), Err(SkewError::TooFar { .. })), "{from} {to}");
-        }
-        assert_eq!(check_skew("new", "0.1.0"), Err(SkewError::NoVersion("new".to_owned())));
     }
 
     #[test]

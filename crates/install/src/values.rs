@@ -27,23 +27,25 @@ pub struct Values {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ClusterValues {
-    /// The name by which other clusters know it. `portolan install` makes one from the cloud's name or the identity of the
+    /// The name by which other clusters know it, if they peer by an invitation. `portolan install` makes one from the cloud's name or the identity of the
     /// cluster if none is given.
     pub name: String,
-    /// Labels of the cluster, which cluster selectors of other clusters match.
+    /// Labels of the cluster, which a hub gives to its ForeignCluster when it peers by a context.
     pub labels: BTreeMap<String, String>,
     /// What it runs on: kind, k3s, kubeadm, eks, gke, aks, openshift or generic.
     pub provider: String,
     /// The URL by which other clusters reach its API server, if it is not that of the kubeconfig.
     #[serde(rename = "apiServerURL")]
     pub api_server_url: String,
-    /// The range of addresses of its pods, such as 10.244.0.0/16.
+    /// The range of addresses of its pods, such as 10.244.0.0/16. It is kept on record for a network between clusters, and
+    /// nothing reads it yet.
     #[serde(rename = "podCIDR")]
     pub pod_cidr: String,
-    /// The range of addresses of its Services, such as 10.96.0.0/12.
+    /// The range of addresses of its Services, such as 10.96.0.0/12. It is kept on record, and nothing reads it yet.
     #[serde(rename = "serviceCIDR")]
     pub service_cidr: String,
-    /// Private ranges of addresses that are in use beside those of pods and Services.
+    /// Private ranges of addresses that are in use beside those of pods and Services. They are kept on record, and nothing
+    /// reads them yet.
     pub reserved_subnets: Vec<String>,
     /// How much of its nodes it shares with each consumer, such as 50%, where neither the ForeignCluster of the consumer nor a
     /// default SharingClass says more. Empty shares nothing.

@@ -223,8 +223,8 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) share_by_default: Option<String>,
 
-    /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as 0.0.0.0:8080. Without it, nothing is
-    /// served.
+    /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as [::]:8080, which is all addresses of
+    /// both families. Without it, nothing is served.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
 

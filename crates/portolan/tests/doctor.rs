@@ -6,7 +6,7 @@ mod support;
 
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -226,6 +226,62 @@ fn each_broken_hop_is_named_with_what_to_do_and_what_is_well_is_healthy() {
         code == 1 && told.contains("no controller leads") && told.contains("cannot list MultiClusterJobs"),
         "{told}"
     );
+}
+
+#[test]
+fn both_sides_of_an_invitation_are_healthy_until_the_provider_lacks_a_right() {
+    let mut world = World::start("doctor-invitation", 2);
+    let program = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["crds", "--roles", "-o", "json"])
+        .output()
+        .unwrap();
+    let list: Value = serde_json::from_slice(&program.stdout).unwrap();
+    for object in list["items"].as_array().unwrap() {
+        world.apply("c2", object);
+    }
+    // A namespace that is open to somebody else is none of this hub's.
+    let mut other = namespace("market");
+    other["metadata"]["labels"] = json!({"portolan.dev/placement": "allowed"});
+    world.apply("c2", &other);
+    world.control();
+    world.control_of("c2");
+    let line = world.run(&["invite", "--context", "c2", "-n", "shop"]);
+    assert!(line.status.success(), "{}", text(&line.stderr));
+    let joined = world.with_input("c1", &["peer", "-"], &text(&line.stdout));
+    assert!(joined.status.success(), "{}", text(&joined.stderr));
+    world.apply("c1", &namespace("shop"));
+    world.apply("c1", &workload("web", 1, "100m", &json!({"locations": ["c2"]})));
+    world.until(&["get", "mcd", "-n", "shop"], &["1/1"]);
+
+    let (code, data) = doctor(&world, &[]);
+    assert_eq!(code, 0, "{data:#}");
+    for check in ["condition", "last-seen", "credential", "certificate", "api", "rights"] {
+        assert_found(&data, "c2", check, "Healthy", &[]);
+    }
+    assert_found(&data, "c2", "credential", "Healthy", &["the certificate of portolan:tenant:"]);
+    assert_found(&data, "c2", "namespaces", "Healthy", &["1 namespace open: shop"]);
+
+    world.until_in("c2", &["get", "clusters", "-o", "json"], |told| told.contains("PeeringEstablished"));
+    let provider = |world: &World| {
+        let output = world.run(&["doctor", "-o", "json", "--context", "c2"]);
+        let data: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), data)
+    };
+    let (code, data) = provider(&world);
+    assert_eq!(code, 0, "{data:#}");
+    assert_found(&data, "c1", "condition", "Healthy", &["PeeringEstablished"]);
+    assert_found(&data, "hub", "controller-rights", "Healthy", &[]);
+    let of_consumer =
+        data["checks"].as_array().unwrap().iter().filter(|line| line["cluster"] == "c1").count();
+    assert_eq!(of_consumer, 1, "a consumer is not asked: {data:#}");
+
+    world.with("c2", async |client| {
+        let bindings: Api<ClusterRoleBinding> = Api::all(client);
+        bindings.delete("portolan-provider", &Default::default()).await.unwrap();
+    });
+    let (code, data) = provider(&world);
+    assert_eq!(code, 1, "{data:#}");
+    assert_found(&data, "hub", "controller-rights", "Problem", &["signers.", "portolan upgrade"]);
 }
 
 #[test]

@@ -4,6 +4,10 @@
 
 mod support;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::{World, namespace, text, workload};
 
@@ -74,12 +78,194 @@ fn it_is_installed_once_changed_and_deleted() {
     let none = world.portolan(&["upgrade"]);
     assert!(text(&none.stderr).contains("no installation of Portolan is on record"));
     world.succeeds(&["uninstall", "--purge"]);
-    let left = world.everything("c1");
-    assert!(
-        left.contains("namespaces//portolan "),
-        "what was there before it was installed again stays: {left}"
+    assert_eq!(
+        without_upstream(world.everything("c1")),
+        bare,
+        "the namespace was made by Portolan, though no record says so"
     );
-    assert!(!left.contains("portolan.dev ") && !bare.contains("portolan"), "{left}");
+}
+
+/// Without the definition that is not Portolan's own: no record says who made it.
+fn without_upstream(all: String) -> String {
+    let own = |line: &&str| !line.contains("clusterprofiles.multicluster.x-k8s.io");
+    all.lines().filter(own).collect::<Vec<_>>().join("\n")
+}
+
+/// The labels of namespace portolan.
+fn labels(world: &World) -> Value {
+    let found = world.with("c1", async |client| {
+        let api: Api<Namespace> = Api::all(client);
+        api.get("portolan").await.unwrap()
+    });
+    json!(found.metadata.labels.unwrap_or_default())
+}
+
+const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
+
+#[test]
+fn what_pods_may_do_in_a_namespace_that_was_there_is_for_its_owner_to_say() {
+    let mut world = World::start("namespace", 1);
+    let mut own = namespace("portolan");
+    own["metadata"]["labels"] = json!({ POD_SECURITY: "privileged", "team": "a" });
+    world.apply("c1", &own);
+    let before = labels(&world);
+    install(&mut world, &[]);
+    assert_eq!(labels(&world), before);
+    world.succeeds(&["upgrade", "--set", "controller.podLabels.tier=edge"]);
+    assert_eq!(labels(&world), before);
+    world.kill_controller();
+    world.succeeds(&["uninstall"]);
+    assert_eq!(labels(&world), before);
+}
+
+#[test]
+fn an_invitation_and_a_peering_leave_the_labels_of_the_namespace() {
+    let mut world = World::start("labels", 2);
+    install(&mut world, &[]);
+    let before = labels(&world);
+    assert_eq!(before[POD_SECURITY], "restricted");
+    world.succeeds(&["invite"]);
+    assert_eq!(labels(&world), before);
+    // As a member of another hub, which leaves again.
+    let peered = world.run(&["peer", "--context", "c2", "--remote-context", "c1", "--timeout", "0s"]);
+    assert!(peered.status.success(), "{}", text(&peered.stderr));
+    assert_eq!(labels(&world), before);
+    let left = world.run(&["unpeer", "c1", "--context", "c2", "--remote-context", "c1", "--force"]);
+    assert!(left.status.success(), "{}", text(&left.stderr));
+    assert_eq!(labels(&world), before);
+}
+
+#[test]
+fn a_purge_leaves_nothing_of_invitations() {
+    let mut world = World::start("invited", 2);
+    let bare = world.everything("c1");
+    install(&mut world, &[]);
+    world.succeeds(&["invite", "-n", "market"]);
+    let line = world.run(&["invite", "--context", "c2"]);
+    assert!(line.status.success(), "{}", text(&line.stderr));
+    // An invitation that is given up leaves the key of the consumer.
+    let given_up = world.with_input("c1", &["peer", "-", "--timeout", "0s"], &text(&line.stdout));
+    assert_eq!(given_up.status.code(), Some(1));
+    let keys =
+        |all: &str| all.lines().filter(|line| line.starts_with("secrets/portolan/invitation-")).count();
+    assert_eq!(keys(&world.everything("c1")), 2);
+    world.kill_controller();
+    world.succeeds(&["uninstall"]);
+    let left = world.everything("c1");
+    assert!(!left.contains("invitation-"), "without --purge too nobody can use them any more: {left}");
+    assert!(left.contains("namespaces//market "), "{left}");
+    world.succeeds(&["uninstall", "--purge"]);
+    assert_eq!(without_upstream(world.everything("c1")), bare);
+}
+
+#[test]
+fn what_the_installation_tells_is_what_others_are_told() {
+    let mut world = World::start("told", 2);
+    let url = "https://paris.example:6443";
+    install(&mut world, &["--api-server-url", url, "--cluster-labels", "tier=edge"]);
+    let line = portolan_core::tenancy::InvitationLine::decode(&world.succeeds(&["invite"])).unwrap();
+    assert_eq!((line.server.as_str(), line.provider.name.as_str()), (url, "paris"));
+    let flags = ["invite", "--server", "https://10.0.0.5:6443", "--cluster-name", "lyon"];
+    let line = portolan_core::tenancy::InvitationLine::decode(&world.succeeds(&flags)).unwrap();
+    assert_eq!((line.server.as_str(), line.provider.name.as_str()), ("https://10.0.0.5:6443", "lyon"));
+    let flags = ["peer", "--context", "c2", "--remote-context", "c1", "--timeout", "0s", "-o", "json"];
+    let peered = world.run(&flags);
+    assert!(peered.status.success(), "{}", text(&peered.stderr));
+    assert!(text(&peered.stderr).contains(url), "{}", text(&peered.stderr));
+    let peered: Value = serde_json::from_slice(&peered.stdout).unwrap();
+    assert!(peered.to_string().contains(r#""tier":"edge""#), "{peered:#}");
+}
+
+/// Changes a definition as another version would have it: with one field more, and the version that it says it is of.
+fn redefine(world: &World, context: &str, version: &str) {
+    world.with(context, async |client| {
+        let api: Api<CustomResourceDefinition> = Api::all(client);
+        let mut crd = api.get("invitations.portolan.dev").await.unwrap();
+        let labels = crd.metadata.labels.get_or_insert_default();
+        labels.insert("app.kubernetes.io/version".to_owned(), version.to_owned());
+        let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+        let spec = schema.properties.as_mut().unwrap().get_mut("spec").unwrap();
+        let more = serde_json::from_value(json!({"type": "string"})).unwrap();
+        spec.properties.as_mut().unwrap().insert("newField".to_owned(), more);
+        api.replace("invitations.portolan.dev", &Default::default(), &crd).await.unwrap();
+    });
+}
+
+/// Whether that field is still there.
+fn has_field(world: &World, context: &str) -> bool {
+    world.with(context, async |client| {
+        let api: Api<CustomResourceDefinition> = Api::all(client);
+        let crd = api.get("invitations.portolan.dev").await.unwrap();
+        serde_json::to_string(&crd.spec).unwrap().contains("newField")
+    })
+}
+
+#[test]
+fn commands_of_another_version_leave_definitions_and_roles_to_the_installer() {
+    let mut world = World::start("versions", 2);
+    install(&mut world, &[]);
+    let other = |minor: u64| {
+        let own: Vec<u64> = env!("CARGO_PKG_VERSION").split('.').map(|part| part.parse().unwrap()).collect();
+        format!("{}.{}.0", own[0], own[1] + minor)
+    };
+    redefine(&world, "c1", &other(1));
+    world.with("c1", async |client| {
+        let roles: Api<ClusterRole> = Api::all(client);
+        roles.delete("portolan-tenant-sight", &Default::default()).await.unwrap();
+    });
+    world.succeeds(&["invite"]);
+    world.succeeds(&["peer", "--remote-context", "c2", "--timeout", "0s"]);
+    assert!(has_field(&world, "c1"));
+    assert!(!world.everything("c1").contains("portolan-tenant-sight "), "roles are the installer's");
+    let record = |version: &str| {
+        let patch = json!({"data": {"version": version}});
+        world.with("c1", async |client| {
+            let maps: Api<ConfigMap> = Api::namespaced(client, "portolan");
+            maps.patch("portolan-install", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        });
+    };
+    record(&other(1));
+    world.succeeds(&["invite"]);
+    record(&other(2));
+    for command in [&["invite"][..], &["peer", "--remote-context", "c2", "--timeout", "0s"]] {
+        let refused = world.portolan(command);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{told}");
+        assert!(told.contains(&other(2)) && told.contains("portolan upgrade"), "{told}");
+    }
+
+    // Without an installation a newer version replaces, and an older one takes nothing away.
+    let invite = |world: &World| world.run(&["invite", "--context", "c2"]);
+    assert!(invite(&world).status.success());
+    redefine(&world, "c2", &other(1));
+    assert!(invite(&world).status.success());
+    assert!(has_field(&world, "c2"));
+    redefine(&world, "c2", &other(2));
+    let refused = invite(&world);
+    assert!(text(&refused.stderr).contains(&other(2)), "{}", text(&refused.stderr));
+    redefine(&world, "c2", "0.0.1");
+    assert!(invite(&world).status.success());
+    assert!(!has_field(&world, "c2"));
+}
+
+#[test]
+fn what_helm_installed_is_left_to_helm() {
+    let world = World::start("helm", 1);
+    let program = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["crds", "--roles", "-o", "json"])
+        .output()
+        .unwrap();
+    let list: Value = serde_json::from_slice(&program.stdout).unwrap();
+    for object in list["items"].as_array().unwrap() {
+        world.apply("c1", object);
+    }
+    let mut deployment = rendered(&world, &["install"], "Deployment", "portolan-controller");
+    deployment["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "fleet"});
+    deployment["metadata"]["labels"]["app.kubernetes.io/version"] = json!("99.0.0");
+    world.apply("c1", &deployment);
+    let refused = world.portolan(&["invite"]);
+    let told = text(&refused.stderr);
+    assert!(told.contains("99.0.0") && told.contains("helm upgrade fleet --namespace portolan"), "{told}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::peer::NAMESPACE;
 use super::role::{Scope, rights};
 use super::{Peer, PeerError};
 use crate::fleet::grants;
+use crate::tenancy::provider_roles;
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
@@ -12,6 +13,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client};
 use portolan_runtime::call;
+use serde_json::Value;
 
 /// Something that must be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,9 +63,55 @@ impl Need {
     #[must_use]
     pub fn text(&self) -> String {
         let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
+        let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let place = self.namespace.as_ref().map(|name| format!(" in namespace {name}")).unwrap_or_default();
-        format!("{} {}{group}{place}", self.verb, self.resource)
+        format!("{} {}{group}{name}{place}", self.verb, self.resource)
     }
+}
+
+/// What a role allows, as needs in the place where it is bound.
+pub(super) fn allowed_by(role: &Value, place: Option<&str>) -> Vec<Need> {
+    let texts = |value: &Value| -> Vec<String> {
+        let all = value.as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut needs = Vec::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        let names: Vec<Option<String>> = match texts(&rule["resourceNames"]) {
+            all if all.is_empty() => vec![None],
+            all => all.into_iter().map(Some).collect(),
+        };
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for (verb, name) in
+                    texts(&rule["verbs"]).iter().flat_map(|verb| names.iter().map(move |name| (verb, name)))
+                {
+                    needs.push(Need { name: name.clone(), ..Need::new(verb, &group, &resource, place) });
+                }
+            }
+        }
+    }
+    needs
+}
+
+/// What a tenant may do in its own namespace in a provider and, if it may place workloads, in the whole provider.
+#[must_use]
+pub fn of_tenant(home: &str, placement: bool) -> Vec<Need> {
+    let own = of_role("portolan-tenant", Some(home));
+    let sight = placement.then(|| of_role("portolan-tenant-sight", None));
+    own.into_iter().chain(sight.into_iter().flatten()).collect()
+}
+
+/// What a tenant may do in a namespace that its provider opened to it.
+#[must_use]
+pub fn of_tenant_in(namespace: &str) -> Vec<Need> {
+    of_role("portolan-tenant-placement", Some(namespace))
+}
+
+fn of_role(name: &str, place: Option<&str>) -> Vec<Need> {
+    let roles = provider_roles();
+    let role = roles.iter().find(|role| role["metadata"]["name"] == name);
+    role.map(|role| allowed_by(role, place)).unwrap_or_default()
 }
 
 /// What the hub does in a whole member, and with its own account there.
@@ -197,4 +245,26 @@ pub async fn missing(client: &Client, needs: &[Need]) -> Result<Vec<String>, Pee
     };
     let answers = try_join_all(needs.iter().map(ask)).await?;
     Ok(answers.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_is_asked_for_verb_by_verb_and_a_tenant_for_what_it_has() {
+        let role = serde_json::json!({"rules": [
+            {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["x"], "resources": ["signers"], "resourceNames": ["a", "b"], "verbs": ["approve"]},
+        ]});
+        let texts: Vec<String> = allowed_by(&role, Some("shop")).iter().map(Need::text).collect();
+        assert_eq!(texts[..2], ["list pods in namespace shop", "watch pods in namespace shop"]);
+        assert_eq!(
+            texts[4..],
+            ["approve signers.x a in namespace shop", "approve signers.x b in namespace shop"]
+        );
+        let tenant = of_tenant("home", false);
+        assert!(!tenant.is_empty() && tenant.iter().all(|need| need.namespace.as_deref() == Some("home")));
+        assert!(!of_tenant_in("shop").is_empty());
+    }
 }

@@ -5,6 +5,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
+use portolan_core::version::SkewError;
 use portolan_runtime::{CallError, Term};
 use serde_json::Value;
 
@@ -87,6 +88,14 @@ pub enum PeerError {
         account: String,
         /// Why; never the token itself.
         why: String,
+    },
+    /// Portolan is installed there in a version that is too far from this one.
+    #[error("{skew}")]
+    Skew {
+        /// By how much.
+        skew: SkewError,
+        /// What upgrades it.
+        upgrade: String,
     },
     /// An object of ours that cannot be written as JSON.
     #[error("cannot write {what}: {source}")]

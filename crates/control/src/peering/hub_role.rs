@@ -2,13 +2,15 @@
 //!
 //! The lab runs the controller with nothing but these rights: one that is missing fails there.
 
-use super::access::Need;
+use super::access::{Need, allowed_by};
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use crate::provision::CLUSTER_API_GROUP;
 use crate::sharing;
 use crate::tenancy::{PROVIDER, provider_rights_table, provider_roles, tenant_policy};
+use portolan_api::{PROGRAM_VERSION, VERSION_LABEL};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The account of the controller, its roles and their bindings.
 pub const CONTROLLER: &str = "portolan-controller";
@@ -121,18 +123,29 @@ pub fn hub_roles() -> Vec<Value> {
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
     ];
-    own.into_iter().chain(tenancy).chain(sharing::sharing_roles()).collect()
+    own.into_iter().chain(tenancy).chain(sharing::sharing_roles()).map(of_this_version).collect()
 }
 
-/// The rights of the account of the controller, verb by verb.
+/// An object with the version that it is of; a namespace is of none.
+pub(crate) fn of_this_version(mut object: Value) -> Value {
+    if object["kind"] != "Namespace" {
+        object["metadata"]["labels"][VERSION_LABEL] = json!(PROGRAM_VERSION);
+    }
+    object
+}
+
+/// The rights of the account of the controller, verb by verb: all that its roles allow.
 #[must_use]
 pub fn hub_needs() -> Vec<Need> {
-    let places = [(None, EVERYWHERE), (Some(NAMESPACE), AT_HOME)];
-    let rows = places.into_iter().flat_map(|(place, rows)| rows.iter().map(move |row| (place, row)));
-    rows.flat_map(|(place, (group, resource, verbs, _))| {
-        verbs.iter().map(move |verb| Need::new(verb, group, resource, place))
-    })
-    .collect()
+    let all = hub_roles();
+    let bound = all.iter().filter(|object| object["roleRef"].is_object());
+    let allowed = bound.flat_map(|binding| {
+        let to = &binding["roleRef"];
+        let is_it = |each: &&Value| each["kind"] == to["kind"] && each["metadata"]["name"] == to["name"];
+        let place = binding["metadata"]["namespace"].as_str();
+        all.iter().find(is_it).map(|role| allowed_by(role, place)).unwrap_or_default()
+    });
+    allowed.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// What a hub needs beside [`hub_roles`] to be a member of its own fleet.
@@ -217,6 +230,21 @@ mod tests {
             let reads = verbs.iter().all(|verb| WATCH.contains(verb));
             let own = ["portolan.dev", CLUSTER_API_GROUP].contains(group);
             assert!(reads || own || *resource == "events", "{resource}");
+        }
+    }
+
+    #[test]
+    fn what_invitations_and_sharing_take_is_among_the_needs() {
+        let texts: BTreeSet<String> = hub_needs().iter().map(Need::text).collect();
+        for text in [
+            "watch multiclusterdeployments.portolan.dev",
+            "create secrets in namespace portolan",
+            "update certificatesigningrequests.certificates.k8s.io/approval",
+            "approve signers.certificates.k8s.io kubernetes.io/kube-apiserver-client",
+            "bind clusterroles.rbac.authorization.k8s.io portolan-tenant",
+            "create resourcequotas",
+        ] {
+            assert!(texts.contains(text), "{text} is not in {texts:#?}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::access::{missing, of_hub, of_member};
 use super::apply::{PeerError, api_of, apply_by, called};
+use super::definitions::install_definitions;
 use super::identity::identity;
 use super::leave::check_credential;
 use super::namespaces::{make, make_missing};
@@ -9,20 +10,14 @@ use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_membe
 use super::peer::{NAMESPACE, Peer};
 use super::{Address, Need, token};
 use crate::names::FIELD_MANAGER;
-use futures::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, CustomResourceExt};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::OutgoingPeering;
 use portolan_runtime::{Term, call};
 use serde_json::{Value, json};
-use std::time::Duration;
-
-/// How soon to look again whether a definition is served.
-const SOON: Duration = Duration::from_millis(100);
 
 /// The two clusters.
 #[derive(Clone)]
@@ -164,49 +159,6 @@ async fn stored(hub: &Client, name: &str, address: &Address) -> Result<Address, 
         Some(server) => Address { server: server.clone(), given: true, ..address.clone() },
         None => address.clone(),
     })
-}
-
-/// Installs Portolan's definitions, and waits until they are served.
-///
-/// # Errors
-/// The hub refused, or does not serve them.
-pub async fn install_definitions(hub: &Client) -> Result<(), PeerError> {
-    let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
-    let install = async |crd: CustomResourceDefinition| -> Result<(), PeerError> {
-        let name = crd.metadata.name.clone().unwrap_or_default();
-        // What another project defines is its to change.
-        let foreign = crd.spec.group != portolan_api::GROUP;
-        if foreign && call(format!("look for {name}"), api.get_metadata_opt(&name)).await?.is_some() {
-            return Ok(());
-        }
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let what = format!("apply CustomResourceDefinition {name} in the hub");
-        match call(what, api.patch(&name, &params, &Patch::Apply(&crd))).await {
-            // Somebody else installs definitions here: that they are there will do.
-            Err(error) if error.code() == Some(403) => {
-                let what = format!("look for CustomResourceDefinition {name} in the hub");
-                call(what, api.get_metadata(&name)).await.map_err(|_| error)?;
-            }
-            other => {
-                other?;
-            }
-        }
-        let served = |crd: &CustomResourceDefinition| {
-            let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            conditions.into_iter().any(|each| each.type_ == "Established" && each.status == "True")
-        };
-        loop {
-            let what = format!("read CustomResourceDefinition {name} in the hub");
-            if served(&call(what, api.get(&name)).await?) {
-                return Ok(());
-            }
-            tokio::time::sleep(SOON).await;
-        }
-    };
-    let upstream = portolan_api::clusterprofile::upstream_crds()
-        .map_err(|source| PeerError::Encode { what: "a definition", source })?;
-    try_join_all(portolan_api::served_crds().into_iter().chain(upstream).map(install)).await?;
-    Ok(())
 }
 
 /// Whether there is a ForeignCluster of this name; it must be of this cluster and stay, and no other may be of it. Of the

@@ -5,8 +5,10 @@
 //! it back, and [`depart`] keeps a ForeignCluster until that can be done. Each step can be repeated; interrupted anywhere, the next run goes on.
 
 mod access;
+mod applied;
 mod apply;
 mod certificate_facts;
+mod definitions;
 mod depart;
 mod finalizer;
 mod hub_role;
@@ -23,15 +25,22 @@ mod role;
 mod run;
 mod token;
 
-pub use access::{Need, in_open_namespace, in_whole_member, missing, missing_in, of_hub};
+pub use access::{
+    Need, in_open_namespace, in_whole_member, missing, missing_in, of_hub, of_tenant, of_tenant_in,
+};
+pub(crate) use applied::own_namespace;
+pub use applied::{is_own_namespace, with_applied};
 pub use apply::{PeerError, apply};
 pub(crate) use apply::{api_of, apply_by, called};
 pub use certificate_facts::CertificateFacts;
 pub(crate) use certificate_facts::{certificate_user, der_of};
+pub use definitions::install_definitions;
+pub(crate) use definitions::install_roles;
 pub use depart::depart;
+pub(crate) use hub_role::of_this_version;
 pub use hub_role::{CONTROLLER, hub_as_member_binding, hub_needs, hub_rights_table, hub_roles};
 pub use identity::identity;
-pub use join::{Joined, Sides, install_definitions, join};
+pub use join::{Joined, Sides, join};
 pub(crate) use join::{admit, check_name, declare, grant};
 pub use kubeconfig::Address;
 pub use leave::{Holding, has_credential, holdings, leave_hub, leave_local, leave_member};

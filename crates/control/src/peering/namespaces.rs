@@ -1,5 +1,6 @@
 //! The namespaces of a member that peering made or opened, and how they are given back.
 
+use super::applied::{is_applied, with_applied};
 use super::apply::{PeerError, apply, apply_by};
 use super::objects::{Names, POD_SECURITY_LABEL, open_namespace};
 use super::peer::{NAMESPACE, Peer};
@@ -60,12 +61,11 @@ pub(super) async fn make(
         // What pods may do in a namespace that is there is for its owner to say, also after peering has made it.
         if let Some(labels) = namespace["metadata"]["labels"].as_object_mut() {
             labels.remove(POD_SECURITY_LABEL);
-            let applied = applied_pod_security(&found.metadata);
-            labels.extend(applied.map(|level| (POD_SECURITY_LABEL.to_owned(), json!(level))));
         }
+        namespace = with_applied(&namespace, &found.metadata);
     }
     if let Some(maker) = maker {
-        namespace["metadata"]["annotations"] = json!({ MADE_BY: maker });
+        namespace["metadata"]["annotations"][MADE_BY] = json!(maker);
     }
     apply_by(term, client, &namespace, place).await?;
     Ok(())
@@ -109,30 +109,11 @@ pub(super) async fn opened_locally(hub: &Client, names: &Names) -> Result<Opened
     let api: Api<Namespace> = Api::all(hub.clone());
     let list = call("list Namespaces of the hub", api.list_metadata(&ListParams::default())).await?;
     let ours = list.items.into_iter().filter(|namespace| {
-        maker(namespace).as_deref() == Some(names.hub()) || is_applied(&namespace.metadata, OPT_IN_LABEL)
+        maker(namespace).as_deref() == Some(names.hub())
+            || is_applied(&namespace.metadata, "f:labels", OPT_IN_LABEL)
     });
     let to_us = ours.filter_map(|namespace| namespace.metadata.name).collect();
     Ok(Opened { to_us, to_others: others })
-}
-
-/// The Pod Security Standard of a namespace, if peering applied its label. All hubs apply with one field manager: a label
-/// that one of them leaves out of its next apply would be removed, also if another hub applied it.
-fn applied_pod_security(meta: &ObjectMeta) -> Option<String> {
-    let level = meta.labels.as_ref()?.get(POD_SECURITY_LABEL)?;
-    is_applied(meta, POD_SECURITY_LABEL).then(|| level.clone())
-}
-
-/// Whether a label of a namespace was applied by peering, of this hub or of another one.
-fn is_applied(meta: &ObjectMeta, label: &str) -> bool {
-    let label = format!("f:{label}");
-    let mut managed = meta.managed_fields.iter().flatten();
-    managed.any(|each| {
-        let fields = each.fields_v1.as_ref().map(|fields| &fields.0["f:metadata"]["f:labels"]);
-        let applied = each.operation.as_deref() == Some("Apply");
-        applied
-            && each.manager.as_deref() == Some(FIELD_MANAGER)
-            && fields.is_some_and(|fields| fields.get(&label).is_some())
-    })
 }
 
 /// Looks which namespaces are bound to which hub, or to a tenant of the member, which is another hub.
@@ -228,12 +209,13 @@ async fn close(
         labels.is_some_and(|all| all.contains_key(OPT_IN_LABEL))
     };
     let was_open = is_open(namespace.metadata.labels.as_ref());
-    let mut wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-    if let Some(level) = applied_pod_security(&namespace.metadata) {
-        wanted["metadata"]["labels"] = json!({ POD_SECURITY_LABEL: level });
+    let wanted = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let mut wanted = with_applied(&wanted, &namespace.metadata);
+    if let Some(labels) = wanted.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+        labels.remove(OPT_IN_LABEL);
     }
-    if let Some(other) = maker(namespace).filter(|maker| maker != names.hub()) {
-        wanted["metadata"]["annotations"] = json!({ MADE_BY: other });
+    if let Some(annotations) = wanted.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, maker| key != MADE_BY || *maker != names.hub());
     }
     let after = apply(member, &wanted, "the member").await?;
     match (was_open, is_open(after.metadata.labels.as_ref())) {

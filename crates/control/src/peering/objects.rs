@@ -1,5 +1,6 @@
 //! What peering makes in the member and in the hub: pure.
 
+use super::applied::own_namespace;
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use super::{Address, Peer, TokenFacts};
@@ -131,10 +132,7 @@ pub(super) fn open_namespace(name: &str, peer: &Peer) -> Value {
 /// The Secret and its namespace in the hub.
 #[must_use]
 pub fn in_hub(name: &str, kubeconfig: &str, token: &TokenFacts, address: &Address) -> Vec<Value> {
-    vec![
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
-        in_hub_with(name, kubeconfig, token.annotations(), address),
-    ]
+    vec![own_namespace(), in_hub_with(name, kubeconfig, token.annotations(), address)]
 }
 
 /// The Secret with these annotations about the credential.

@@ -7,7 +7,10 @@ use super::policy::tenant_policy;
 use super::rights::holder_of;
 use super::roles::provider_roles;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
-use crate::peering::{Address, NAMESPACE, PeerError, apply, identity, open};
+use crate::peering::{
+    Address, NAMESPACE, PeerError, apply, identity, install_roles, make_missing, of_this_version, open,
+    own_namespace,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -19,8 +22,8 @@ use portolan_api::sharing::Sharing;
 use portolan_api::{Invitation, InvitationSpec};
 use portolan_core::tenancy::names::{self, INVITATION_LENGTH, INVITATION_LETTERS};
 use portolan_core::tenancy::{InvitationLine, ProviderIdentity};
-use portolan_runtime::call;
-use serde_json::json;
+use portolan_runtime::{Term, call};
+use serde_json::{Value, json};
 
 /// API servers make no token of less than ten minutes. One that lives longer than its invitation is revoked with it.
 const SHORTEST_TOKEN: i64 = 600;
@@ -68,11 +71,10 @@ pub async fn invite(
         return Err(TenancyError::NamespaceTaken { namespace, holder });
     }
     let place = "the provider";
-    apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}), place)
-        .await?;
-    for object in tenant_policy().into_iter().chain(provider_roles()) {
-        apply(cluster, &object, place).await?;
-    }
+    make_missing(&Term::alone(FIELD_MANAGER), cluster, &own_namespace(), place).await?;
+    let objects = tenant_policy().into_iter().chain(provider_roles());
+    let objects: Vec<Value> = objects.map(of_this_version).collect();
+    install_roles(cluster, &objects, place).await?;
     for namespace in &inviting.namespaces {
         open(cluster, namespace, &id, place).await?;
     }

@@ -8,7 +8,7 @@ use super::tenant::gone;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL, TENANT_LABEL};
 use crate::peering::{
     Address, CertificateFacts, NAMESPACE, Peer, PeerError, apply, certificate_user, check_credential,
-    check_name, declare, identity, in_hub_with, install_definitions, make_missing,
+    check_name, declare, identity, in_hub_with, install_definitions, make_missing, own_namespace,
 };
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -84,8 +84,7 @@ pub async fn redeem(
     let exists = check_name(hub, &with.peer.name, &line.provider.id).await?;
     // The provider has chosen the name, unless the user did.
     check_credential(hub, &with.peer.name).await?;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    make_missing(&Term::alone(FIELD_MANAGER), hub, &namespace, "this cluster").await?;
+    make_missing(&Term::alone(FIELD_MANAGER), hub, &own_namespace(), "this cluster").await?;
     let tenant = Tenant { cluster: own, invitation: line.invitation.clone() };
     if let Some(done) = go_on(with, &tenant).await? {
         return Ok(done);

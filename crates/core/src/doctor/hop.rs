@@ -12,6 +12,10 @@ const CLOCK_BAD: SignedDuration = SignedDuration::from_secs(30);
 /// Certificates that end earlier are to be renewed soon, or at once.
 const CERTIFICATE_SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
 const CERTIFICATE_NOW: SignedDuration = SignedDuration::from_hours(3 * 24);
+/// The same as parts of its life, for one that lives shorter. Programs renew at half of the life: a quarter later something
+/// is wrong.
+const SOON_PART: i32 = 4;
+const NOW_PART: i32 = 10;
 /// Slower answers delay decisions.
 const SLOW: Duration = Duration::from_millis(500);
 /// The controller waits so long for the answer to a probe.
@@ -203,9 +207,10 @@ impl Certificate {
             return Finding::problem(format!("the {called} expired {} ago", length(left)), self.renew);
         }
         let message = format!("the {called} is valid for {}, until {}", length(left), self.until);
-        if left < CERTIFICATE_NOW {
+        let life = self.until.duration_since(self.from);
+        if left < CERTIFICATE_NOW.min(life / NOW_PART) {
             Finding::problem(message, self.renew)
-        } else if left < CERTIFICATE_SOON {
+        } else if left < CERTIFICATE_SOON.min(life / SOON_PART) {
             Finding::warning(message, self.renew)
         } else {
             Finding::healthy(message)

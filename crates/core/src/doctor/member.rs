@@ -78,6 +78,49 @@ impl LastSeen {
     }
 }
 
+/// What a credential is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialKind {
+    /// A token of a service account, by `portolan peer`.
+    Token,
+    /// A certificate, by an invitation.
+    Certificate,
+}
+
+impl CredentialKind {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Certificate => "certificate",
+        }
+    }
+
+    /// How to get another one.
+    #[must_use]
+    pub fn renew(self) -> &'static str {
+        match self {
+            Self::Token => "run `portolan peer` for this member again, which grants a new credential",
+            Self::Certificate => {
+                "`portolan unpeer` it, and peer by a new line of `portolan invite` there, which grants a new credential"
+            }
+        }
+    }
+
+    /// What to look at if it was not renewed in time.
+    fn look(self) -> &'static str {
+        match self {
+            Self::Token => {
+                "look at the events of the ForeignCluster (`portolan status clusters/NAME`) and at the check rights: create \
+                 serviceaccounts/token"
+            }
+            Self::Certificate => {
+                "look at the events of the ForeignCluster (`portolan status clusters/NAME`), and whether `portolan controller` \
+                 runs there, which has certificates signed"
+            }
+        }
+    }
+}
+
 /// The credential of the hub for a member.
 #[derive(Clone, Debug)]
 pub struct Credential {
@@ -85,9 +128,11 @@ pub struct Credential {
     pub secret: String,
     /// Why it cannot be used.
     pub problem: Option<String>,
+    /// What it is.
+    pub kind: CredentialKind,
     /// Who it is for the member.
     pub subject: Option<String>,
-    /// When its token ends.
+    /// When it ends.
     pub expires: Option<Timestamp>,
     /// When a new one was or is due, if the controller renews it.
     pub renew: Option<Timestamp>,
@@ -95,8 +140,7 @@ pub struct Credential {
 
 impl Credential {
     pub(super) fn judge(&self, now: Timestamp) -> Finding {
-        let secret = &self.secret;
-        let again = "run `portolan peer` for this member again, which grants a new credential";
+        let (secret, noun, again) = (&self.secret, self.kind.noun(), self.kind.renew());
         if let Some(problem) = &self.problem {
             return Finding::problem(problem.clone(), again);
         }
@@ -109,12 +153,12 @@ impl Credential {
         let left = expires.duration_since(now);
         if left <= SignedDuration::ZERO {
             return Finding::problem(
-                format!("the token{of} in Secret {secret} expired {} ago", length(left)),
+                format!("the {noun}{of} in Secret {secret} expired {} ago", length(left)),
                 again,
             );
         }
         let message =
-            format!("the token{of} in Secret {secret} is valid for {}, until {expires}", length(left));
+            format!("the {noun}{of} in Secret {secret} is valid for {}, until {expires}", length(left));
         let Some(renew) = self.renew else {
             return Finding::warning(
                 format!("{message}; the controller does not renew it"),
@@ -126,8 +170,7 @@ impl Credential {
         if late > SignedDuration::ZERO && left < late {
             return Finding::warning(
                 format!("{message}; a new one was due {} ago", length(late)),
-                "look at the events of the ForeignCluster (`portolan status clusters/NAME`) and at the check rights: create \
-                 serviceaccounts/token",
+                self.kind.look(),
             );
         }
         Finding::healthy(message)

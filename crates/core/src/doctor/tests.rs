@@ -107,8 +107,13 @@ fn privacy() {
         })
     };
     is(certificate(-1, 24 * 90), Healthy, &["valid for 90 days"]);
-    is(certificate(-1, 24 * 20), Warning, &["20 days", "renew it"]);
-    is(certificate(-1, 24), Problem, &["24 h", "renew it"]);
+    is(certificate(-24 * 345, 24 * 20), Warning, &["20 days", "renew it"]);
+    is(certificate(-24 * 364, 24), Problem, &["24 h", "renew it"]);
+    // Of seven days, as peering asks for it, and of one.
+    is(certificate(-24 * 3, 24 * 4), Healthy, &["4 days"]);
+    is(certificate(-24 * 6, 24), Warning, &["24 h", "renew it"]);
+    is(certificate(-24 * 7 + 8, 8), Problem, &["8 h", "renew it"]);
+    is(certificate(-11, 13), Healthy, &["13 h"]);
     is(certificate(-48, -24), Problem, &["expired 24 h ago", "renew it"]);
     is(certificate(1, 24 * 90), Problem, &["is valid from", "clock"]);
 }
@@ -311,11 +316,22 @@ fn members() {
         Evidence::Credential(Credential {
             secret: "portolan/lille".into(),
             problem: None,
+            kind: CredentialKind::Token,
             subject: Some("system:serviceaccount:portolan:hub-1".into()),
             expires: expires.map(in_hours),
             renew: renew.map(in_hours),
         })
     };
+    let certificate = |expires, renew| {
+        let mut evidence = credential(Some(expires), Some(renew));
+        if let Evidence::Credential(credential) = &mut evidence {
+            credential.kind = CredentialKind::Certificate;
+        }
+        evidence
+    };
+    is(certificate(90, 6), Healthy, &["the certificate of", "90 h"]);
+    is(certificate(4, -8), Warning, &["was due 8 h ago", "`portolan controller`"]);
+    is(certificate(-2, -14), Problem, &["the certificate of", "expired 2 h ago", "portolan invite"]);
     is(credential(Some(20), Some(8)), Healthy, &["hub-1", "portolan/lille", "20 h"]);
     is(credential(Some(11), Some(-1)), Healthy, &["11 h"]);
     is(credential(Some(4), Some(-8)), Warning, &["was due 8 h ago", "serviceaccounts/token"]);
@@ -325,6 +341,7 @@ fn members() {
     let broken = Credential {
         secret: "portolan/lille".into(),
         problem: Some("Secret portolan/lille has no key kubeconfig".into()),
+        kind: CredentialKind::Token,
         subject: None,
         expires: None,
         renew: None,

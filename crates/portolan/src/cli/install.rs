@@ -21,11 +21,11 @@ pub(crate) struct ValueArgs {
     #[arg(long)]
     pub(crate) enable_ha: bool,
 
-    /// The name by which other clusters know this one.
+    /// The name by which other clusters know this one, if they peer by an invitation.
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster_name: Option<String>,
 
-    /// Labels of this cluster, which cluster selectors of other clusters match.
+    /// Labels of this cluster, which a hub gives to its ForeignCluster when it peers by a context.
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
     pub(crate) cluster_labels: Vec<String>,
 
@@ -38,15 +38,16 @@ pub(crate) struct ValueArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) api_server_url: Option<String>,
 
-    /// The range of addresses of pods.
+    /// The range of addresses of pods. It is kept on record for a network between clusters, and nothing reads it yet.
     #[arg(long, value_name = "CIDR")]
     pub(crate) pod_cidr: Option<String>,
 
-    /// The range of addresses of Services.
+    /// The range of addresses of Services. It is kept on record, and nothing reads it yet.
     #[arg(long, value_name = "CIDR")]
     pub(crate) service_cidr: Option<String>,
 
-    /// Private ranges of addresses that are in use beside those of pods and Services.
+    /// Private ranges of addresses that are in use beside those of pods and Services. They are kept on record, and nothing
+    /// reads them yet.
     #[arg(long, value_name = "CIDR,...", value_delimiter = ',')]
     pub(crate) reserved_subnets: Vec<String>,
 }

@@ -43,12 +43,13 @@ pub(crate) struct InviteArgs {
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// What this cluster is called by the consumer; without it, the name of its context.
+    /// What this cluster is called by the consumer; without it, the name that its installation has, or that of its context.
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster_name: Option<String>,
 
-    /// The URL by which the consumer reaches the API server of this cluster, if it is not that of the context: that of a
-    /// LoadBalancer, of a NodePort, of an Ingress that passes TLS through, or of the API server itself.
+    /// The URL by which the consumer reaches the API server of this cluster, if it is not that of the installation
+    /// (`portolan install --api-server-url`) or of the context: that of a LoadBalancer, of a NodePort, of an Ingress that passes
+    /// TLS through, or of the API server itself.
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
 

@@ -32,8 +32,8 @@ pub(crate) struct PeerArgs {
     #[arg(value_name = "INVITATION", conflicts_with_all = ["remote_context", "remote_kubeconfig", "remote_server", "local"])]
     pub(crate) invitation: Option<String>,
 
-    /// What this cluster is called by the other one, with an invitation or with --bidirectional; without it, the name of its
-    /// context.
+    /// What this cluster is called by the other one, with an invitation or with --bidirectional; without it, the name that
+    /// its installation has, or that of its context.
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster_name: Option<String>,
 
@@ -55,7 +55,8 @@ pub(crate) struct PeerArgs {
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// The URL by which the hub reaches the member's API server, if it is not that of the member's context.
+    /// The URL by which the hub reaches the member's API server, if it is not that of the member's installation
+    /// (`portolan install --api-server-url`) or of its context.
     #[arg(long, value_name = "URL")]
     pub(crate) remote_server: Option<String>,
 

@@ -1,6 +1,6 @@
 //! `portolan invite`, `portolan accept` and `portolan generate peer-command`
 
-use super::peer::told;
+use super::cluster_config;
 use super::share::parsed;
 use crate::cli::{AcceptArgs, GenerateCommand, InviteArgs};
 use crate::connection;
@@ -47,14 +47,20 @@ pub(super) fn generate(command: &GenerateCommand) -> Result<(), Failure> {
 async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
     let (cluster, _) = connection::answering(&args.cluster).await?;
     let mut own = connection::own_address(&args.cluster)?;
-    if let Some(server) = &args.server {
+    let told = cluster_config::read(&cluster).await?;
+    if let Some(server) = args.server.as_ref().or(told.server.as_ref()) {
         own.address.server.clone_from(server);
     }
     if args.tls_server_name.is_some() {
         own.address.tls_server_name.clone_from(&args.tls_server_name);
     }
-    check(args, &own.address.server)?;
-    let provider = args.cluster_name.clone().unwrap_or_else(|| as_name(&own.context));
+    let from = match (&args.server, &told.server) {
+        (Some(_), _) => "--server",
+        (None, Some(_)) => "the value cluster.apiServerURL of the installation",
+        (None, None) => "the context",
+    };
+    check(args, from, &own.address.server)?;
+    let provider = args.cluster_name.clone().or(told.name).unwrap_or_else(|| as_name(&own.context));
     if !is_name(&provider) {
         return Err(Failure::input(format!("--cluster-name: {provider:?} cannot be a name in Kubernetes"))
             .hint("give one of at most 63 lower-case letters, digits and dashes"));
@@ -77,7 +83,7 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
     };
     let progress = Progress::start();
     progress.step("installing definitions");
-    install_definitions(&cluster).await.map_err(told)?;
+    install_definitions(&cluster).await.map_err(super::peer::told)?;
     progress.step("making the invitation");
     let line = invite(&cluster, &inviting, now).await.map_err(told_tenancy)?;
     progress.done(&format!(
@@ -91,10 +97,9 @@ fn sharing(percentage: &str) -> Result<Sharing, Failure> {
     Ok(Sharing { percentage: Some(parsed(percentage)?), ..Sharing::default() })
 }
 
-fn check(args: &InviteArgs, server: &str) -> Result<(), Failure> {
-    let flag = if args.server.is_some() { "--server" } else { "the context" };
+fn check(args: &InviteArgs, from: &str, server: &str) -> Result<(), Failure> {
     check_server(server, false).map_err(|problem| {
-        Failure::input(format!("{flag}: {problem}")).hint("give --server a URL such as https://10.0.0.5:6443")
+        Failure::input(format!("{from}: {problem}")).hint("give --server a URL such as https://10.0.0.5:6443")
     })?;
     let host = server.trim_start_matches("https://");
     if args.server.is_none() && ["localhost", "127.", "[::1]"].iter().any(|local| host.starts_with(local)) {
@@ -179,7 +184,7 @@ async fn accept_one(args: &AcceptArgs) -> Result<(), Failure> {
 pub(super) fn told_tenancy(error: TenancyError) -> Failure {
     let failure = Failure::other(chain(&error));
     match error {
-        TenancyError::Peer(error) => told(error),
+        TenancyError::Peer(error) => super::peer::told(error),
         TenancyError::Call(error) => Failure::call(&error),
         TenancyError::Unreachable { .. } => failure
             .hint("check from this machine that the address and port are open, and that nothing on the way answers in its place")

@@ -3,6 +3,7 @@
 mod accept_offer;
 mod adopt;
 mod bug_report;
+mod cluster_config;
 mod completion;
 mod controller;
 mod controllers;

@@ -1,5 +1,6 @@
 //! `portolan peer`
 
+use super::cluster_config;
 use crate::cli::{PeerArgs, PeerFormat};
 use crate::connection::{self, Remote};
 use crate::failure::Failure;
@@ -36,7 +37,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
         return Box::pin(super::peer_by_invitation::run(args, line)).await;
     }
     let remote = member(args).await?;
-    let peer = described(args, remote.as_ref())?;
+    let mut peer = described(args, remote.as_ref())?;
     if let Some(remote) = &remote {
         check_address(args, &remote.address)?;
     }
@@ -53,6 +54,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
             Sides { hub, member: client, address }
         }
     };
+    let sides = take_over(sides, &mut peer, args.remote_server.is_none(), args.insecure).await?;
     warn_of_unknown(&sides, &peer).await;
     if args.dry_run {
         return dry_run(args, &sides, &peer).await;
@@ -61,7 +63,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     let joined = join(&sides, &peer, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
     if let Some(kubeconfig) = &joined.kubeconfig {
         let server = &kubeconfig["clusters"][0]["cluster"]["server"];
-        if *server == sides.address.server.as_str() && args.remote_server.is_none() {
+        if *server == sides.address.server.as_str() && !sides.address.given {
             try_credential(kubeconfig, &peer.name).await?;
         } else {
             // The hub may reach the member by an address that we do not reach: the controller tries it.
@@ -87,13 +89,43 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     output::objects(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
 }
 
+/// Takes over what the installation in a new member says: how it is reached, if no flag says so, and its labels, as far as
+/// no flags do.
+async fn take_over(
+    mut sides: Sides,
+    peer: &mut Peer,
+    server: bool,
+    insecure: bool,
+) -> Result<Sides, Failure> {
+    let told = cluster_config::read(&sides.member).await?;
+    if let Some(server) = told.server.filter(|_| server && !peer.local) {
+        check_server(&server, insecure).map_err(|problem| {
+            let message =
+                format!("the value cluster.apiServerURL of the installation in {}: {problem}", peer.name);
+            Failure::input(message).hint("--remote-server gives another URL of the member")
+        })?;
+        sides.address.server = server;
+        sides.address.given = true;
+    }
+    let clusters: Api<ForeignCluster> = Api::all(sides.hub.clone());
+    // The labels of one that exists are its user's.
+    if matches!(clusters.get_opt(&peer.name).await, Ok(Some(_))) {
+        return Ok(sides);
+    }
+    for (key, value) in told.labels {
+        peer.labels.entry(key).or_insert(value);
+    }
+    Ok(sides)
+}
+
 /// Makes the hub a member of the other cluster's fleet, on the same terms.
 async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progress) -> Result<(), Failure> {
     let own = connection::own_address(&args.cluster)?;
     check_server(&own.address.server, args.insecure)
         .map_err(|problem| Failure::input(format!("--bidirectional: the context of the hub: {problem}")))?;
-    let back = Peer {
-        name: args.cluster_name.clone().unwrap_or_else(|| super::invite::as_name(&own.context)),
+    let name = args.cluster_name.clone().or(cluster_config::read(&sides.hub).await?.name);
+    let mut back = Peer {
+        name: name.unwrap_or_else(|| super::invite::as_name(&own.context)),
         namespaces: peer.namespaces.clone(),
         everywhere: peer.everywhere,
         token_lifetime: peer.token_lifetime,
@@ -107,6 +139,7 @@ async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progr
         )));
     }
     let sides = Sides { hub: sides.member.clone(), member: sides.hub.clone(), address: own.address };
+    let sides = take_over(sides, &mut back, true, args.insecure).await?;
     let joined = join(&sides, &back, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
     wait(args, &sides.hub, &joined.cluster, progress).await?;
     progress.done(&format!("{} is a member of {}'s fleet", back.name, peer.name));
@@ -385,6 +418,9 @@ pub(super) fn told(error: PeerError) -> Failure {
             .hint(format!("wait until `portolan get clusters` lists {name} no more, and peer it again"))
             .hint(format!("`portolan unpeer {name} --drain` moves the workloads that it waits for"))
             .hint(format!("`portolan unpeer {name} --force` does not wait, and leaves them running there")),
+        PeerError::Skew { upgrade, .. } => failure
+            .hint(format!("{upgrade} upgrades what is older"))
+            .hint("or use the version of this program that is installed there"),
         PeerError::MissingRights { .. } => {
             failure.hint("ask an administrator of that cluster, or use a context of theirs")
         }

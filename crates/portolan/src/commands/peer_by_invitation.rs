@@ -1,5 +1,6 @@
 //! `portolan peer LINE`
 
+use super::cluster_config;
 use super::invite::{as_name, told_tenancy};
 use super::peer::{described, wait};
 use crate::cli::PeerArgs;
@@ -26,8 +27,8 @@ pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
     let mut peer = described(args, None)?;
     peer.name = args.name.clone().unwrap_or_else(|| line.provider.name.clone());
     let (hub, _) = connection::answering(&args.cluster).await?;
-    let own_name = match &args.cluster_name {
-        Some(name) => name.clone(),
+    let own_name = match args.cluster_name.clone().or(cluster_config::read(&hub).await?.name) {
+        Some(name) => name,
         None => as_name(&connection::own_address(&args.cluster)?.context),
     };
     let lifetime = i32::try_from(peer.token_lifetime).unwrap_or(i32::MAX);

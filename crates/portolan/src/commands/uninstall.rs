@@ -1,8 +1,9 @@
 //! `portolan uninstall`
 
 use super::install::cluster::{
-    SOON, api, delete, read_all, record, record_identity, refuse_helm, until_gone,
+    SOON, api, delete, is_own, read, read_all, record, record_identity, refuse_helm, until_gone,
 };
+use super::peer::told;
 use crate::cli::UninstallArgs;
 use crate::connection;
 use crate::failure::Failure;
@@ -11,10 +12,12 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use portolan_api::{API_VERSION, GROUP};
-use portolan_control::names::HUB_LABEL;
+use portolan_control::names::{HUB_LABEL, INVITATION_LABEL, REQUEST_LABEL, TENANT_LABEL};
+use portolan_control::peering::{identity, leave_local};
 use portolan_install::{CONTROLLER, Entry, Identity, NAMESPACE, Values, render};
 use portolan_runtime::call;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 pub(super) fn run(args: &UninstallArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -29,7 +32,10 @@ async fn uninstall(args: &UninstallArgs) -> Result<(), Failure> {
     refuse_use(&client, args.purge).await?;
     let plan = plan(&client, entries, args.purge).await?;
     if args.dry_run {
-        let text: String = plan.deleted().map(|object| format!("would delete {object}\n")).collect();
+        let mut text: String = plan.deleted().map(|object| format!("would delete {object}\n")).collect();
+        if plan.purge {
+            text.push_str("would close the namespaces that were opened to placement, and delete those that were made for it and are empty\n");
+        }
         plan.tell_what_stays();
         return crate::output::data(&text);
     }
@@ -53,8 +59,12 @@ async fn installed(client: &Client) -> Result<Vec<Entry>, Failure> {
         return Ok(record.objects);
     }
     let rendered = render(&Values::default()).map_err(Failure::other)?;
-    let all = rendered.objects.iter().chain(&rendered.crds).map(Identity::of);
-    Ok(all.map(|object| Entry { object, existed: true }).collect())
+    let mut entries = Vec::new();
+    for object in rendered.objects.iter().chain(&rendered.crds).map(Identity::of) {
+        let own = object.kind == "Namespace" && read(client, &object).await?.as_ref().is_some_and(is_own);
+        entries.push(Entry { object, existed: !own });
+    }
+    Ok(entries)
 }
 
 /// Refuses while something would lose its controller, and with `purge` what would be deleted with the namespace.
@@ -114,10 +124,11 @@ struct Plan {
     objects: Vec<Identity>,
     containers: Vec<Identity>,
     stays: Vec<String>,
+    purge: bool,
 }
 
 async fn plan(client: &Client, entries: Vec<Entry>, purge: bool) -> Result<Plan, Failure> {
-    let mut plan = Plan { objects: Vec::new(), containers: Vec::new(), stays: Vec::new() };
+    let mut plan = Plan { objects: Vec::new(), containers: Vec::new(), stays: Vec::new(), purge };
     for Entry { object, existed } in entries {
         if !object.is_container() {
             plan.objects.push(object);
@@ -131,10 +142,44 @@ async fn plan(client: &Client, entries: Vec<Entry>, purge: bool) -> Result<Plan,
     }
     // The controller goes first, so that nobody writes while its rights go; its Lease is its own.
     plan.objects.sort_by_key(|object| object.kind != "Deployment");
+    plan.objects.extend(left_behind(client).await?);
     plan.objects.push(super::install::identity("coordination.k8s.io/v1", "Lease", CONTROLLER));
     plan.objects.push(record_identity());
     plan.containers.sort_by_key(|object| object.kind == "Namespace");
     Ok(plan)
+}
+
+/// What invitations have made, and what tenants left behind that are gone: no record has it, but its labels tell. First what
+/// somebody could still use.
+async fn left_behind(client: &Client) -> Result<Vec<Identity>, Failure> {
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    let rights = ["ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"].map(|kind| (RBAC, kind));
+    let core = |kind| ("v1", kind);
+    let certificates = ("certificates.k8s.io/v1", "CertificateSigningRequest");
+    let mut kinds = vec![(INVITATION_LABEL, core("Secret")), (REQUEST_LABEL, certificates)];
+    kinds.extend(rights.map(|kind| (INVITATION_LABEL, kind)));
+    kinds.extend([
+        (INVITATION_LABEL, core("ServiceAccount")),
+        (INVITATION_LABEL, (API_VERSION, "Invitation")),
+    ]);
+    kinds.extend(rights.map(|kind| (TENANT_LABEL, kind)));
+    kinds.extend(["ResourceQuota", "LimitRange"].map(|kind| (TENANT_LABEL, core(kind))));
+    let mut found = Vec::new();
+    for (label, (api_version, kind)) in kinds {
+        let object = Identity::of(&json!({"apiVersion": api_version, "kind": kind}));
+        let params = ListParams::default().labels(label);
+        let listed = match call(format!("list {kind}s"), api(client, &object).list_metadata(&params)).await {
+            Ok(listed) => listed.items,
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(Failure::call(&error)),
+        };
+        found.extend(listed.into_iter().map(|each| Identity {
+            namespace: each.metadata.namespace,
+            name: each.metadata.name.unwrap_or_default(),
+            ..object.clone()
+        }));
+    }
+    Ok(found)
 }
 
 /// Why a namespace or definition is not deleted.
@@ -184,6 +229,10 @@ impl Plan {
                 pods_gone(client).await?;
             }
         }
+        if self.purge {
+            progress.step("giving back the namespaces that were opened");
+            deleted += close_namespaces(client).await?;
+        }
         if !self.containers.is_empty() {
             progress.step("deleting definitions and the namespace");
         }
@@ -197,6 +246,28 @@ impl Plan {
         }
         Ok(deleted)
     }
+}
+
+/// Closes the namespaces that were opened to placement, and deletes those that were made for it and are empty; how much
+/// that was.
+async fn close_namespaces(client: &Client) -> Result<usize, Failure> {
+    let before = standing_namespaces(client).await?;
+    let id = identity(client, "the cluster").await.map_err(told)?;
+    let came = leave_local(client, &id).await.map_err(told)?;
+    came.stays.iter().for_each(|each| anstream::eprintln!("stays: {}", crate::clean::line(each)));
+    let after = standing_namespaces(client).await?;
+    let gone: Vec<Identity> = before.difference(&after).cloned().collect();
+    until_gone(client, &gone).await?;
+    Ok(came.went.len())
+}
+
+/// The namespaces that are not being deleted.
+async fn standing_namespaces(client: &Client) -> Result<BTreeSet<Identity>, Failure> {
+    let kind = Identity::of(&json!({"apiVersion": "v1", "kind": "Namespace"}));
+    let list = call("list Namespaces", api(client, &kind).list_metadata(&ListParams::default())).await;
+    let list = list.map_err(|error| Failure::call(&error))?.items.into_iter();
+    let standing = list.filter(|each| each.metadata.deletion_timestamp.is_none());
+    Ok(standing.filter_map(|each| Some(Identity { name: each.metadata.name?, ..kind.clone() })).collect())
 }
 
 /// Waits until no controller runs any more.

@@ -12,7 +12,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::io::{Error, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,15 +27,29 @@ const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
 /// How much of a request is read, and how many headers.
 const HEAD_SIZE: usize = 16 << 10;
 const HEADERS: usize = 64;
+/// What Linux answers where IPv6 is switched off (EAFNOSUPPORT).
+const NO_SUCH_FAMILY: i32 = 97;
 /// How long to wait when the system gives no connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens on an address.
+/// Listens on an address. `[::]` stands for all addresses of both families, also where the machine has no IPv6.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
+    let bound = match TcpListener::bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && has_no_ipv6(&error) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        other => other,
+    };
+    bound.map_err(|error| {
         Failure::other(format!("cannot listen on {address}: {error}"))
-            .hint("name another address by --listen, such as 0.0.0.0:8080")
+            .hint("name another address by --listen, such as [::]:8080 or 0.0.0.0:8080")
     })
+}
+
+/// Whether an address cannot be had since its family is switched off.
+fn has_no_ipv6(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::Unsupported)
+        || error.raw_os_error() == Some(NO_SUCH_FAMILY)
 }
 
 /// Answers for ever.
@@ -105,6 +120,17 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         answer
+    }
+
+    #[tokio::test]
+    async fn all_addresses_are_those_of_both_families() {
+        let listener = bind("[::]:0".parse().unwrap()).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(serve(listener, Endpoints::new(Watched::default())));
+        let asked = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert!(ask((Ipv4Addr::LOCALHOST, port).into(), asked).await.starts_with("HTTP/1.1 200 OK"));
+        assert!(has_no_ipv6(&Error::from_raw_os_error(NO_SUCH_FAMILY)));
+        assert!(!has_no_ipv6(&Error::from(ErrorKind::AddrInUse)));
     }
 
     #[tokio::test]

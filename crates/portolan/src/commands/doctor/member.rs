@@ -13,14 +13,16 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::ListParams;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
+use portolan_api::conditions::{self, ConditionType};
 use portolan_api::foreigncluster::ClusterType;
 use portolan_control::fleet::Access;
 use portolan_control::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_control::peering::{
-    Need, Scope, TokenFacts, in_open_namespace, in_whole_member, missing, missing_in, rights,
+    CertificateFacts, PeerError, Scope, TokenFacts, in_open_namespace, in_whole_member, missing, missing_in,
+    of_tenant, of_tenant_in, rights,
 };
 use portolan_core::doctor::{
-    Check, Conditions, Credential, Evidence, LastSeen, Namespaces, Rights, StatedCondition,
+    Check, Conditions, Credential, CredentialKind, Evidence, LastSeen, Namespaces, Rights, StatedCondition,
 };
 use portolan_runtime::{CallError, call, foreign_text};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +32,6 @@ const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(180);
 
 /// In so many open namespaces of a member the rights are asked for.
 const ASKED_NAMESPACES: usize = 20;
-
-const RENEW: &str = "run `portolan peer` for this member again, which grants a new credential";
 
 /// By member: the namespaces that workloads of the hub have replicas in there.
 type Placed = BTreeMap<String, BTreeSet<String>>;
@@ -60,6 +60,10 @@ pub(super) async fn check(
 ) {
     let name = cluster.metadata.name.clone().unwrap_or_default();
     told(sheet, cluster, members);
+    if is_consumer_only(cluster) {
+        // Nothing is asked of it, and there is no credential for it.
+        return;
+    }
     let placed = placed.and_then(|placed| placed.get(&name));
     if cluster.spec.type_ == ClusterType::Local {
         match open_namespaces(own.hub).await {
@@ -70,7 +74,7 @@ pub(super) async fn check(
     }
     let with_credential = async {
         match access(sheet, own.hub, cluster).await {
-            Some((access, secret)) => with_access(sheet, access, &secret, placed, confined_to(cluster)).await,
+            Some((access, known)) => with_access(sheet, access, &known, cluster, placed).await,
             None => {
                 for check in [Check::Tcp, Check::Tls, Check::Api, Check::Rights, Check::Namespaces] {
                     sheet.add(check, "", &Evidence::NotReached { after: Check::Credential });
@@ -94,6 +98,17 @@ pub(super) async fn check(
     tokio::join!(with_credential, with_own);
 }
 
+/// Whether a cluster is a tenant of this one, and this one nothing of it.
+fn is_consumer_only(cluster: &ForeignCluster) -> bool {
+    let spec = &cluster.spec;
+    spec.incoming.is_some() && spec.outgoing.is_none() && spec.credentials.is_none() && !spec.is_member()
+}
+
+/// What the credential of the hub for a cluster is.
+fn kind_of(cluster: &ForeignCluster) -> CredentialKind {
+    if cluster.spec.outgoing.is_some() { CredentialKind::Certificate } else { CredentialKind::Token }
+}
+
 /// What the hub writes in a member, and the pods that come of it.
 fn written() -> Vec<(String, String)> {
     let copies = rights().into_iter().filter(|right| right.scope == Scope::OpenNamespaces);
@@ -114,22 +129,36 @@ fn told(sheet: &Sheet, cluster: &ForeignCluster, members: usize) {
         reason: foreign_text(&each.reason),
         message: foreign_text(&each.message),
     };
+    let generation = cluster.metadata.generation;
+    let ready = conditions::find(&status.conditions, ConditionType::Ready);
     let conditions = Conditions {
         all: status.conditions.iter().map(condition).collect(),
-        current: status.observed_generation == cluster.metadata.generation,
+        current: status.observed_generation == generation
+            || ready.is_some_and(|ready| ready.observed_generation == generation),
     };
     sheet.add(Check::Condition, "", &Evidence::Conditions(conditions));
+    if !cluster.spec.is_member() {
+        return;
+    }
     let more = SignedDuration::from_secs(i64::try_from(members / 5).unwrap_or(i64::MAX));
     let within = SEEN_WITHIN.saturating_add(more);
     let seen = status.last_seen.map(|time| time.0);
     sheet.add(Check::LastSeen, "", &Evidence::LastSeen(LastSeen { seen, within }));
 }
 
+/// What is known of a credential.
+struct Known {
+    secret: String,
+    kind: CredentialKind,
+    subject: Option<String>,
+}
+
 /// The credential of the hub, out of its Secret, if it can be used.
-async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option<(Access, String)> {
+async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option<(Access, Known)> {
+    let kind = kind_of(cluster);
     let Some(reference) = cluster.spec.credentials.as_ref().map(|credentials| &credentials.secret_ref) else {
         let why = "spec.credentials is not set".to_owned();
-        sheet.add(Check::Credential, "", &Evidence::BadAddress { why, advice: RENEW.to_owned() });
+        sheet.add(Check::Credential, "", &Evidence::BadAddress { why, advice: kind.renew().to_owned() });
         return None;
     };
     let name = format!("{}/{}", reference.namespace, reference.name);
@@ -138,6 +167,7 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
         Evidence::Credential(Credential {
             secret,
             problem: Some(problem),
+            kind,
             subject: None,
             expires: None,
             renew: None,
@@ -153,20 +183,25 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
             return None;
         }
     };
-    let facts = secret.metadata.annotations.as_ref().and_then(TokenFacts::read);
+    let annotations = secret.metadata.annotations.clone().unwrap_or_default();
+    let certificate = CertificateFacts::read(&annotations);
+    let kind = certificate.as_ref().map_or(kind, |_| CredentialKind::Certificate);
+    let token = TokenFacts::read(&annotations).map(|facts| (facts.expires, facts.renew));
+    let noted = certificate.as_ref().map(|facts| (facts.expires, facts.renew)).or(token);
     match Access::from_secret(&secret, reference).await {
         Ok(access) => {
             let claims = access.claims().unwrap_or_default();
-            let noted = facts.as_ref().map(|facts| facts.expires);
+            let subject = claims.subject.or(certificate.map(|facts| foreign_text(&facts.user)));
             let credential = Credential {
                 secret: name.clone(),
                 problem: None,
-                subject: claims.subject,
-                expires: claims.expires.into_iter().chain(noted).min(),
-                renew: facts.map(|facts| facts.renew),
+                kind,
+                subject: subject.clone(),
+                expires: claims.expires.into_iter().chain(noted.map(|(expires, _)| expires)).min(),
+                renew: noted.map(|(_, renew)| renew),
             };
             sheet.add(Check::Credential, &name, &Evidence::Credential(credential));
-            Some((access, name))
+            Some((access, Known { secret: name, kind, subject }))
         }
         Err(error) => {
             sheet.add(Check::Credential, &name, &broken(foreign_text(&portolan_runtime::chain(&error))));
@@ -179,14 +214,13 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
 async fn with_access(
     sheet: &Sheet,
     access: Access,
-    secret: &str,
+    known: &Known,
+    cluster: &ForeignCluster,
     placed: Option<&BTreeSet<String>>,
-    confined: Option<Vec<String>>,
 ) {
-    let subject = access.claims().and_then(|claims| claims.subject);
-    let account = subject.as_deref().and_then(|subject| subject.rsplit(':').next()).map(str::to_owned);
     let client = access.client.clone();
-    let credential = Shown { called: format!("the credential in Secret {secret}"), renew: RENEW };
+    let renew = known.kind.renew();
+    let credential = Shown { called: format!("the credential in Secret {}", known.secret), renew };
     let way = Way { config: access.config, client: access.client, credential };
     if !probe::hops(sheet, &way).await {
         for check in [Check::Rights, Check::Namespaces] {
@@ -195,21 +229,46 @@ async fn with_access(
         return;
     }
     hub::kubernetes(sheet, &client).await;
-    let whole = if confined.is_some() { Vec::new() } else { in_whole_member(account.as_deref()) };
-    let open = match confined {
-        Some(open) => Ok(open),
-        None => open_namespaces(&client).await,
+    let open = match confined_to(cluster) {
+        _ if !cluster.spec.is_member() => None,
+        Some(confined) => Some(Ok(confined)),
+        None => Some(open_namespaces(&client).await),
     };
-    let evidence = match &open {
-        Ok(open) => namespaces(open.clone(), placed),
-        Err(error) => Evidence::NotAsked {
-            why: foreign_text(&portolan_runtime::chain(error)),
-            advice: RENEW.to_owned(),
-        },
+    let labelled = open.as_ref().and_then(|open| open.as_ref().ok().cloned()).unwrap_or_default();
+    let granted = granted(&client, known, cluster, &labelled).await;
+    let right = "create selfsubjectaccessreviews.authorization.k8s.io";
+    match (&open, &granted) {
+        // It places nothing there.
+        (None, _) => {}
+        (Some(Err(error)), _) => {
+            let why = foreign_text(&portolan_runtime::chain(error));
+            sheet.add(Check::Namespaces, "", &Evidence::NotAsked { why, advice: renew.to_owned() });
+        }
+        (Some(Ok(_)), Ok(granted)) => {
+            sheet.add(Check::Namespaces, "", &namespaces(granted.open.clone(), placed));
+        }
+        (Some(Ok(_)), Err(error)) => sheet.add(Check::Namespaces, "", &of_peer_error(error, right)),
+    }
+    let evidence = match granted {
+        Ok(granted) => Evidence::Rights(Rights {
+            whose: known.subject.clone().unwrap_or_else(|| "the account of the hub".to_owned()),
+            asked: granted.asked,
+            missing: granted.missing,
+            grant: match known.kind {
+                CredentialKind::Token => {
+                    "run `portolan peer` for this member again, with its namespaces, which grants them".to_owned()
+                }
+                CredentialKind::Certificate => {
+                    "the controller of the provider grants them: look whether it runs, of which version it is, and at its \
+                     ForeignCluster for this cluster"
+                        .to_owned()
+                }
+            },
+            optional: false,
+        }),
+        Err(error) => of_peer_error(&error, right),
     };
-    sheet.add(Check::Namespaces, "", &evidence);
-    let whose = subject.unwrap_or_else(|| "the account of the hub".to_owned());
-    sheet.add(Check::Rights, "", &of_hub(&client, whose, &whole, &open.unwrap_or_default()).await);
+    sheet.add(Check::Rights, "", &evidence);
 }
 
 /// The namespaces that the hub sees of a member whose tenant it is, if it sees no more of it.
@@ -219,38 +278,45 @@ fn confined_to(cluster: &ForeignCluster) -> Option<Vec<String>> {
     Some(told.namespaces.into_iter().filter(|name| *name != outgoing.tenant_namespace).collect())
 }
 
-/// The rights of the hub's account, everywhere and in open namespaces.
-async fn of_hub(client: &Client, whose: String, whole: &[Need], open: &[String]) -> Evidence {
-    let right = "create selfsubjectaccessreviews.authorization.k8s.io";
-    let mut lacking = match missing(client, whole).await {
-        Ok(lacking) => lacking,
-        Err(error) => return of_peer_error(&error, right),
+/// The rights of the hub's user in a member.
+struct Granted {
+    /// How many were asked for.
+    asked: usize,
+    /// Those that it lacks.
+    missing: Vec<String>,
+    /// The open namespaces that are open to this hub: others are open to other hubs.
+    open: Vec<String>,
+}
+
+/// The rights of the hub's user: everywhere, and in those of the open namespaces in which it has any.
+async fn granted(
+    client: &Client,
+    known: &Known,
+    cluster: &ForeignCluster,
+    open: &[String],
+) -> Result<Granted, PeerError> {
+    let tenancy = cluster.spec.outgoing.as_ref().filter(|_| known.kind == CredentialKind::Certificate);
+    let is_tenant = tenancy.is_some();
+    let whole = match tenancy {
+        Some(outgoing) => of_tenant(&outgoing.tenant_namespace, outgoing.placement && outgoing.sees_cluster),
+        None => in_whole_member(known.subject.as_deref().and_then(|subject| subject.rsplit(':').next())),
     };
-    let mut asked = whole.len();
+    let lacking = missing(client, &whole).await?;
+    let mut granted = Granted { asked: whole.len(), missing: lacking, open: Vec::new() };
     let each = open.iter().take(ASKED_NAMESPACES).map(|namespace| async move {
-        let needs = in_open_namespace(namespace);
-        Ok::<_, portolan_control::peering::PeerError>((
-            needs.len(),
-            missing_in(client, namespace, &needs).await?,
-        ))
+        let needs = if is_tenant { of_tenant_in(namespace) } else { in_open_namespace(namespace) };
+        Ok::<_, PeerError>((namespace, needs.len(), missing_in(client, namespace, &needs).await?))
     });
-    let found: Result<Vec<_>, _> = futures::stream::iter(each).buffered(4).try_collect().await;
-    match found {
-        Ok(found) => {
-            for (count, missing) in found {
-                asked += count;
-                lacking.extend(missing);
-            }
+    let found: Vec<_> = futures::stream::iter(each).buffered(4).try_collect().await?;
+    for (namespace, asked, lacking) in found {
+        if lacking.len() < asked {
+            granted.asked += asked;
+            granted.missing.extend(lacking);
+            granted.open.push(namespace.clone());
         }
-        Err(error) => return of_peer_error(&error, right),
     }
-    Evidence::Rights(Rights {
-        whose,
-        asked,
-        missing: lacking,
-        grant: "run `portolan peer` for this member again, with its namespaces, which grants them".to_owned(),
-        optional: false,
-    })
+    granted.open.extend(open.iter().skip(ASKED_NAMESPACES).cloned());
+    Ok(granted)
 }
 
 /// The namespaces that the member has opened.

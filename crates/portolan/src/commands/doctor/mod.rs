@@ -79,7 +79,7 @@ async fn check_all(request: &Request<'_>) -> Result<Report, Failure> {
         client: client.clone(),
         credential: Credential {
             called: "your credential".to_owned(),
-            renew: "log in again, or take a new kubeconfig from the administrator of the hub",
+            renew: "log in again, or take a new kubeconfig from the administrator of the hub (`kubeadm certs renew`)",
         },
     };
     let progress = std::io::stderr().is_terminal().then(Progress::start);

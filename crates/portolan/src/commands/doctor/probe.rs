@@ -73,7 +73,7 @@ pub(super) async fn hops(sheet: &Sheet, way: &Way) -> bool {
         let (tls, shown) = handshake(&way.config, &host, &address.to_string(), stream).await;
         let failed = tls.outcome.is_err();
         sheet.add(Check::Tls, &address.to_string(), &Evidence::Tls(tls));
-        certificates::check(sheet, &way.config, &address.to_string(), shown.as_ref());
+        certificates::check(sheet, way, &address.to_string(), shown.as_ref());
         if failed {
             return skip(sheet, Check::Tls, &[Check::Api]);
         }

@@ -60,7 +60,9 @@ pub(super) async fn of_controller(sheet: &Sheet, hub: &Client) {
                 whose: target.clone(),
                 asked,
                 missing,
-                grant: "`portolan crds --roles | kubectl apply --server-side -f -` grants them".to_owned(),
+                grant: "`portolan upgrade` or `helm upgrade` grants them where it was installed by that, and otherwise \
+                        `portolan crds --roles | kubectl apply --server-side -f -`"
+                    .to_owned(),
                 optional: false,
             }),
             Err(error) => unasked(&error, "create subjectaccessreviews.authorization.k8s.io"),

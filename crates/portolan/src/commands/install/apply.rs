@@ -1,6 +1,8 @@
 //! Applying an installation; if that fails, everything is made as it was.
 
-use super::cluster::{apply, apply_dry, delete, is_same, read_all, record_identity, restore, until_gone};
+use super::cluster::{
+    apply, apply_dry, delete, is_own, is_same, metadata, read_all, record_identity, restore, until_gone,
+};
 use super::wait::{self, Waiting};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -8,10 +10,10 @@ use futures::future::try_join_all;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
-use portolan_control::peering::{Need, missing};
+use portolan_control::peering::{Need, missing, with_applied};
 use portolan_install::{Identity, NAMESPACE, Record, Rendered, VERSION};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -50,8 +52,21 @@ impl Change {
                 || before.is_some_and(made)
         };
         rendered.crds.retain(is_ours);
+        let namespaces = rendered.objects.iter_mut().filter(|object| object["kind"] == "Namespace");
+        let mut known: BTreeSet<Identity> = existing.keys().cloned().collect();
+        for namespace in namespaces {
+            let object = Identity::of(namespace);
+            let Some(found) = existing.get(&object) else { continue };
+            let entry = before.and_then(|record| record.objects.iter().find(|each| each.object == object));
+            if entry.map_or_else(|| is_own(found), |entry| !entry.existed) {
+                known.remove(&object);
+            } else {
+                // What pods may do there, and how it is labelled, is for its owner to say.
+                namespace["metadata"]["labels"] = json!({});
+            }
+            *namespace = with_applied(namespace, &metadata(found));
+        }
         let wanted = order(&rendered);
-        let known = existing.keys().cloned().collect();
         let record = Record::begin(before, VERSION, values, &wanted, &known);
         Ok(Self { client: client.clone(), rendered, record, before: existing, touched: Mutex::default() })
     }

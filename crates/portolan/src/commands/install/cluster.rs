@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use futures::future::try_join_all;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
@@ -137,6 +137,16 @@ pub(crate) async fn record(client: &Client) -> Result<Option<Record>, Failure> {
     found.map(|object| Record::from_config_map(&object)).transpose().map_err(|error| {
         Failure::other(error).hint(format!("`kubectl -n {NAMESPACE} delete configmap {RECORD}` forgets it"))
     })
+}
+
+/// Whether a namespace was made for Portolan by itself: then it is deleted with Portolan.
+pub(crate) fn is_own(namespace: &Value) -> bool {
+    peering::is_own_namespace(&metadata(namespace))
+}
+
+/// The metadata of an object, as far as it can be read.
+pub(crate) fn metadata(object: &Value) -> ObjectMeta {
+    serde_json::from_value(object["metadata"].clone()).unwrap_or_default()
 }
 
 /// Which object the record is.
