@@ -59,7 +59,17 @@ pub(super) async fn check(
     members: usize,
 ) {
     let name = cluster.metadata.name.clone().unwrap_or_default();
-    told(sheet, cluster, members);
+    conditions(sheet, cluster);
+    if !cluster.spec.is_member() {
+        // Nothing is placed there. A consumer is not even called: it calls this cluster.
+        if let (Some(_), Some((access, secret))) =
+            (&cluster.spec.outgoing, access(sheet, own.hub, cluster).await)
+        {
+            hops(sheet, access, &secret).await;
+        }
+        return;
+    }
+    last_seen(sheet, cluster, members);
     let placed = placed.and_then(|placed| placed.get(&name));
     if cluster.spec.type_ == ClusterType::Local {
         match open_namespaces(own.hub).await {
@@ -106,7 +116,7 @@ fn written() -> Vec<(String, String)> {
 }
 
 /// What the controller says.
-fn told(sheet: &Sheet, cluster: &ForeignCluster, members: usize) {
+fn conditions(sheet: &Sheet, cluster: &ForeignCluster) {
     let status = cluster.status.clone().unwrap_or_default();
     let condition = |each: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| StatedCondition {
         type_: foreign_text(&each.type_),
@@ -119,9 +129,13 @@ fn told(sheet: &Sheet, cluster: &ForeignCluster, members: usize) {
         current: status.observed_generation == cluster.metadata.generation,
     };
     sheet.add(Check::Condition, "", &Evidence::Conditions(conditions));
+}
+
+/// When the controller last reached it.
+fn last_seen(sheet: &Sheet, cluster: &ForeignCluster, members: usize) {
     let more = SignedDuration::from_secs(i64::try_from(members / 5).unwrap_or(i64::MAX));
     let within = SEEN_WITHIN.saturating_add(more);
-    let seen = status.last_seen.map(|time| time.0);
+    let seen = cluster.status.as_ref().and_then(|status| Some(status.last_seen.as_ref()?.0));
     sheet.add(Check::LastSeen, "", &Evidence::LastSeen(LastSeen { seen, within }));
 }
 
@@ -180,9 +194,7 @@ async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option
     let subject = access.claims().and_then(|claims| claims.subject);
     let account = subject.as_deref().and_then(|subject| subject.rsplit(':').next()).map(str::to_owned);
     let client = access.client.clone();
-    let credential = Shown { called: format!("the credential in Secret {secret}"), renew: RENEW };
-    let way = Way { config: access.config, client: access.client, credential };
-    if !probe::hops(sheet, &way).await {
+    if !hops(sheet, access, secret).await {
         for check in [Check::Rights, Check::Namespaces] {
             sheet.add(check, "", &Evidence::NotReached { after: Check::Api });
         }
@@ -200,6 +212,13 @@ async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option
     sheet.add(Check::Namespaces, "", &evidence);
     let whose = subject.unwrap_or_else(|| "the account of the hub".to_owned());
     sheet.add(Check::Rights, "", &of_hub(&client, whose, account, &open.unwrap_or_default()).await);
+}
+
+/// The way to the member with the credential of the hub; whether the member answers.
+async fn hops(sheet: &Sheet, access: Access, secret: &str) -> bool {
+    let credential = Shown { called: format!("the credential in Secret {secret}"), renew: RENEW };
+    let way = Way { config: access.config, client: access.client, credential };
+    probe::hops(sheet, &way).await
 }
 
 /// The rights of the hub's account, everywhere and in open namespaces.
