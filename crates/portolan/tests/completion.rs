@@ -64,11 +64,6 @@ fn names_come_from_the_cluster_that_the_line_names() {
     assert_eq!(on_hub("portolan doctor --member-context r"), ["rome="]);
     assert_eq!(on_hub("portolan doctor --member-context rome=c"), ["rome=c1", "rome=c2", "rome=c3"]);
 
-    assert_eq!(
-        on_hub("portolan status mcd/w -n shop"),
-        Vec::<String>::new(),
-        "the cursor is in the namespace"
-    );
     assert_eq!(on_hub("portolan status -n shop mcd/w"), ["mcd/web", "mcd/worker"]);
     assert_eq!(on_hub("portolan -n bank get mcd "), ["ledger"]);
     assert_eq!(on_hub("portolan get --namespace=shop mcd web "), ["worker"]);

@@ -78,9 +78,52 @@ impl LastSeen {
     }
 }
 
+/// What a credential is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CredentialKind {
+    /// The token of a service account.
+    #[default]
+    Token,
+    /// A client certificate, by an invitation.
+    Certificate,
+}
+
+impl CredentialKind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Certificate => "client certificate",
+        }
+    }
+
+    fn again(self) -> &'static str {
+        match self {
+            Self::Token => "run `portolan peer` for this member again, which grants a new credential",
+            Self::Certificate => {
+                "run `portolan invite` on the provider, and `portolan peer LINE` here, which make a new one"
+            }
+        }
+    }
+
+    fn when_late(self) -> &'static str {
+        match self {
+            Self::Token => {
+                "look at the events of the ForeignCluster (`portolan status clusters/NAME`) and at the check rights: create \
+                 serviceaccounts/token"
+            }
+            Self::Certificate => {
+                "look at the events of the ForeignCluster (`portolan status clusters/NAME`), and whether a controller leads in \
+                 the provider, which signs the next one"
+            }
+        }
+    }
+}
+
 /// The credential of the hub for a member.
 #[derive(Clone, Debug)]
 pub struct Credential {
+    /// What it is.
+    pub kind: CredentialKind,
     /// Namespace and name of its Secret.
     pub secret: String,
     /// Why it cannot be used.
@@ -96,7 +139,7 @@ pub struct Credential {
 impl Credential {
     pub(super) fn judge(&self, now: Timestamp) -> Finding {
         let secret = &self.secret;
-        let again = "run `portolan peer` for this member again, which grants a new credential";
+        let (word, again) = (self.kind.word(), self.kind.again());
         if let Some(problem) = &self.problem {
             return Finding::problem(problem.clone(), again);
         }
@@ -109,12 +152,12 @@ impl Credential {
         let left = expires.duration_since(now);
         if left <= SignedDuration::ZERO {
             return Finding::problem(
-                format!("the token{of} in Secret {secret} expired {} ago", length(left)),
+                format!("the {word}{of} in Secret {secret} expired {} ago", length(left)),
                 again,
             );
         }
         let message =
-            format!("the token{of} in Secret {secret} is valid for {}, until {expires}", length(left));
+            format!("the {word}{of} in Secret {secret} is valid for {}, until {expires}", length(left));
         let Some(renew) = self.renew else {
             return Finding::warning(
                 format!("{message}; the controller does not renew it"),
@@ -126,8 +169,7 @@ impl Credential {
         if late > SignedDuration::ZERO && left < late {
             return Finding::warning(
                 format!("{message}; a new one was due {} ago", length(late)),
-                "look at the events of the ForeignCluster (`portolan status clusters/NAME`) and at the check rights: create \
-                 serviceaccounts/token",
+                self.kind.when_late(),
             );
         }
         Finding::healthy(message)

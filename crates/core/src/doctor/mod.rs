@@ -12,7 +12,7 @@ pub use hop::{Answer, Certificate, Clock, Dns, Latency, Ready, Tcp, TcpFailure, 
 pub use hub::{
     ApiServices, Controllers, Definitions, Kubernetes, Leader, LeaseFacts, PodFacts, Portolan, Rights,
 };
-pub use member::{Conditions, Credential, LastSeen, Namespaces, StatedCondition};
+pub use member::{Conditions, Credential, CredentialKind, LastSeen, Namespaces, StatedCondition};
 pub use webhook::{Backend, Rule, Webhook, Webhooks};
 pub use words::span;
 

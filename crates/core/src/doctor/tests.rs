@@ -309,6 +309,7 @@ fn members() {
     is(seen(None), Problem, &["not reached it yet"]);
     let credential = |expires: Option<i64>, renew: Option<i64>| {
         Evidence::Credential(Credential {
+            kind: CredentialKind::Token,
             secret: "portolan/lille".into(),
             problem: None,
             subject: Some("system:serviceaccount:portolan:hub-1".into()),
@@ -322,7 +323,21 @@ fn members() {
     is(credential(Some(-2), Some(-14)), Problem, &["expired 2 h ago", "portolan peer"]);
     is(credential(Some(20), None), Warning, &["does not renew it"]);
     is(credential(None, None), Healthy, &["does not tell when it expires"]);
+    let certificate = |expires: i64, renew: i64| {
+        Evidence::Credential(Credential {
+            kind: CredentialKind::Certificate,
+            secret: "portolan/rome".into(),
+            problem: None,
+            subject: Some("portolan:tenant:1:a".into()),
+            expires: Some(in_hours(expires)),
+            renew: Some(in_hours(renew)),
+        })
+    };
+    is(certificate(24 * 6, 24 * 3), Healthy, &["client certificate of portolan:tenant:1:a", "6 days"]);
+    is(certificate(4, -8), Warning, &["was due 8 h ago", "leads in the provider"]);
+    is(certificate(-2, -14), Problem, &["client certificate", "expired 2 h ago", "portolan invite"]);
     let broken = Credential {
+        kind: CredentialKind::Token,
         secret: "portolan/lille".into(),
         problem: Some("Secret portolan/lille has no key kubeconfig".into()),
         subject: None,

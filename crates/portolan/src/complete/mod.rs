@@ -83,10 +83,9 @@ fn candidates(words: Vec<String>) -> Vec<Candidate> {
     let found = complete(&mut command, words, last, folder.as_deref()).unwrap_or_default();
     let mut found: Vec<Candidate> = found.iter().filter_map(shown).collect();
     found.extend(line.flags_before_the_command());
-    // Flags are offered to who begins one, or where nothing else may come.
-    let is_flag = |candidate: &Candidate| candidate.value.starts_with('-');
-    if line.current().is_empty() && !found.iter().all(is_flag) {
-        found.retain(|candidate| !is_flag(candidate));
+    // Flags are offered to who begins one, as kubectl does.
+    if !line.current().starts_with('-') {
+        found.retain(|candidate| !candidate.value.starts_with('-'));
     }
     found.truncate(MOST);
     found

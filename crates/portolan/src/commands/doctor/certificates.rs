@@ -1,5 +1,6 @@
 //! How long certificates are valid.
 
+use super::probe::Way;
 use super::report::Sheet;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +14,8 @@ use rustls::pki_types::pem::PemObject;
 const AUTHORITY_SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Checks the certificate that a server showed, that of the caller, and the authorities if one ends soon.
-pub(super) fn check(sheet: &Sheet, config: &Config, target: &str, shown: Option<&CertificateDer<'_>>) {
+pub(super) fn check(sheet: &Sheet, way: &Way, target: &str, shown: Option<&CertificateDer<'_>>) {
+    let config = &way.config;
     let add =
         |certificate: Certificate| sheet.add(Check::Certificate, target, &Evidence::Certificate(certificate));
     let serving = shown.and_then(|shown| {
@@ -25,7 +27,7 @@ pub(super) fn check(sheet: &Sheet, config: &Config, target: &str, shown: Option<
         )
     });
     serving.into_iter().for_each(add);
-    let own = client(config).and_then(|own| {
+    let own = client(config).filter(|_| !way.credential.is_renewed).and_then(|own| {
         let called = "client certificate of the kubeconfig".to_owned();
         read(
             &own,

@@ -17,10 +17,10 @@ use portolan_api::foreigncluster::ClusterType;
 use portolan_control::fleet::Access;
 use portolan_control::names::{OPT_IN, OPT_IN_LABEL};
 use portolan_control::peering::{
-    Scope, TokenFacts, in_open_namespace, in_whole_member, missing, missing_in, rights,
+    CertificateFacts, Scope, TokenFacts, in_open_namespace, in_whole_member, missing, missing_in, rights,
 };
 use portolan_core::doctor::{
-    Check, Conditions, Credential, Evidence, LastSeen, Namespaces, Rights, StatedCondition,
+    Check, Conditions, Credential, CredentialKind, Evidence, LastSeen, Namespaces, Rights, StatedCondition,
 };
 use portolan_runtime::{CallError, call, foreign_text};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,10 +62,10 @@ pub(super) async fn check(
     conditions(sheet, cluster);
     if !cluster.spec.is_member() {
         // Nothing is placed there. A consumer is not even called: it calls this cluster.
-        if let (Some(_), Some((access, secret))) =
-            (&cluster.spec.outgoing, access(sheet, own.hub, cluster).await)
+        if cluster.spec.outgoing.is_some()
+            && let Some(found) = access(sheet, own.hub, cluster).await
         {
-            hops(sheet, access, &secret).await;
+            hops(sheet, found).await;
         }
         return;
     }
@@ -80,7 +80,7 @@ pub(super) async fn check(
     }
     let with_credential = async {
         match access(sheet, own.hub, cluster).await {
-            Some((access, secret)) => with_access(sheet, access, &secret, placed).await,
+            Some(found) => with_access(sheet, found, placed).await,
             None => {
                 for check in [Check::Tcp, Check::Tls, Check::Api, Check::Rights, Check::Namespaces] {
                     sheet.add(check, "", &Evidence::NotReached { after: Check::Credential });
@@ -124,9 +124,12 @@ fn conditions(sheet: &Sheet, cluster: &ForeignCluster) {
         reason: foreign_text(&each.reason),
         message: foreign_text(&each.message),
     };
+    // Of a peer that is no member, only the conditions say which spec they are about.
+    let observed = status.conditions.iter().filter_map(|each| each.observed_generation).min();
+    let observed = if cluster.spec.is_member() { status.observed_generation } else { observed };
     let conditions = Conditions {
         all: status.conditions.iter().map(condition).collect(),
-        current: status.observed_generation == cluster.metadata.generation,
+        current: observed == cluster.metadata.generation,
     };
     sheet.add(Check::Condition, "", &Evidence::Conditions(conditions));
 }
@@ -139,8 +142,16 @@ fn last_seen(sheet: &Sheet, cluster: &ForeignCluster, members: usize) {
     sheet.add(Check::LastSeen, "", &Evidence::LastSeen(LastSeen { seen, within }));
 }
 
+/// A credential that can be used.
+struct Usable {
+    access: Access,
+    /// Its Secret.
+    secret: String,
+    kind: CredentialKind,
+}
+
 /// The credential of the hub, out of its Secret, if it can be used.
-async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option<(Access, String)> {
+async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option<Usable> {
     let Some(reference) = cluster.spec.credentials.as_ref().map(|credentials| &credentials.secret_ref) else {
         let why = "spec.credentials is not set".to_owned();
         sheet.add(Check::Credential, "", &Evidence::BadAddress { why, advice: RENEW.to_owned() });
@@ -150,6 +161,7 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
     let broken = |problem: String| {
         let secret = name.clone();
         Evidence::Credential(Credential {
+            kind: CredentialKind::Token,
             secret,
             problem: Some(problem),
             subject: None,
@@ -167,20 +179,25 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
             return None;
         }
     };
-    let facts = secret.metadata.annotations.as_ref().and_then(TokenFacts::read);
+    let annotations = secret.metadata.annotations.clone().unwrap_or_default();
+    let (token, certificate) = (TokenFacts::read(&annotations), CertificateFacts::read(&annotations));
+    let kind = if certificate.is_some() { CredentialKind::Certificate } else { CredentialKind::Token };
     match Access::from_secret(&secret, reference).await {
         Ok(access) => {
             let claims = access.claims().unwrap_or_default();
-            let noted = facts.as_ref().map(|facts| facts.expires);
+            let noted = token.map(|facts| (facts.expires, facts.renew));
+            let noted = noted.or(certificate.as_ref().map(|facts| (facts.expires, facts.renew)));
+            let user = certificate.map(|facts| foreign_text(&facts.user));
             let credential = Credential {
+                kind,
                 secret: name.clone(),
                 problem: None,
-                subject: claims.subject,
-                expires: claims.expires.into_iter().chain(noted).min(),
-                renew: facts.map(|facts| facts.renew),
+                subject: claims.subject.or(user),
+                expires: claims.expires.into_iter().chain(noted.map(|(expires, _)| expires)).min(),
+                renew: noted.map(|(_, renew)| renew),
             };
             sheet.add(Check::Credential, &name, &Evidence::Credential(credential));
-            Some((access, name))
+            Some(Usable { access, secret: name, kind })
         }
         Err(error) => {
             sheet.add(Check::Credential, &name, &broken(foreign_text(&portolan_runtime::chain(&error))));
@@ -190,11 +207,11 @@ async fn access(sheet: &Sheet, hub: &Client, cluster: &ForeignCluster) -> Option
 }
 
 /// What can be checked with the credential of the hub.
-async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option<&BTreeSet<String>>) {
-    let subject = access.claims().and_then(|claims| claims.subject);
+async fn with_access(sheet: &Sheet, found: Usable, placed: Option<&BTreeSet<String>>) {
+    let subject = found.access.claims().and_then(|claims| claims.subject);
     let account = subject.as_deref().and_then(|subject| subject.rsplit(':').next()).map(str::to_owned);
-    let client = access.client.clone();
-    if !hops(sheet, access, secret).await {
+    let client = found.access.client.clone();
+    if !hops(sheet, found).await {
         for check in [Check::Rights, Check::Namespaces] {
             sheet.add(check, "", &Evidence::NotReached { after: Check::Api });
         }
@@ -215,8 +232,10 @@ async fn with_access(sheet: &Sheet, access: Access, secret: &str, placed: Option
 }
 
 /// The way to the member with the credential of the hub; whether the member answers.
-async fn hops(sheet: &Sheet, access: Access, secret: &str) -> bool {
-    let credential = Shown { called: format!("the credential in Secret {secret}"), renew: RENEW };
+async fn hops(sheet: &Sheet, found: Usable) -> bool {
+    let Usable { access, secret, kind } = found;
+    let is_renewed = kind == CredentialKind::Certificate;
+    let credential = Shown { called: format!("the credential in Secret {secret}"), renew: RENEW, is_renewed };
     let way = Way { config: access.config, client: access.client, credential };
     probe::hops(sheet, &way).await
 }

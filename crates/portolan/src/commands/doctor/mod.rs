@@ -80,6 +80,7 @@ async fn check_all(request: &Request<'_>) -> Result<Report, Failure> {
         credential: Credential {
             called: "your credential".to_owned(),
             renew: "log in again, or take a new kubeconfig from the administrator of the hub",
+            is_renewed: false,
         },
     };
     let progress = std::io::stderr().is_terminal().then(Progress::start);

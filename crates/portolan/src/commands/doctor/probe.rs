@@ -41,6 +41,8 @@ pub(super) struct Credential {
     pub(super) called: String,
     /// How to get another one.
     pub(super) renew: &'static str,
+    /// Whether it is a certificate that the controller renews: the check of the credential tells how long it is valid.
+    pub(super) is_renewed: bool,
 }
 
 /// Checks each hop; whether the API server answers and takes the credential.
@@ -73,7 +75,7 @@ pub(super) async fn hops(sheet: &Sheet, way: &Way) -> bool {
         let (tls, shown) = handshake(&way.config, &host, &address.to_string(), stream).await;
         let failed = tls.outcome.is_err();
         sheet.add(Check::Tls, &address.to_string(), &Evidence::Tls(tls));
-        certificates::check(sheet, &way.config, &address.to_string(), shown.as_ref());
+        certificates::check(sheet, way, &address.to_string(), shown.as_ref());
         if failed {
             return skip(sheet, Check::Tls, &[Check::Api]);
         }

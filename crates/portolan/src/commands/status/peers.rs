@@ -63,9 +63,13 @@ pub(super) async fn report(
 fn facts(cluster: &ForeignCluster, name: &str, checks: &Report) -> Vec<Fact> {
     let found = |check: Check| checks.messages(Some(name), check);
     let status = cluster.status.clone().unwrap_or_default();
-    let authenticated = conditions::find(&status.conditions, ConditionType::Authenticated);
-    let authentication: Vec<String> =
-        authenticated.map(|each| each.message.clone()).into_iter().chain(found(Check::Credential)).collect();
+    let condition = |type_| conditions::find(&status.conditions, type_);
+    let mut authentication = found(Check::Credential);
+    // What the credential says is said once.
+    let ours = condition(ConditionType::Authenticated)
+        .filter(|each| authentication.is_empty() || each.status != "True");
+    authentication.extend(ours.map(|each| each.message.clone()));
+    authentication.extend(condition(ConditionType::IncomingPeering).map(|each| each.message.clone()));
     let mut distances: Vec<String> =
         distances(cluster).into_iter().map(|each| format!("between clusters: {each}")).collect();
     distances.extend(found(Check::Latency).into_iter().map(|each| format!("from here: {each}")));

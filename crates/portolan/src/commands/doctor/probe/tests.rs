@@ -18,7 +18,8 @@ async fn shown(kubeconfig: Value, ahead: SignedDuration) -> (bool, Value) {
     let config = Config::from_custom_kubeconfig(read, &Default::default()).await.unwrap();
     let client = Client::try_from(config.clone()).unwrap();
     let sheet = Sheet::new("c1", MachineClock::starting_at(Timestamp::now()).skewed(ahead));
-    let credential = Credential { called: "the credential".to_owned(), renew: "get another one" };
+    let credential =
+        Credential { called: "the credential".to_owned(), renew: "get another one", is_renewed: false };
     let answers = hops(&sheet, &Way { config, client, credential }).await;
     (answers, sheet.report().data())
 }
