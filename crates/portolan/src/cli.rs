@@ -1,6 +1,7 @@
 //! The command line.
 
 mod adopt;
+mod completion;
 mod doctor;
 mod explain;
 mod get;
@@ -19,13 +20,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use adopt::AdoptArgs;
+pub(crate) use completion::{CompletionArgs, CompletionFor};
 pub(crate) use doctor::{BugReportArgs, DoctorArgs};
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use install::{InstallArgs, ProviderArgs, UninstallArgs, UpgradeArgs, ValueArgs};
 pub(crate) use invitation::{AcceptArgs, GenerateCommand, InviteArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
-pub(crate) use order::as_kubectl_does;
+pub(crate) use order::{MOVED, Ordered, as_kubectl_does};
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
 pub(crate) use sharing::{AcceptOfferArgs, ShareArgs};
 pub(crate) use simulate::{BaselineArg, SimulateArgs, SimulateFormat};
@@ -108,7 +110,8 @@ pub(crate) enum Command {
     /// Run whole Kubernetes clusters inside this process, for kubectl and for experiments.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
-    /// Print a completion script for a shell.
+    /// Print the script that makes a shell complete commands, flags, and the names of members, workloads, namespaces and
+    /// contexts.
     Completion(CompletionArgs),
     /// Print the versions of this program, of the hub and of its controller, and the kinds that the hub serves.
     Version(VersionArgs),
@@ -272,13 +275,6 @@ pub(crate) struct ConvertArgs {
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     pub(crate) output: Format,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompletionArgs {
-    /// The shell.
-    #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -154,6 +154,12 @@ pub(crate) fn own_address(args: &ClusterArgs) -> Result<OwnAddress, Failure> {
     Ok(OwnAddress { context, address })
 }
 
+/// The names of the contexts of a kubeconfig; none if it cannot be read.
+pub(crate) fn context_names(file: Option<&Path>) -> Vec<String> {
+    let kubeconfig = read(file).map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
+    kubeconfig.into_iter().map(|context| context.name).collect()
+}
+
 /// The name of the cluster of a context.
 fn find_context(kubeconfig: &Kubeconfig, context: &str) -> Result<String, Failure> {
     let found = kubeconfig.contexts.iter().find(|each| each.name == context);

@@ -39,7 +39,9 @@ impl NotShown {
         match answer {
             Ok(answer) => Ok(Some(answer)),
             Err(failure) if failure.is_forbidden() => {
-                self.reasons.push(failure.message);
+                if !self.reasons.contains(&failure.message) {
+                    self.reasons.push(failure.message);
+                }
                 Ok(None)
             }
             Err(failure) => Err(failure),

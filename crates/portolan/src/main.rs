@@ -3,6 +3,7 @@
 mod clean;
 mod cli;
 mod commands;
+mod complete;
 mod connection;
 mod endpoints;
 mod failure;
@@ -25,6 +26,9 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    if let Some(code) = complete::answer() {
+        return code;
+    }
     let cli = cli::Cli::parse_from(cli::as_kubectl_does(std::env::args_os().collect()));
     let log = match cli.command {
         cli::Command::Demo(_) | cli::Command::Simulate(_) => output::Log::Quiet,

@@ -3,36 +3,57 @@
 use std::ffi::OsString;
 
 /// The flags that may stand before the command; each takes a value.
-const MOVED: [&str; 4] = ["-n", "--namespace", "--context", "--kubeconfig"];
+pub(crate) const MOVED: [&str; 4] = ["-n", "--namespace", "--context", "--kubeconfig"];
 
 /// Puts such flags behind the command, where its own arguments are: `portolan -n shop get mcd`.
 pub(crate) fn as_kubectl_does(arguments: Vec<OsString>) -> Vec<OsString> {
-    let mut rest = arguments.into_iter();
-    let mut ordered: Vec<OsString> = rest.next().into_iter().collect();
-    let mut moved = Vec::new();
-    while let Some(argument) = rest.next() {
-        let text = argument.to_string_lossy();
-        let named = |flag: &&&str| {
-            text.strip_prefix(**flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        };
-        match MOVED.iter().find(named) {
-            Some(flag) if text == **flag => {
-                moved.push(argument);
-                moved.extend(rest.next());
-            }
-            Some(_) => moved.push(argument),
-            None => {
-                let command = !text.starts_with('-');
-                ordered.push(argument);
-                if command {
-                    break;
+    Ordered::new(arguments).joined()
+}
+
+/// A command line in its parts.
+pub(crate) struct Ordered {
+    /// The program, and the flags before the command that stay there.
+    pub(crate) program: Vec<OsString>,
+    /// The flags before the command that belong behind it, with their values.
+    pub(crate) moved: Vec<OsString>,
+    /// The command, and what follows it; nothing if there is no command.
+    pub(crate) rest: Vec<OsString>,
+}
+
+impl Ordered {
+    pub(crate) fn new(arguments: Vec<OsString>) -> Self {
+        let mut words = arguments.into_iter();
+        let mut ordered =
+            Self { program: words.next().into_iter().collect(), moved: Vec::new(), rest: Vec::new() };
+        while let Some(argument) = words.next() {
+            let text = argument.to_string_lossy();
+            let named = |flag: &&&str| {
+                text.strip_prefix(**flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            };
+            match MOVED.iter().find(named) {
+                Some(flag) if text == **flag => {
+                    ordered.moved.push(argument);
+                    ordered.moved.extend(words.next());
+                }
+                Some(_) => ordered.moved.push(argument),
+                None if text.starts_with('-') => ordered.program.push(argument),
+                None => {
+                    ordered.rest.push(argument);
+                    ordered.rest.extend(words.by_ref());
                 }
             }
         }
+        ordered
     }
-    ordered.extend(moved);
-    ordered.extend(rest);
-    ordered
+
+    fn joined(self) -> Vec<OsString> {
+        let Self { program: mut words, moved, rest } = self;
+        let mut rest = rest.into_iter();
+        words.extend(rest.next());
+        words.extend(moved);
+        words.extend(rest);
+        words
+    }
 }
 
 #[cfg(test)]

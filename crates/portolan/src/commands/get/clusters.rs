@@ -96,8 +96,19 @@ fn condition(cluster: &ForeignCluster, type_: ConditionType) -> Option<&Conditio
     conditions::find(&cluster.status.as_ref()?.conditions, type_)
 }
 
+/// The round-trip times between a cluster and others, the nearest first.
+pub(in crate::commands) fn distances(cluster: &ForeignCluster) -> Vec<String> {
+    round_trips(cluster, &cluster.status.clone().unwrap_or_default())
+}
+
 /// The nearest other clusters; in wide form all, with where the number comes from.
 fn latencies(cluster: &ForeignCluster, status: &ForeignClusterStatus, wide: bool) -> String {
+    let mut texts = round_trips(cluster, status);
+    texts.truncate(if wide { usize::MAX } else { 1 });
+    if texts.is_empty() { "-".to_owned() } else { texts.join(",") }
+}
+
+fn round_trips(cluster: &ForeignCluster, status: &ForeignClusterStatus) -> Vec<String> {
     let given =
         cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0, LatencySource::Static));
     let known = |to: &str| status.latencies.iter().any(|each| each.to == to);
@@ -112,8 +123,5 @@ fn latencies(cluster: &ForeignCluster, status: &ForeignClusterStatus, wide: bool
         LatencySource::Measured => "",
         LatencySource::Static => "=",
     };
-    let shown = all.iter().take(if wide { usize::MAX } else { 1 });
-    let texts: Vec<_> =
-        shown.map(|(rtt, to, source)| format!("{to}:{}{}", mark(*source), round_trip(*rtt))).collect();
-    if texts.is_empty() { "-".to_owned() } else { texts.join(",") }
+    all.iter().map(|(rtt, to, source)| format!("{to}:{}{}", mark(*source), round_trip(*rtt))).collect()
 }

@@ -6,7 +6,7 @@ mod offers;
 mod watch;
 mod workloads;
 
-pub(super) use clusters::{health, is_orphaned, marks};
+pub(super) use clusters::{distances, health, is_orphaned, marks};
 pub(super) use offers::lines as offer_lines;
 pub(super) use workloads::{Part, parts, summary};
 

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::clean;
-use crate::commands::get::{health, is_orphaned, marks, summary};
+use crate::commands::get::{health, is_orphaned, marks, offer_lines, summary};
 use crate::failure::{Failure, NotShown, RIGHTS};
 use crate::human::share;
 use crate::kind::Kind;
@@ -129,7 +129,11 @@ fn member(cluster: &ForeignCluster) -> Line {
         1 => ", 1 pod waits for a node".to_owned(),
         count => format!(", {count} pods wait for a node"),
     };
-    let mut said = if fine { format!("{}{pending}", room.join(", ")) } else { message };
+    let mut said = match fine {
+        false => message,
+        true if cluster.spec.is_member() => format!("{}{pending}", room.join(", ")),
+        true => offer_lines(cluster).join("; "),
+    };
     for mark in marks(cluster) {
         said.push_str(&format!(", {}", mark.to_lowercase()));
     }

@@ -3,6 +3,7 @@
 mod cluster;
 mod elastic;
 mod fleet;
+mod peers;
 mod workload;
 
 use super::{doctor, leader};
@@ -38,11 +39,7 @@ const CHECKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The checks of the hub and its members, or of the one member that was asked for.
 async fn checks(args: &StatusArgs) -> Result<doctor::Report, Failure> {
-    let member = match args.object.is_empty() {
-        true => None,
-        false => Some(Kind::parse_one(&args.object)?).filter(|(kind, _)| *kind == Kind::Cluster),
-    };
-    let names: Vec<String> = member.into_iter().map(|(_, name)| name).collect();
+    let names: Vec<String> = one_member(args)?.into_iter().collect();
     let request = doctor::Request {
         cluster: &args.cluster,
         lease: &args.lease,
@@ -51,6 +48,15 @@ async fn checks(args: &StatusArgs) -> Result<doctor::Report, Failure> {
         timeout: CHECKED_WITHIN,
     };
     doctor::examine(&request).await
+}
+
+/// The member that was asked for, if it is one.
+fn one_member(args: &StatusArgs) -> Result<Option<String>, Failure> {
+    if args.object.is_empty() {
+        return Ok(None);
+    }
+    let (kind, name) = Kind::parse_one(&args.object)?;
+    Ok(Some(name).filter(|_| kind == Kind::Cluster))
 }
 
 /// Prints the status, and answers whether all is well.
@@ -87,6 +93,14 @@ async fn show(args: &StatusArgs, checks: Option<&doctor::Report>) -> Result<bool
     report.data["controller"] = json!({"ready": problem.is_none(), "message": problem});
     report.data["notShown"] = json!(report.not_shown.reasons);
     if let Some(checks) = checks {
+        let only = one_member(args)?;
+        let is_shown = args.object.is_empty() || only.is_some();
+        if is_shown {
+            let peers = peers::report(&hub, only.as_deref(), checks, &mut report.not_shown).await?;
+            report.text.push_str(&peers.text);
+            report.data["controller"]["checks"] = json!(peers.controller);
+            report.data["peers"] = json!(peers.data);
+        }
         report.ready &= !checks.has_problem();
         report.data["ready"] = report.ready.into();
         report.data["doctor"] = checks.data();
