@@ -9,6 +9,7 @@ mod invitation;
 mod members;
 mod order;
 mod peering;
+mod plugin;
 mod sharing;
 mod simulate;
 
@@ -25,8 +26,9 @@ pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
 pub(crate) use install::{InstallArgs, ProviderArgs, UninstallArgs, UpgradeArgs, ValueArgs};
 pub(crate) use invitation::{AcceptArgs, GenerateCommand, InviteArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
-pub(crate) use order::as_kubectl_does;
+use order::as_kubectl_does;
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
+pub(crate) use plugin::parse;
 pub(crate) use sharing::{AcceptOfferArgs, ShareArgs};
 pub(crate) use simulate::{BaselineArg, SimulateArgs, SimulateFormat};
 
