@@ -203,3 +203,25 @@ fn a_missing_file_is_named_when_the_image_is_written() {
     let error = image.write_tar(&directory.path().join("app.tar")).unwrap_err().to_string();
     assert!(error.contains("absent"), "{error}");
 }
+
+/// Writes Portolan's image of a program, copied into a new directory with this mode and time of change.
+fn written_elsewhere(mode: u32, seconds: u64) -> (Written, Vec<u8>) {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let binary = directory.path().join(format!("program-{mode:o}"));
+    fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    fs::set_permissions(&binary, fs::Permissions::from_mode(mode)).unwrap();
+    let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    fs::File::options().write(true).open(&binary).unwrap().set_modified(time).unwrap();
+    write(&portolan("localhost/portolan:test", &binary).unwrap().created("2026-01-01T00:00:00Z"))
+}
+
+#[test]
+fn the_same_files_give_the_same_digest_in_another_directory_and_at_another_time() {
+    let (first, bytes) = written_elsewhere(0o755, 1_000_000);
+    let (second, again) = written_elsewhere(0o700, 2_000_000);
+    assert_eq!(first, second);
+    assert!(bytes == again, "the archives differ");
+    let files = unpack(&bytes);
+    assert_eq!(json(blob(&files, &first.id))["created"], "2026-01-01T00:00:00Z");
+}

@@ -10,6 +10,7 @@ mod invitation;
 mod members;
 mod order;
 mod peering;
+mod plugin;
 mod sharing;
 mod simulate;
 
@@ -29,6 +30,7 @@ pub(crate) use invitation::{AcceptArgs, GenerateCommand, InviteArgs};
 pub(crate) use members::{CordonArgs, EventsArgs, LogsArgs, VersionArgs, WorkloadArgs};
 pub(crate) use order::{MOVED, Ordered, as_kubectl_does};
 pub(crate) use peering::{PeerArgs, PeerFormat, UnpeerArgs};
+pub(crate) use plugin::parse;
 pub(crate) use sharing::{AcceptOfferArgs, ShareArgs};
 pub(crate) use simulate::{BaselineArg, SimulateArgs, SimulateFormat};
 

@@ -17,7 +17,6 @@ mod signals;
 mod style;
 mod table;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 /// Most of the time goes into JSON, and most of that into allocations. Its settings are in `.cargo/config.toml`.
@@ -29,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(code) = complete::answer() {
         return code;
     }
-    let cli = cli::Cli::parse_from(cli::as_kubectl_does(std::env::args_os().collect()));
+    let cli = cli::parse(std::env::args_os().collect());
     let log = match cli.command {
         cli::Command::Demo(_) | cli::Command::Simulate(_) => output::Log::Quiet,
         cli::Command::Controller(_) => output::Log::Daemon,

@@ -114,6 +114,26 @@ fn each_broken_hop_is_named_with_what_to_do_and_what_is_well_is_healthy() {
     assert_found(&data, "hub", "controller", "Unknown", &["outside of the hub"]);
     let (code, status) = world.outcome(&["status", "--verbose"]);
     assert!(code == 0 && status.contains("Checks\n") && status.contains("1 member, 1 ready"), "{status}");
+    let peers = status.split("\nPeers\n").nth(1).unwrap().split("\nChecks\n").next().unwrap();
+    for words in [
+        "c2\n",
+        "role            member\n",
+        "authentication  the token of system:serviceaccount:portolan:hub-",
+        "namespaces      1 namespace open: shop",
+        "from here: ",
+        "certificate     ",
+    ] {
+        assert!(peers.contains(words), "{words:?}: {status}");
+    }
+    assert!(status.contains("\nController\n") && status.contains(" leads: Lease "), "{status}");
+    let (_, one) = world.outcome(&["status", "clusters/c2", "-v", "-o", "json"]);
+    let one: Value = serde_json::from_str(&one).unwrap();
+    assert_eq!(
+        (&one["peers"][0]["name"], &one["peers"][0]["role"]),
+        (&json!("c2"), &json!(["member"])),
+        "{one:#}"
+    );
+    assert!(one["controller"]["checks"][1].as_str().unwrap().contains(" leads: Lease "), "{one:#}");
     for secret in secrets(&world) {
         assert!(!data.to_string().contains(&secret) && !status.contains(&secret), "a secret is shown");
     }
@@ -429,4 +449,39 @@ fn a_bug_report_has_what_helps_and_none_of_the_secrets_that_are_everywhere() {
     has("objects/foreignclusters.json", &["c2", "Failed"]);
     has("events.json", &["Refused", "token=<redacted>"]);
     has("logs/controller-1.log", &["portolan:1"]);
+}
+
+#[test]
+fn a_consumer_and_a_provider_of_a_tenant_namespace_are_healthy_although_nothing_is_placed_there() {
+    let mut world = World::start("doctor-tenants", 3);
+    for cluster in ["c1", "c2", "c3"] {
+        world.control_of(cluster);
+    }
+    let invite = |more: &[&str]| {
+        let invited = world.run(&[&["invite", "--context", "c2", "--sharing", "50%"], more].concat());
+        assert!(invited.status.success(), "{}", text(&invited.stderr));
+        text(&invited.stdout)
+    };
+    for (consumer, namespaces) in [("c1", &["-n", "shop"][..]), ("c3", &[])] {
+        let joined = world.with_input(consumer, &["peer", "-"], &invite(namespaces));
+        assert!(joined.status.success(), "{}", text(&joined.stderr));
+    }
+    let shares =
+        |told: &str| told.matches("\"sharing\": [").count() == 2 && told.contains("\"healthy\": true");
+    world.until_in("c2", &["status", "-v", "-o", "json"], shares);
+    let provider = text(&world.with_input("c2", &["status", "--verbose"], "").stdout);
+    for words in ["role            consumer", "offered to it: ", "authentication  "] {
+        assert!(provider.contains(words), "{words}: {provider}");
+    }
+    assert!(!provider.contains("spec.credentials"), "{provider}");
+
+    let healthy = |told: &str| told.contains("\"healthy\": true");
+    world.until_in("c1", &["doctor", "-o", "json"], healthy);
+    world.until_in("c3", &["doctor", "-o", "json"], healthy);
+    let tenant = text(&world.with_input("c3", &["status", "--verbose"], "").stdout);
+    for words in ["role            provider of a tenant namespace", "offered by it: ", "certificate     "] {
+        assert!(tenant.contains(words), "{words}: {tenant}");
+    }
+    let member = text(&world.with_input("c1", &["status", "--verbose"], "").stdout);
+    assert!(member.contains("role            member\n") && member.contains("offered by it: "), "{member}");
 }

@@ -168,7 +168,7 @@ pub(crate) fn help(package: &str, path: &[String]) -> Result<String> {
 }
 
 /// The file of a program of ours, as it is in the tree now.
-fn program(package: &str) -> Result<PathBuf> {
+pub(crate) fn program(package: &str) -> Result<PathBuf> {
     let this = std::env::current_exe()?;
     if package == env!("CARGO_PKG_NAME") {
         return Ok(this);

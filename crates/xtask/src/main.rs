@@ -7,9 +7,11 @@ mod faults;
 mod fuzz;
 mod generate;
 mod lab;
+mod platforms;
 mod reasons;
 mod reasons_page;
 mod reference;
+mod release;
 mod scenario_page;
 mod steps;
 mod structure;
@@ -40,6 +42,12 @@ enum Task {
     Bench(bench::BenchArgs),
     /// Sends requests that nobody should send to the sandbox, for a while.
     Fuzz(fuzz::FuzzArgs),
+    /// Builds Portolan's image and writes it as an archive for container runtimes.
+    Image(release::image::ImageArgs),
+    /// Builds everything of a release: archives of the program, the image, checksums, SBOMs and the manifest for Krew.
+    Dist(release::dist::DistArgs),
+    /// Checks that the program compiles for macOS and Windows.
+    Platforms(platforms::PlatformsArgs),
     /// Checks that links in the documentation resolve and that the commands in it exist.
     Docs,
     /// Real Kubernetes clusters on this machine, for tests and for trying things out.
@@ -64,6 +72,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Faults(args) => faults::run(&args)?,
         Task::Bench(args) => bench::run(&args)?,
         Task::Fuzz(args) => fuzz::run(&args)?,
+        Task::Image(args) => release::image::run(&args)?,
+        Task::Dist(args) => release::dist::run(&args)?,
+        Task::Platforms(args) => platforms::run(&args)?,
         Task::Docs => docs::run()?,
         Task::Lab(command) => return tokio::runtime::Runtime::new()?.block_on(lab::run(command)),
     }

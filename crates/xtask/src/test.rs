@@ -1,7 +1,7 @@
 //! All checks and all tests, from the cheapest up.
 
 use crate::steps::{Steps, root};
-use crate::{deny, docs, faults, generate};
+use crate::{deny, docs, faults, generate, platforms};
 use anyhow::{Result, bail};
 use clap::Args;
 use portolan_lab::parts::{
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         "lints",
         &["clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
     )?;
+    steps.step("other platforms", || platforms::run(&platforms::PlatformsArgs::in_test(ci)))?;
     steps.step("dependencies", deny::check)?;
     steps.step("advisories", deny::advisories)?;
     if with_lab {

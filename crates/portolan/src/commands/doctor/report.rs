@@ -72,7 +72,7 @@ impl Sheet {
         lines.sort_by(|a, b| {
             (a.cluster != hub, &a.cluster, a.check).cmp(&(b.cluster != hub, &b.cluster, b.check))
         });
-        Report { lines }
+        Report { hub, lines }
     }
 }
 
@@ -86,6 +86,7 @@ pub(super) fn unasked(error: &CallError, right: &str) -> Evidence {
 
 /// What was found in the hub and its members.
 pub(in crate::commands) struct Report {
+    hub: String,
     lines: Vec<Line>,
 }
 
@@ -97,6 +98,12 @@ impl Report {
 
     fn count(&self, verdict: Verdict) -> usize {
         self.lines.iter().filter(|line| line.finding.verdict == verdict).count()
+    }
+
+    /// What a check of a member has found, or of the hub if none is named.
+    pub(in crate::commands) fn messages(&self, cluster: Option<&str>, check: Check) -> Vec<String> {
+        let of = |line: &&Line| line.check == check && line.cluster == cluster.unwrap_or(&self.hub);
+        self.lines.iter().filter(of).map(|line| line.finding.message.clone()).collect()
     }
 
     /// For programs.
