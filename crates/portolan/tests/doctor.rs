@@ -265,7 +265,7 @@ fn both_sides_of_an_invitation_are_healthy_until_the_provider_lacks_a_right() {
     world.apply("c2", &other);
     world.control();
     world.control_of("c2");
-    let line = world.run(&["invite", "--context", "c2", "-n", "shop"]);
+    let line = world.run(&["invite", "--context", "c2", "-n", "shop", "--sharing", "50%"]);
     assert!(line.status.success(), "{}", text(&line.stderr));
     let joined = world.with_input("c1", &["peer", "-"], &text(&line.stdout));
     assert!(joined.status.success(), "{}", text(&joined.stderr));

@@ -34,6 +34,8 @@ pub(crate) struct Api {
     pub(crate) node_ports: BTreeSet<u16>,
     /// Simulated nodes that have fallen silent, and since when.
     pub(crate) silent_nodes: BTreeMap<Arc<str>, Timestamp>,
+    /// Whether approved requests for certificates are left unsigned.
+    pub(crate) signers_stopped: bool,
     /// How pods behave on simulated nodes.
     pub(crate) profile: Arc<Profile>,
     pub(crate) rules: Validator,
@@ -122,6 +124,7 @@ impl Api {
             addresses: BTreeSet::new(),
             node_ports: BTreeSet::new(),
             silent_nodes: BTreeMap::new(),
+            signers_stopped: false,
             profile: Arc::default(),
             rules: Validator::new(),
             admission: Installed::default(),

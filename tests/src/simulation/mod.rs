@@ -15,6 +15,7 @@ mod readiness;
 mod scenario;
 mod services;
 mod tally;
+pub mod tenancy;
 mod wishes;
 
 pub use contender::{CONTROLLER, Contender, LEASE, STANDBY};
@@ -23,3 +24,8 @@ pub use harness::{Fleet, apply, try_apply};
 use scenario::PARTIES;
 pub use scenario::{Outcome, simulate};
 pub use tally::{Drawn, Tally};
+
+/// Whether a party of a world is a process of controllers.
+fn is_controller(party: &str) -> bool {
+    party == STANDBY || party.starts_with(CONTROLLER)
+}

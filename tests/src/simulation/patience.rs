@@ -1,6 +1,6 @@
 //! The invariant of patience: what an API server refuses is not asked for again and again without a pause.
 
-use super::scenario::PARTIES;
+use super::is_controller;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) fn impatient(lines: &[String]) -> Vec<String> {
 fn refusal(line: &str) -> Option<(Timestamp, Request<'_>)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [time, cluster, party, _, method, path, "->", code] = words[..] else { return None };
-    if !PARTIES.contains(&party) || method == "GET" || !matches!(code, "400" | "403" | "405" | "422") {
+    if !is_controller(party) || method == "GET" || !matches!(code, "400" | "403" | "405" | "422") {
         return None;
     }
     let path = path.split('?').next().unwrap_or(path);

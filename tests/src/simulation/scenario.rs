@@ -49,8 +49,12 @@ const CALM: Duration = Duration::from_secs(660);
 pub fn simulate(seed: u64) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime can be made").block_on(async {
-        // Every sixteenth world is one whose fleet grows and shrinks.
-        if seed % 16 == 7 { super::elastic::run(seed).await } else { run(seed).await }
+        match seed % 16 {
+            // The fleet of every sixteenth world grows and shrinks; in every eighth one, clusters peer by invitation.
+            7 => super::elastic::run(seed).await,
+            3 | 11 => super::tenancy::run(seed).await,
+            _ => run(seed).await,
+        }
     })
 }
 

@@ -30,6 +30,9 @@ const BEFORE: SignedDuration = SignedDuration::from_mins(5);
 /// Certificates that last less are not shortened by that.
 const SHORT: SignedDuration = SignedDuration::from_hours(8);
 
+/// How soon a request is looked at again while no signer runs.
+const SIGNERS_LOOK: Duration = Duration::from_secs(1);
+
 pub(super) struct Signing;
 
 impl Controller for Signing {
@@ -59,6 +62,9 @@ impl Controller for Signing {
                 api.modify(&row, &item.key, Part::Approval, self.name(), |object| add(object, approved))?;
             }
             return Ok(None);
+        }
+        if api.signers_stopped {
+            return Ok(Some(SIGNERS_LOOK));
         }
         match check(&object, &request) {
             None => {}

@@ -381,6 +381,12 @@ impl Cluster {
         api.touch_node(node, "is back");
     }
 
+    /// Stops the signers of certificates, or lets them run again: requests that are approved meanwhile are signed then.
+    pub fn stop_signers(&self, stopped: bool) {
+        self.note(if stopped { "signers stop" } else { "signers run" });
+        self.server.api().signers_stopped = stopped;
+    }
+
     /// What a pod uses at this moment; none if it does not run.
     #[must_use]
     pub fn pod_usage(&self, namespace: &str, pod: &str) -> Option<PodUsage> {

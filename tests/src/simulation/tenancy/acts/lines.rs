@@ -1,0 +1,286 @@
+//! Invitations are made and used, as they should be and otherwise.
+
+use super::{Finished, Line, Story, Use, objects};
+use crate::NAMESPACE;
+use crate::simulation::tally::Drawn;
+use crate::simulation::tenancy::commands::inviting;
+use jiff::SignedDuration;
+use kube::api::{ListParams, Patch, PatchParams};
+use portolan_api::invitation::Acceptance;
+use portolan_api::sharing::Sharing;
+use portolan_control::peering::NAMESPACE as OWN;
+use portolan_control::tenancy::{Inviting, invite};
+use rand::RngExt;
+use serde_json::json;
+use std::time::Duration;
+
+pub(super) const ACTS: &[Drawn] = &[
+    Drawn::LineUsed,
+    Drawn::LineUsed,
+    Drawn::LineUsed,
+    Drawn::LineUsed,
+    Drawn::InvitationMade,
+    Drawn::InvitationOpens,
+    Drawn::InvitationShort,
+    Drawn::InvitationByHand,
+    Drawn::InvitationShares,
+    Drawn::InvitationInterrupted,
+    Drawn::InvitationAccepted,
+    Drawn::InvitationAccepted,
+    Drawn::LineUsedAgain,
+    Drawn::LineUsedByTwo,
+    Drawn::LineStolen,
+    Drawn::LineLate,
+    Drawn::LineMisnamed,
+    Drawn::LineRevoked,
+    Drawn::LineUnserved,
+    Drawn::LineUsedAtHome,
+    Drawn::LineSecond,
+    Drawn::LineInterrupted,
+    Drawn::RenewedEarly,
+];
+
+impl Story {
+    pub(super) async fn line(&mut self, drawn: Drawn) -> bool {
+        let (provider, consumer) = self.two();
+        match drawn {
+            Drawn::InvitationMade
+            | Drawn::InvitationOpens
+            | Drawn::InvitationShort
+            | Drawn::InvitationByHand
+            | Drawn::InvitationShares => self.invite(provider, Some(drawn)).await.is_some(),
+            Drawn::InvitationInterrupted => self.interrupted(provider).await,
+            Drawn::InvitationAccepted => self.accept().await,
+            Drawn::LineUsed => {
+                let Some(line) = self.fresh(provider).await else { return false };
+                self.use_line(line, consumer, |_| ());
+                true
+            }
+            Drawn::LineUsedAgain => self.again(),
+            Drawn::LineUsedByTwo => {
+                let count = self.stage.sites.len();
+                let Some(third) = (0..count).find(|site| ![provider, consumer].contains(site)) else {
+                    return self.stolen(provider, consumer).await;
+                };
+                let Some(line) = self.fresh(provider).await else { return false };
+                self.use_line(line, consumer, |_| ());
+                self.use_line(line, third, |_| ());
+                true
+            }
+            Drawn::LineStolen => self.stolen(provider, consumer).await,
+            Drawn::LineLate => {
+                let now = self.stage.world.clock().now();
+                let late = |line: &Line| line.line.expires < now && !line.used;
+                let Some(line) = self.lines.iter().position(late) else { return false };
+                let consumer = if consumer == self.lines[line].provider { provider } else { consumer };
+                self.use_line(line, consumer, |_| ());
+                true
+            }
+            Drawn::LineMisnamed => self.misnamed(provider, consumer).await,
+            Drawn::LineRevoked => self.revoked(provider, consumer).await,
+            Drawn::LineUnserved => {
+                let Some(line) = self.fresh(provider).await else { return false };
+                if !self.stage.end(provider) {
+                    return false;
+                }
+                self.tally.add(Drawn::ControllerDown);
+                self.broken.down.insert(provider, 1);
+                self.use_line(line, consumer, |_| ());
+                true
+            }
+            Drawn::LineUsedAtHome => {
+                let Some(line) = self.fresh(provider).await else { return false };
+                self.use_line(line, provider, |with| with.name = "myself".to_owned());
+                true
+            }
+            Drawn::LineSecond => {
+                let Some((consumer, provider)) = self.peered.iter().next().copied() else { return false };
+                let Some(line) = self.fresh(provider).await else { return false };
+                self.use_line(line, consumer, |_| ());
+                true
+            }
+            Drawn::LineInterrupted => {
+                let Some(line) = self.fresh(provider).await else { return false };
+                let patience = Duration::from_millis(self.rng.random_range(1..=600));
+                self.use_line(line, consumer, |with| with.patience = Some(patience));
+                true
+            }
+            _ => self.renew_early().await,
+        }
+    }
+
+    /// An invitation of a cluster that nobody has used, or a new one.
+    async fn fresh(&mut self, provider: usize) -> Option<usize> {
+        let now = self.stage.world.clock().now();
+        let open =
+            |line: &Line| line.provider == provider && !line.used && !line.deleted && line.line.expires > now;
+        match self.lines.iter().position(open) {
+            Some(found) => Some(found),
+            None => Box::pin(self.invite(provider, None)).await,
+        }
+    }
+
+    async fn invite(&mut self, provider: usize, asked: Option<Drawn>) -> Option<usize> {
+        let (with, by_hand) = self.describe(provider, asked);
+        let (client, now) = (self.stage.commands(provider), self.stage.clock(provider).now());
+        let mut line = match Box::pin(invite(&client, &with, now)).await {
+            Ok(made) => made,
+            Err(error) => {
+                self.note(&format!("the command to invite failed: {error}"));
+                return None;
+            }
+        };
+        // Times of the world, for those who ask whether it has expired.
+        line.expires = line.expires.saturating_sub(self.stage.sites[provider].ahead).unwrap_or(line.expires);
+        self.lines.push(Line { provider, line, by_hand, deleted: false, used: false });
+        if asked.is_none() {
+            self.tally.add(Drawn::InvitationMade);
+        }
+        Some(self.lines.len() - 1)
+    }
+
+    /// What the administrator says who invites.
+    fn describe(&mut self, provider: usize, asked: Option<Drawn>) -> (Inviting, bool) {
+        let mut drawn = |what: Drawn, chance: f64| {
+            let yes = asked == Some(what) || self.rng.random_bool(chance);
+            if yes && asked != Some(what) {
+                self.tally.add(what);
+            }
+            yes
+        };
+        let opens = drawn(Drawn::InvitationOpens, 0.6);
+        let short = drawn(Drawn::InvitationShort, 0.15);
+        let by_hand = drawn(Drawn::InvitationByHand, 0.15);
+        let shares = drawn(Drawn::InvitationShares, 0.5);
+        let life = SignedDuration::from_secs(if short { 60 } else { self.rng.random_range(300..=1800) });
+        let (now, random) = (self.stage.clock(provider).now(), self.rng.random::<[u8; 10]>());
+        let mut with = inviting(self.stage.name(provider), now, life, random);
+        if opens {
+            with.namespaces.push(NAMESPACE.to_owned());
+        }
+        if by_hand {
+            with.acceptance = Acceptance::Manual;
+        }
+        if shares {
+            let percentage = Some(self.rng.random_range(0..=100));
+            with.sharing = Some(Sharing { percentage, ..Sharing::default() });
+        }
+        (with, by_hand)
+    }
+
+    /// The command to invite ends in the middle.
+    async fn interrupted(&mut self, provider: usize) -> bool {
+        let (with, _) = self.describe(provider, None);
+        let (client, now) = (self.stage.commands(provider), self.stage.clock(provider).now());
+        let patience = Duration::from_millis(self.rng.random_range(5..=250));
+        let _ = tokio::time::timeout(patience, Box::pin(invite(&client, &with, now))).await;
+        true
+    }
+
+    /// Begins to use a line.
+    fn use_line(&mut self, line: usize, consumer: usize, edit: impl FnOnce(&mut Use)) {
+        let (provider, line) = {
+            let known = &mut self.lines[line];
+            known.used = true;
+            (known.provider, known.line.clone())
+        };
+        let name = self.stage.name(consumer);
+        let mut with = Use {
+            world: self.stage.world.clone(),
+            clock: self.stage.clock(consumer),
+            consumer: name,
+            name: line.provider.name.clone(),
+            key: format!("{name} uses {}", line.invitation),
+            line,
+            lifetime: self.stage.lifetime,
+            patience: None,
+        };
+        edit(&mut with);
+        let pair = (consumer, provider);
+        let ended = self.ended.get(&pair).copied().unwrap_or(0);
+        self.uses.spawn(async move { Finished { pair, ended, result: with.run().await } });
+    }
+
+    /// A cluster uses a line that it has used before.
+    fn again(&mut self) -> bool {
+        let pairs: Vec<(usize, usize)> = self.peered.iter().copied().collect();
+        let used = self.lines.iter().rposition(|line| line.used);
+        let Some(used) = used else { return false };
+        let provider = self.lines[used].provider;
+        let pair = pairs.into_iter().find(|pair| pair.1 == provider);
+        let consumer = pair.map_or((provider + 1) % self.stage.sites.len(), |pair| pair.0);
+        self.use_line(used, consumer, |_| ());
+        true
+    }
+
+    /// Somebody in the same cluster has the line and makes a key of their own, before or after the owner.
+    async fn stolen(&mut self, provider: usize, consumer: usize) -> bool {
+        let Some(line) = self.fresh(provider).await else { return false };
+        let invitation = self.lines[line].line.invitation.clone();
+        self.use_line(line, consumer, |_| ());
+        if self.rng.random_bool(0.5) {
+            let pause = Duration::from_millis(self.rng.random_range(5..=3000));
+            tokio::time::sleep(pause).await;
+        }
+        // The key that the owner keeps is lost, so that the next run makes another one.
+        let secrets = objects(&self.stage, consumer, "Secret", Some(OWN));
+        let _ = secrets.delete(&format!("invitation-{invitation}"), &Default::default()).await;
+        self.named += 1;
+        let key = format!("thief {}", self.named);
+        self.doubt((consumer, provider));
+        self.use_line(line, consumer, |with| with.key = key);
+        true
+    }
+
+    /// The consumer calls the provider by a name that is taken, or that can be no name.
+    async fn misnamed(&mut self, provider: usize, consumer: usize) -> bool {
+        let Some(line) = self.fresh(provider).await else { return false };
+        let count = self.stage.sites.len();
+        let other = (0..count).find(|site| ![provider, consumer].contains(site));
+        let wrong = match other {
+            Some(other) if self.rng.random_bool(0.6) => self.stage.name(other).to_owned(),
+            _ => "Not_A_Name".to_owned(),
+        };
+        self.use_line(line, consumer, |with| with.name = wrong);
+        true
+    }
+
+    async fn revoked(&mut self, provider: usize, consumer: usize) -> bool {
+        let Some(line) = self.fresh(provider).await else { return false };
+        let name = self.lines[line].line.invitation.clone();
+        self.lines[line].deleted = true;
+        let invitations = objects(&self.stage, provider, "Invitation", Some(OWN));
+        if invitations.delete(&name, &Default::default()).await.is_err() {
+            return false;
+        }
+        self.doubt((consumer, provider));
+        let pause = Duration::from_millis(self.rng.random_range(0..=4000));
+        tokio::time::sleep(pause).await;
+        self.use_line(line, consumer, |_| ());
+        true
+    }
+
+    /// `portolan accept` for one that waits, or will.
+    async fn accept(&mut self) -> bool {
+        let waits = |line: &&Line| line.by_hand && !line.deleted;
+        let Some(line) = self.lines.iter().rfind(waits) else { return false };
+        let (provider, name) = (line.provider, line.line.invitation.clone());
+        let invitations = objects(&self.stage, provider, "Invitation", Some(OWN));
+        let patch = Patch::Merge(json!({"spec": {"accepted": true}}));
+        invitations.patch(&name, &PatchParams::default(), &patch).await.is_ok()
+    }
+
+    /// Somebody says that a certificate is due.
+    async fn renew_early(&mut self) -> bool {
+        let site = self.site();
+        let secrets = objects(&self.stage, site, "Secret", Some(OWN));
+        let list = secrets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+        let due = "portolan.dev/renew-certificate-at";
+        let held = list.into_iter().find(|secret| {
+            secret.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(due))
+        });
+        let Some(name) = held.and_then(|secret| secret.metadata.name) else { return false };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {due: "2020-01-01T00:00:00Z"}}}));
+        secrets.patch(&name, &PatchParams::default(), &patch).await.is_ok()
+    }
+}
