@@ -11,6 +11,7 @@ mod declared;
 mod error;
 mod hop;
 mod invite;
+mod keys;
 mod objects;
 mod obtain;
 mod owners;

@@ -3,7 +3,7 @@
 use super::TenancyError;
 use super::redeem::DialOnce;
 use super::tenant::LEAVING;
-use crate::names::FIELD_MANAGER;
+use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use crate::peering::{CertificateFacts, NAMESPACE, PeerError, SECRET_KEY};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
-use portolan_core::tenancy::names::LEASE;
+use portolan_core::tenancy::names::{LEASE, tenant_namespace};
 use portolan_runtime::call;
 use serde_json::{Value, json};
 
@@ -33,21 +33,32 @@ pub async fn tell_provider(
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let secret = call(format!("read Secret {NAMESPACE}/{name}"), secrets.get_opt(name)).await?;
     let Some(secret) = secret else { return Ok(Some(false)) };
-    if CertificateFacts::read(&secret.metadata.annotations.clone().unwrap_or_default()).is_none() {
-        return Ok(None);
-    }
+    let facts = CertificateFacts::read(&secret.metadata.annotations.clone().unwrap_or_default());
+    let Some(facts) = facts else { return Ok(None) };
     let unusable = |why: String| TenancyError::Key { what: "connection to the provider", why };
     let provider = config(&kubeconfig_of(&secret)?).and_then(dial).map_err(unusable)?;
     let namespace = &outgoing.tenant_namespace;
     let leases: Api<Lease> = Api::namespaced(provider, namespace);
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { LEAVING: "true" } } }));
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    // Somebody may have deleted it.
+    let mut lease = consumer_lease(&facts.user, namespace);
+    lease["metadata"]["annotations"] = json!({ LEAVING: "true" });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
     let what = format!("say in Lease {namespace}/{LEASE} of the provider that the peering ends");
-    match call(what, leases.patch(LEASE, &params, &patch)).await {
+    match call(what, leases.patch(LEASE, &params, &Patch::Apply(&lease))).await {
         Ok(_) => Ok(Some(true)),
         Err(error) if matches!(error.code(), Some(401 | 403 | 404)) => Ok(Some(false)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The Lease by which a consumer speaks to its provider.
+pub(super) fn consumer_lease(user: &str, namespace: &str) -> Value {
+    let foreign_cluster = namespace.strip_prefix(&tenant_namespace("")).unwrap_or_default();
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": LEASE, "namespace": namespace, "labels": { TENANT_LABEL: foreign_cluster } },
+        "spec": { "holderIdentity": user },
+    })
 }
 
 /// The kubeconfig in a Secret that an invitation has made.

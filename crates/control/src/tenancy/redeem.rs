@@ -2,10 +2,11 @@
 
 use super::TenancyError;
 use super::certificate::NewKey;
+use super::keys::KEY_EXPIRES;
 use super::obtain::Obtaining;
-use super::part::{config, kubeconfig_of};
+use super::part::{config, consumer_lease, kubeconfig_of};
 use super::tenant::gone;
-use crate::names::{FIELD_MANAGER, INVITATION_LABEL, TENANT_LABEL};
+use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
 use crate::peering::{
     Address, CertificateFacts, NAMESPACE, Peer, PeerError, apply, certificate_user, check_credential,
     check_name, declare, identity, in_hub_with, install_definitions, make_missing, own_namespace,
@@ -18,7 +19,7 @@ use kube::api::DeleteParams;
 use kube::{Api, Client};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::OutgoingPeering;
-use portolan_core::tenancy::names::{self, LEASE, Tenant};
+use portolan_core::tenancy::names::{self, Tenant};
 use portolan_core::tenancy::{ClockSkew, InvitationLine};
 use portolan_runtime::{CallError, Term, call};
 use rcgen::KeyPair;
@@ -89,7 +90,7 @@ pub async fn redeem(
     if let Some(done) = go_on(with, &tenant).await? {
         return Ok(done);
     }
-    let key = own_key(hub, &line.invitation, &with.new_key).await?;
+    let key = own_key(hub, line, &with.new_key).await?;
     let address = Address {
         server: line.server.clone(),
         authority: line.authority.clone(),
@@ -168,9 +169,9 @@ fn dial(with: &Redeeming<'_>, address: &Address, user: Value) -> Result<Client, 
 }
 
 /// The key of an invitation that is being used: the same in every run.
-async fn own_key(hub: &Client, invitation: &str, new_key: &NewKey) -> Result<KeyPair, TenancyError> {
+async fn own_key(hub: &Client, line: &InvitationLine, new_key: &NewKey) -> Result<KeyPair, TenancyError> {
     let wrong = |why: String| TenancyError::Key { what: "key", why };
-    let name = names::account(invitation);
+    let (invitation, name) = (&line.invitation, names::account(&line.invitation));
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let read = |secret: &Secret| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(KEY)).map(|bytes| bytes.0.clone());
@@ -189,7 +190,10 @@ async fn own_key(hub: &Client, invitation: &str, new_key: &NewKey) -> Result<Key
     }
     let key = new_key().map_err(|error| wrong(error.to_string()))?;
     let secret: Secret = serde_json::from_value(json!({
-        "metadata": { "name": name, "namespace": NAMESPACE, "labels": { INVITATION_LABEL: invitation } },
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "labels": { INVITATION_LABEL: invitation },
+            "annotations": { KEY_EXPIRES: line.expires.to_string() },
+        },
         "data": { KEY: BASE64_STANDARD.encode(key.serialize_pem()) },
     }))
     .map_err(|source| PeerError::Encode { what: "the Secret of the key", source })?;
@@ -229,15 +233,8 @@ async fn announce(
     namespace: &str,
     own_name: &str,
 ) -> Result<(), TenancyError> {
-    let foreign_cluster = namespace.strip_prefix(&names::tenant_namespace("")).unwrap_or_default();
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {
-            "name": LEASE, "namespace": namespace, "labels": { TENANT_LABEL: foreign_cluster },
-            "annotations": { super::certificate::CLUSTER_NAME: own_name },
-        },
-        "spec": { "holderIdentity": tenant.user() },
-    });
+    let mut lease = consumer_lease(&tenant.user(), namespace);
+    lease["metadata"]["annotations"] = json!({ super::certificate::CLUSTER_NAME: own_name });
     apply(provider, &lease, "the provider").await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::TenancyError;
 use super::certificate::{Answer, NewKey, answer, is_same_key, request, send};
 use super::declared::declared;
+use super::keys::forget_keys;
 use super::tenant::gone;
 use crate::fleet::{Connect, ConnectError, Credentials};
 use crate::monitor::Monitor;
@@ -81,6 +82,7 @@ pub async fn renew_with(
         move |key| changed.add(key.clone()),
         seed.child("secrets"),
     ));
+    tasks.spawn(forget_keys(hub.clone(), clock.clone(), seed.child("keys"), term.clone()));
     let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/tenancy");
     let undeclared = Undeclared::default();
     let (changed, waiting) = (queue.clone(), Arc::clone(&undeclared));
