@@ -13,8 +13,9 @@ For this session, or for all if it stands in the file that the shell reads at it
 For `kubectl portolan`, in a directory of PATH:
   portolan completion kubectl > kubectl_complete-portolan && chmod +x kubectl_complete-portolan
 
-Names of members, workloads and namespaces come from the hub, with the --kubeconfig, --context and -n of the line. If the hub
-does not answer within a second, or you may not list them, there are none.")]
+Names of members, workloads and namespaces come from the hub, with the --kubeconfig, --context and
+-n of the line. If the hub does not answer within a second, or you may not list them, there are
+none.")]
 pub(crate) struct CompletionArgs {
     /// The shell, or kubectl.
     #[arg(value_enum)]

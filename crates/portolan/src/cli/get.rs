@@ -81,8 +81,9 @@ Examples:
 The fleet has a line for each member and workload, and for each autoscaler, CloudProvisioner and rescheduler that is not
 Ready.
 
-With --verbose follow the version and leader of the controller, for each peer its role, authentication, sharing in each
-direction, latencies and certificates, and the checks of `portolan doctor`.
+With --verbose follow the version and leader of the controller, for each peer its role,
+authentication, sharing in each direction, latencies and certificates, and the checks of
+`portolan doctor`.
 
 Exit codes: 0 all is Ready; 1 the command failed; 2 the command line is wrong; 3 something is not Ready, no controller leads,
 or, with --verbose, a check has found a problem. Members or workloads that you may not read are named on standard error, and do not count.")]
