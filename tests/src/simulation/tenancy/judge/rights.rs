@@ -52,7 +52,8 @@ impl Rights {
             let allowed = match (role.as_str(), namespace.as_str()) {
                 ("portolan-tenant", namespace) => namespace == format!("portolan-tenant-{foreign}"),
                 ("portolan-tenant-placement", namespace) => is_open(namespace),
-                ("portolan-tenant-sight", "") => any_open,
+                (role, "") if role == format!("portolan-tenant-{foreign}-namespaces") => any_open,
+                // Nobody is invited to see a whole cluster in these worlds.
                 (role, "") => role == format!("portolan-tenant-{foreign}-renewal"),
                 _ => false,
             };
