@@ -393,7 +393,7 @@ fn who_may_not_is_told_before_anything_is_made() {
     world.apply("c1", &namespace("team"));
     let token = world.account("team", "alice");
     let read = json!([
-        {"apiGroups": ["", "apps", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io"],
+        {"apiGroups": ["", "apps", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io"],
          "resources": ["*"], "verbs": ["get", "list"]},
     ]);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "look"}, "rules": read});
