@@ -90,7 +90,7 @@ reasons! {
     CertificateIssued, [on(Authenticated), Event],
         "The provider has signed the certificate that this cluster is known by there.",
         "";
-    CertificateRenewalFailed, [on(Authenticated), Event],
+    CertificateRenewalFailed, [on(Ready), on(Authenticated), on(OutgoingPeering), Event],
         "The certificate that this cluster is known by at the provider is not renewed.",
         "The message says why. When the certificate has ended, a new invitation is needed.";
     ClassNotFound, [on(Sharing), Event],
@@ -138,6 +138,9 @@ reasons! {
     CostLimitReached, [Provisioner],
         "A further node would cost more than the CloudProvisioner may spend.",
         "Raise `spec.maxCostPerHour`.";
+    CredentialNotFound, [on(Ready), on(Authenticated), on(OutgoingPeering)],
+        "The Secret with the certificate by which this cluster is known at the provider does not exist.",
+        "`portolan unpeer` here and in the provider, then peer with a new invitation.";
     CredentialRefused, [on(Ready), on(Reachable), Event],
         "The API server of the cluster answers and refuses the credential of the hub: what runs there goes on.",
         "Run `portolan peer` again, which grants a new credential.";
@@ -441,9 +444,9 @@ reasons! {
     PeeringEstablished, [on(Ready), on(IncomingPeering), on(OutgoingPeering), Event],
         "The two clusters have peered: the consumer has its identity, its namespace and its rights.",
         "";
-    PeeringRevoked, [on(IncomingPeering), Event],
+    PeeringRevoked, [on(Ready), on(IncomingPeering), on(OutgoingPeering), Event],
         "The rights of the consumer are removed, and its certificate is worth nothing.",
-        "";
+        "On the consumer: `portolan unpeer`, then peer with a new invitation.";
     Pending, [on(Ready), on(Placed), on(Available), on(Progressing), Event],
         "Replicas or completions have no cluster.",
         "`portolan explain` has the reason of every cluster.";

@@ -17,6 +17,7 @@ mod obtain;
 mod owners;
 mod part;
 mod policy;
+mod probe;
 mod provider;
 mod redeem;
 mod renew;

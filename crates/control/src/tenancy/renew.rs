@@ -2,8 +2,8 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, NewKey, answer, is_same_key, request, send};
-use super::declared::declared;
 use super::keys::forget_keys;
+use super::probe::{Standing, standing};
 use super::tenant::gone;
 use crate::fleet::{Connect, ConnectError, Credentials};
 use crate::monitor::Monitor;
@@ -24,20 +24,22 @@ use portolan_runtime::{
     foreign_text, supervise, work,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How often to look without news; clocks may be set.
-const AT_LEAST: Duration = Duration::from_secs(3600);
+/// How soon to look again while Secrets are not listed.
+const SYNCS: Duration = Duration::from_secs(1);
 
 /// How soon to look again after a certificate was renewed: what a provider signs may be due at once.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// How often a request is made anew that was not ours, before the provider is left alone for a while.
 const TRIES: u32 = 3;
+
+/// How often the provider is asked whether this cluster is still its tenant.
+const STANDING: Duration = Duration::from_secs(300);
 
 /// How long a provider has to sign.
 const SIGNED_WITHIN: Duration = Duration::from_secs(30);
@@ -82,34 +84,23 @@ pub async fn renew_with(
         move |key| changed.add(key.clone()),
         seed.child("secrets"),
     ));
-    tasks.spawn(forget_keys(hub.clone(), clock.clone(), seed.child("keys"), term.clone()));
-    let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/tenancy");
-    let undeclared = Undeclared::default();
-    let (changed, waiting) = (queue.clone(), Arc::clone(&undeclared));
+    let changed = queue.clone();
     tasks.spawn(feed(
-        declared(&hub),
+        Api::<ForeignCluster>::all(hub.clone()),
         watcher::Config::default(),
-        |_| (),
+        |cluster| cluster.spec.outgoing.is_some(),
         Index::default(),
-        move |cluster: &Key| {
-            let key = Key::new(NAMESPACE, &cluster.name);
-            if lock(&waiting).contains(&key) {
-                changed.add(key);
-            }
-        },
+        move |key| changed.add(Key::new(NAMESPACE, &key.name)),
         seed.child("foreignclusters"),
     ));
-    let renewal =
-        Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key, undeclared };
+    tasks.spawn(forget_keys(hub.clone(), clock.clone(), seed.child("keys"), term.clone()));
+    let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/tenancy");
+    let renewal = Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key };
     supervise(tasks, work(&queue, 2, &clock, |key| renewal.reconcile(key))).await;
 }
 
-/// Secrets whose ForeignCluster does not exist: it is written after them.
-type Undeclared = Arc<Mutex<BTreeSet<Key>>>;
-
-fn lock(undeclared: &Undeclared) -> MutexGuard<'_, BTreeSet<Key>> {
-    undeclared.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Whether something holds, and why.
+type Found = (bool, Reason, String);
 
 struct Renewal {
     hub: Client,
@@ -119,28 +110,30 @@ struct Renewal {
     recorder: Recorder,
     term: Term,
     new_key: NewKey,
-    undeclared: Undeclared,
 }
 
 impl Renewal {
     async fn reconcile(&self, key: Key) -> Result<Action, RenewError> {
-        let facts = self.secrets.get(&key).and_then(|facts| facts.as_ref().clone());
-        let Some(facts) = facts else {
-            lock(&self.undeclared).remove(&key);
-            return Ok(Action::AwaitChange);
-        };
         let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
         let what = format!("read ForeignCluster {}", key.name);
-        lock(&self.undeclared).insert(key.clone());
         let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else {
             return Ok(Action::AwaitChange);
         };
-        lock(&self.undeclared).remove(&key);
+        if !self.secrets.synced() {
+            return Ok(Action::RequeueAfter(SYNCS));
+        }
+        let facts = self.secrets.get(&key).and_then(|facts| facts.as_ref().clone());
+        let Some(facts) = facts else {
+            self.tell_missing(&key, &cluster).await?;
+            return Ok(Action::AwaitChange);
+        };
         let left = Duration::try_from(facts.renew.duration_since(self.clock.now())).unwrap_or_default();
         if !left.is_zero() {
             let message = format!("its certificate for user {} is valid until {}", facts.user, facts.expires);
-            self.tell(&cluster, true, Reason::CertificateIssued, message).await?;
-            return Ok(Action::RequeueAfter(left.min(AT_LEAST)));
+            let found = (true, Reason::CertificateIssued, message);
+            let outgoing = self.outgoing(&cluster, &facts).await;
+            self.tell(&cluster, found, outgoing).await?;
+            return Ok(Action::RequeueAfter(left.min(STANDING)));
         }
         if cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Action::RequeueAfter(AGAIN));
@@ -153,13 +146,58 @@ impl Renewal {
                 let problem = foreign_text(&chain(&error));
                 let note = format!("the certificate ends at {} and is not renewed: {problem}", facts.expires);
                 let valid = self.clock.now() < facts.expires;
-                self.tell(&cluster, valid, Reason::CertificateRenewalFailed, note.clone()).await?;
+                let found = (valid, Reason::CertificateRenewalFailed, note.clone());
+                let outgoing =
+                    if valid { self.outgoing(&cluster, &facts).await } else { Some(found.clone()) };
+                self.tell(&cluster, found, outgoing).await?;
                 let reason = Reason::CertificateRenewalFailed;
                 self.recorder.record(&cluster, EventType::Warning, reason, &note).await;
                 return Err(error);
             }
         }
         Ok(Action::RequeueAfter(AGAIN))
+    }
+
+    /// Somebody has deleted the credential of a provider, or has put something else there.
+    async fn tell_missing(&self, key: &Key, cluster: &ForeignCluster) -> Result<(), CallError> {
+        if cluster.spec.outgoing.is_none() || cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let message = format!(
+            "Secret {key} with the certificate of this cluster does not exist, or holds none: end the peering by `portolan \
+             unpeer {}` here and in the provider, and peer again with a new invitation",
+            key.name
+        );
+        let found = (false, Reason::CredentialNotFound, message);
+        self.tell(cluster, found.clone(), Some(found)).await
+    }
+
+    /// What the provider says of this cluster; nothing if it does not answer.
+    async fn outgoing(&self, cluster: &ForeignCluster, facts: &CertificateFacts) -> Option<Found> {
+        let outgoing = cluster.spec.outgoing.as_ref()?;
+        let asked = async {
+            let provider = self.credentials.connect_apart(cluster).await?;
+            standing(provider, outgoing, &facts.user).await
+        };
+        let namespace = &outgoing.tenant_namespace;
+        match asked.await {
+            Ok(Standing::Tenant) => {
+                Some((true, Reason::PeeringEstablished, format!("this cluster is tenant {namespace} there")))
+            }
+            Ok(Standing::Ended(why)) => {
+                let why = foreign_text(&why);
+                let message = format!(
+                    "the provider has no tenant {namespace} of user {} any more: {why}; `portolan unpeer` here, then peer \
+                     with a new invitation",
+                    facts.user
+                );
+                Some((false, Reason::PeeringRevoked, message))
+            }
+            Err(error) => {
+                tracing::debug!(error = %chain(&error), "a provider does not say whether this cluster is its tenant");
+                None
+            }
+        }
     }
 
     async fn renew(
@@ -203,22 +241,20 @@ impl Renewal {
     async fn tell(
         &self,
         cluster: &ForeignCluster,
-        holds: bool,
-        reason: Reason,
-        message: String,
+        (holds, reason, message): Found,
+        outgoing: Option<Found>,
     ) -> Result<(), CallError> {
         let mut status = cluster.status.clone().unwrap_or_default();
         let (generation, now) = (cluster.metadata.generation, self.clock.time().0);
         let authenticated = Finding::new(ConditionType::Authenticated, holds, reason, message);
         let mut changed = conditions::set(&mut status.conditions, authenticated, generation, now);
-        if let Some(outgoing) = &cluster.spec.outgoing {
-            let message = format!("this cluster is tenant {} there", outgoing.tenant_namespace);
+        if let Some((holds, reason, message)) = outgoing.filter(|_| cluster.spec.outgoing.is_some()) {
             let mut types = vec![ConditionType::OutgoingPeering];
             if !cluster.spec.is_member() {
                 types.insert(0, ConditionType::Ready);
             }
             for type_ in types {
-                let finding = Finding::new(type_, holds, Reason::PeeringEstablished, message.clone());
+                let finding = Finding::new(type_, holds, reason, message.clone());
                 changed |= conditions::set(&mut status.conditions, finding, generation, now);
             }
         }
@@ -277,7 +313,7 @@ async fn signed(provider: &Client, wanted: &CertificateSigningRequest) -> Result
 
 /// Why a certificate is not renewed.
 #[derive(Debug, thiserror::Error)]
-enum RenewError {
+pub(super) enum RenewError {
     #[error(
         "{0} is no user that an invitation makes: `portolan peer` with a new invitation makes another one"
     )]
