@@ -76,7 +76,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     let count = shared.count.load(Ordering::SeqCst);
     let problems = shared.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     let drawn = shared.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let never = table(&program, &drawn)?;
+    let never = table(&program, args.first, &drawn)?;
     let seconds = start.elapsed().as_secs_f64();
     println!("{count} seeds in {seconds:.0} s, {} failed", problems.len());
     let known = known()?;
@@ -107,9 +107,9 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
 }
 
 /// Prints how often each thing was drawn, and in how many seeds; answers what never was.
-fn table(program: &str, drawn: &BTreeMap<String, Counts>) -> Result<Vec<String>> {
-    let listed =
-        Command::new(program).arg("--drawn").output().with_context(|| format!("cannot run {program}"))?;
+fn table(program: &str, first: u64, drawn: &BTreeMap<String, Counts>) -> Result<Vec<String>> {
+    let listed = Command::new(program).args(["--drawn", &first.to_string()]).output();
+    let listed = listed.with_context(|| format!("cannot run {program}"))?;
     let names = String::from_utf8(listed.stdout).context("names are text")?;
     println!("{:>8} {:>6}  drawn", "times", "seeds");
     let mut never = Vec::new();

@@ -1,7 +1,7 @@
-//! Runs simulations by seed, and prints what came of each: `simulate FIRST [COUNT] [--log]`. `simulate --drawn` prints
-//! what can be drawn.
+//! Runs simulations by seed, and prints what came of each: `simulate FIRST [COUNT] [--log]`. `simulate --drawn FIRST` prints
+//! what can be drawn by seeds from there on.
 
-use portolan_tests::simulation::{Drawn, simulate};
+use portolan_tests::simulation::{Drawn, TENANCIES, simulate};
 use std::process::ExitCode;
 
 /// As in the binary that is simulated.
@@ -11,8 +11,12 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--drawn") {
-        Drawn::ALL.iter().for_each(|drawn| println!("{}", drawn.name()));
+    if let [drawn, first] = arguments.as_slice()
+        && drawn == "--drawn"
+    {
+        let of_tenancies = first.parse().is_ok_and(|first: u64| first >= TENANCIES);
+        let listed = Drawn::ALL.iter().filter(|drawn| (**drawn >= Drawn::ClockOff) == of_tenancies);
+        listed.for_each(|drawn| println!("{}", drawn.name()));
         return ExitCode::SUCCESS;
     }
     let log = arguments.iter().any(|argument| argument == "--log");

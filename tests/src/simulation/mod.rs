@@ -22,7 +22,7 @@ pub use contender::{CONTROLLER, Contender, LEASE, STANDBY};
 pub use gate::Gate;
 pub use harness::{Fleet, apply, try_apply};
 use scenario::PARTIES;
-pub use scenario::{Outcome, simulate};
+pub use scenario::{Outcome, TENANCIES, simulate};
 pub use tally::{Drawn, Tally};
 
 /// Whether a party of a world is a process of controllers.

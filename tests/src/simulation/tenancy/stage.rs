@@ -12,6 +12,7 @@ use portolan_control::peering::{self, hub_roles, install_definitions};
 use portolan_control::{sharing, tenancy};
 use portolan_runtime::{Clock, Seed, Term};
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,9 @@ use tokio::task::JoinHandle;
 
 /// Who nothing goes wrong for: an administrator with kubectl.
 pub(super) const ADMIN: &str = "admin";
+
+/// A namespace that may be opened beside the usual one.
+pub(super) const EXTRA: &str = "extra";
 
 /// The controllers of a cluster, as the world knows them.
 pub(super) fn controller(cluster: &str) -> String {
@@ -60,6 +64,9 @@ impl Stage {
                 apply(&admin, &role).await;
             }
             apply(&admin, &open_namespace()).await;
+            let mut extra = open_namespace();
+            extra["metadata"]["name"] = json!(EXTRA);
+            apply(&admin, &extra).await;
         }
         let seed = Seed::new(seed);
         let (sites, lifetime) = (plan.clusters, plan.lifetime);

@@ -3,6 +3,7 @@
 use super::{Story, all_of, objects};
 use crate::NAMESPACE;
 use crate::simulation::tally::Drawn;
+use crate::simulation::tenancy::stage::EXTRA;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use portolan_control::peering::NAMESPACE as OWN;
 use rand::RngExt;
@@ -159,12 +160,7 @@ impl Story {
     async fn edit_namespaces(&mut self) -> bool {
         let is_tenant = |cluster: &DynamicObject| cluster.data["spec"]["incoming"]["user"].is_string();
         let Some((site, cluster)) = self.one_of("ForeignCluster", is_tenant).await else { return false };
-        let extra = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": "extra", "labels": {"portolan.dev/placement": "allowed"}},
-        });
-        let _ = crate::simulation::try_apply(&self.stage.admin(site), &extra).await;
-        let namespaces = [json!(["extra"]), json!([NAMESPACE]), json!([NAMESPACE, "extra"])];
+        let namespaces = [json!([EXTRA]), json!([NAMESPACE]), json!([NAMESPACE, EXTRA])];
         let chosen = &namespaces[self.rng.random_range(0..namespaces.len())];
         let patch = Patch::Merge(json!({"spec": {"incoming": {"namespaces": chosen}}}));
         let api = objects(&self.stage, site, "ForeignCluster", None);
