@@ -219,8 +219,7 @@ impl Peering<'_> {
         let user = self.provider.kubectl(&["get", "foreigncluster/rome", "-o", user]).await?;
         let invitation = user.rsplit(':').next().unwrap_or_default();
         Box::pin(tenants::are_bounded(self.provider, &self.admin, &tenant, invitation)).await?;
-        let controller = self.as_account("portolan-controller").await?;
-        Box::pin(tenants::are_offered_so_much(self.provider, &self.admin, controller, &tenant)).await
+        Box::pin(tenants::are_offered_so_much(self.provider, &self.admin, &tenant)).await
     }
 
     async fn as_tenant(&self) -> Result<Client> {

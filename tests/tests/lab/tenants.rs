@@ -5,9 +5,8 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Config};
-use portolan_control::sharing::provide;
+use portolan_control::names::SERVICE_ACCOUNTS_ANNOTATION as ACCOUNTS;
 use portolan_lab::{Cluster, Seen};
-use portolan_runtime::{Clock, Seed};
 use portolan_tests::NAMESPACE;
 use portolan_tests::tenants::{self, Attempt, Place, attempt};
 use serde_json::{Value, json};
@@ -34,37 +33,26 @@ pub(super) async fn are_bounded(
     let mut others = tenants::refused_whatever_the_role(&place);
     others.retain(|each| !is_refused_before(each));
     refused(&Client::try_from(config)?, others).await?;
-    accepted(admin, tenants::refused(&place)).await?;
-    annotate(admin, tenants::allowing()).await?;
-    // API servers learn of the annotations in their own time.
-    for each in tenants::accepted_if_allowed(&place) {
-        eventually(each.what, async || match attempt(tenant, &each.object).await {
-            Ok(_) => Ok(Seen::Ready(())),
-            Err(error) => Ok(Seen::NotYet(error.to_string())),
-        })
-        .await?;
-    }
-    let none: Value = tenants::allowing()
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| (name.clone(), Value::Null))
-        .collect();
-    annotate(admin, none).await
+    accepted(admin, tenants::refused(&place)).await
 }
 
-/// The quotas that Portolan writes are those that Kubernetes knows.
-pub(super) async fn are_offered_so_much(
-    provider: &Cluster,
-    admin: &Client,
-    controller: Client,
-    tenant: &Client,
-) -> Result<()> {
-    let providing =
-        tokio::spawn(provide(controller, Clock::starting_at(jiff::Timestamp::now()), Seed::new(9)));
+/// A class opens what the policy and the quotas refuse otherwise, by words that Kubernetes knows.
+pub(super) async fn are_offered_so_much(provider: &Cluster, admin: &Client, tenant: &Client) -> Result<()> {
+    let place = Place { open: NAMESPACE, home: "portolan-tenant-rome", invitation: "" };
+    let outside = tenants::service(&place, json!({"type": "NodePort"}));
+    let balanced =
+        tenants::service(&place, json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false}));
+    for (object, word) in [(&outside, "services.nodeports"), (&balanced, "services.loadbalancers")] {
+        let refused = attempt(tenant, object).await.err().context("what no class offers")?.to_string();
+        ensure!(refused.contains("exceeded quota: portolan") && refused.contains(word), "{refused}");
+    }
     let class = json!({
         "apiVersion": "portolan.dev/v1alpha1", "kind": "SharingClass", "metadata": {"name": "gold"},
-        "spec": {"percentage": 50, "storageClasses": ["fast"], "quota": {"services.loadbalancers": "1", "limits.cpu": "100"}, "defaultLimits": {"cpu": "1", "ephemeral-storage": "1Gi"}},
+        "spec": {
+            "percentage": 100, "storageClasses": ["fast"], "priorityClasses": ["batch"],
+            "quota": {"services.loadbalancers": "1", "limits.cpu": "100"},
+            "defaultLimits": {"cpu": "1", "ephemeral-storage": "1Gi"},
+        },
     });
     let storage = |name: &str| {
         json!({
@@ -73,47 +61,53 @@ pub(super) async fn are_offered_so_much(
         })
     };
     super::kubectl_apply(provider, &[class, storage("fast"), storage("slow")]).await?;
-    let shares = r#"{"spec": {"incoming": {"sharing": {"className": "gold"}}}}"#;
-    provider.kubectl(&["patch", "foreigncluster/rome", "--type=merge", "-p", shares]).await?;
-    let quota = ["-n", NAMESPACE, "get", "resourcequota/portolan", "-o", "json"];
-    eventually("the quota is in force", async || {
-        let quota: Value = serde_json::from_str(&provider.kubectl(&quota).await?)?;
-        let (hard, in_force) = (&quota["spec"]["hard"], &quota["status"]["hard"]);
-        let zero = &hard["slow.storageclass.storage.k8s.io/requests.storage"];
-        let whole = hard["limits.cpu"] == "100" && zero == "0" && hard["count/secrets"] == "200";
-        Ok(if whole && hard == in_force { Seen::Ready(()) } else { Seen::NotYet(quota.to_string()) })
-    })
-    .await?;
-    let place = Place { open: NAMESPACE, home: "portolan-tenant-rome", invitation: "" };
-    let balanced =
-        tenants::service(&place, json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false}));
+    share(provider, json!({"className": "gold", "percentage": null})).await?;
+    let zero = "slow.storageclass.storage.k8s.io/requests.storage";
+    let is_gold =
+        |hard: &Value| hard["limits.cpu"] == "100" && hard[zero] == "0" && hard["count/secrets"] == "200";
+    quota_in_force(provider, is_gold).await?;
     attempt(tenant, &balanced).await.context("the one load balancer of the class")?;
-    let outside = tenants::service(&place, json!({"type": "NodePort"}));
-    let refused =
-        attempt(tenant, &outside).await.err().context("a node port that is not offered")?.to_string();
-    ensure!(
-        refused.contains("exceeded quota: portolan") && refused.contains("services.nodeports"),
-        "{refused}"
-    );
-    let range =
-        ["-n", NAMESPACE, "get", "limitrange/portolan", "-o", "jsonpath={.spec.limits[0].defaultRequest}"];
-    let requests: Value = serde_json::from_str(&provider.kubectl(&range).await?)?;
+    let path = "jsonpath={.spec.limits[0].defaultRequest}";
+    let range = provider.kubectl(&["-n", NAMESPACE, "get", "limitrange/portolan", "-o", path]).await?;
+    let requests: Value = serde_json::from_str(&range)?;
     ensure!(requests["ephemeral-storage"] == "0", "{requests}");
-    eventually("what the class gives stands on the namespace", async || {
-        let shop = Api::<Namespace>::all(admin.clone()).get(NAMESPACE).await?;
-        let annotations = serde_json::to_value(shop.metadata.annotations)?;
-        let is_told = annotations["portolan.dev/tenant-storage-classes"] == "fast";
-        Ok(if is_told { Seen::Ready(()) } else { Seen::NotYet(annotations.to_string()) })
-    })
-    .await?;
-    // The rest of the proof is not about sharing.
-    providing.abort();
-    let _ = providing.await;
-    provider.kubectl(&["-n", NAMESPACE, "delete", "resourcequota/portolan", "limitrange/portolan"]).await?;
+    // The priority and the storage by the class, the account by the administrator.
+    annotate(admin, json!({ACCOUNTS: "builder"})).await?;
+    for each in tenants::accepted_if_allowed(&place) {
+        eventually(each.what, async || match attempt(tenant, &each.object).await {
+            Ok(_) => Ok(Seen::Ready(())),
+            Err(error) => Ok(Seen::NotYet(error.to_string())),
+        })
+        .await?;
+    }
+    annotate(admin, json!({ACCOUNTS: null})).await?;
+    share(provider, json!({"className": null, "percentage": 100})).await?;
+    quota_in_force(provider, |hard| hard["limits.cpu"].is_null() && hard["services.loadbalancers"] == "0")
+        .await?;
     provider
         .kubectl(&["delete", "sharingclass/gold", "storageclass/fast", "storageclass/slow"])
         .await
         .map(|_| ())
+}
+
+async fn share(provider: &Cluster, sharing: Value) -> Result<()> {
+    let patch = json!({"spec": {"incoming": {"sharing": sharing}}}).to_string();
+    provider.kubectl(&["patch", "foreigncluster/rome", "--type=merge", "-p", &patch]).await.map(|_| ())
+}
+
+/// Waits until the quota of the open namespace is as it is to be, and Kubernetes enforces it.
+async fn quota_in_force(provider: &Cluster, is_wanted: impl Fn(&Value) -> bool) -> Result<()> {
+    let arguments = ["-n", NAMESPACE, "get", "resourcequota/portolan", "-o", "json"];
+    eventually("the quota is in force", async || {
+        let quota: Value = serde_json::from_str(&provider.kubectl(&arguments).await?)?;
+        let (hard, in_force) = (&quota["spec"]["hard"], &quota["status"]["hard"]);
+        Ok(if is_wanted(hard) && hard == in_force {
+            Seen::Ready(())
+        } else {
+            Seen::NotYet(quota.to_string())
+        })
+    })
+    .await
 }
 
 async fn annotate(admin: &Client, annotations: Value) -> Result<()> {
