@@ -563,7 +563,7 @@ reasons! {
         "Scale the workload to 1 or more to have it scaled again.";
     SignerMissing, [on(Ready), Event],
         "The cluster does not sign certificates for clients, although the request is approved.",
-        "kube-controller-manager must run the signer kubernetes.io/kube-apiserver-client; `portolan peer --remote-context` peers by a token instead.";
+        "Run the signer kubernetes.io/kube-apiserver-client, a part of kube-controller-manager; `portolan peer --remote-context` peers by a token instead.";
     SilenceBelieved, [on(SilenceDoubted)],
         "The silence of the cluster is believed: `replaceAfter` counts from now on.",
         "";

@@ -239,7 +239,7 @@ mod tests {
         for text in [
             "watch multiclusterdeployments.portolan.dev",
             "create secrets in namespace portolan",
-            "update certificatesigningrequests.certificates.k8s.io/approval",
+            "update certificatesigningrequests/approval.certificates.k8s.io",
             "approve signers.certificates.k8s.io kubernetes.io/kube-apiserver-client",
             "bind clusterroles.rbac.authorization.k8s.io portolan-tenant",
             "create resourcequotas",

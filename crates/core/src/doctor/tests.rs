@@ -329,7 +329,7 @@ fn members() {
         }
         evidence
     };
-    is(certificate(90, 6), Healthy, &["the certificate of", "90 h"]);
+    is(certificate(90, 6), Healthy, &["the certificate of", "3 days"]);
     is(certificate(4, -8), Warning, &["was due 8 h ago", "`portolan controller`"]);
     is(certificate(-2, -14), Problem, &["the certificate of", "expired 2 h ago", "portolan invite"]);
     is(credential(Some(20), Some(8)), Healthy, &["hub-1", "portolan/lille", "20 h"]);
