@@ -26,22 +26,49 @@ pub(crate) fn cache() -> Result<PathBuf> {
 }
 
 /// A run of several steps, with the time that each took.
-#[derive(Default)]
 pub(crate) struct Steps {
     done: Vec<(String, Duration)>,
+    /// What failed while the other steps went on.
+    failed: Vec<String>,
+    keep_going: bool,
 }
 
 impl Steps {
-    /// Does one step; a failure ends the run and names it.
+    /// With `keep_going` a failure does not keep the steps after it from being done: `end` tells it.
+    pub(crate) fn new(keep_going: bool) -> Self {
+        Self { done: Vec::new(), failed: Vec::new(), keep_going }
+    }
+
+    /// Does one step; a failure names it.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
         println!("\n=== {name}");
         let start = Instant::now();
         let result = work();
         self.done.push((name.to_owned(), start.elapsed()));
-        if result.is_err() {
-            self.summary();
+        let result =
+            result.with_context(|| format!("{name} failed after {:.1} s", start.elapsed().as_secs_f64()));
+        match result {
+            Err(error) if self.keep_going => {
+                let error = format!("{error:#}");
+                println!("error: {error}");
+                self.failed.push(error);
+                Ok(())
+            }
+            Err(error) => {
+                self.summary();
+                Err(error)
+            }
+            Ok(()) => Ok(()),
         }
-        result.with_context(|| format!("{name} failed after {:.1} s", start.elapsed().as_secs_f64()))
+    }
+
+    /// Prints the time of each step; an error tells of all that failed.
+    pub(crate) fn end(self) -> Result<()> {
+        self.summary();
+        if !self.failed.is_empty() {
+            bail!("{}", self.failed.join("\n"));
+        }
+        Ok(())
     }
 
     /// Runs `cargo` with these arguments as a step.
@@ -59,8 +86,7 @@ impl Steps {
         })
     }
 
-    /// Prints the time of each step.
-    pub(crate) fn summary(&self) {
+    fn summary(&self) {
         println!("\n=== time");
         for (name, time) in &self.done {
             println!("{:>8.1} s  {name}", time.as_secs_f64());

@@ -23,7 +23,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         bail!("CI may not leave out the lab");
     }
     let with_lab = !args.no_lab && is_root()?;
-    let mut steps = Steps::default();
+    // CI tells all that is wrong at once; a developer hears of the first.
+    let mut steps = Steps::new(ci);
     steps.cargo("format", &["fmt", "--all", "--check"])?;
     steps.cargo(
         "lints",
@@ -63,8 +64,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     } else {
         lab(&mut steps, &on_the_lab)?;
     }
-    steps.summary();
-    Ok(())
+    steps.end()
 }
 
 /// Tests on real Kubernetes: the lab itself, then Portolan on it.
@@ -79,8 +79,11 @@ fn lab(steps: &mut Steps, targets: &[String]) -> Result<()> {
 /// All packages are selected, whichever the targets belong to: with another selection cargo would choose other features
 /// of shared dependencies, and build those once more.
 fn selecting(kinds: &[&str], targets: &[String], wanted: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut arguments: Vec<String> =
-        ["test", "--locked", "--workspace"].iter().chain(kinds).map(|word| (*word).to_owned()).collect();
+    let mut arguments: Vec<String> = ["test", "--locked", "--workspace", "--no-fail-fast"]
+        .iter()
+        .chain(kinds)
+        .map(|word| (*word).to_owned())
+        .collect();
     for target in targets.iter().filter(|target| wanted(target)) {
         arguments.extend(["--test".to_owned(), target.clone()]);
     }
