@@ -6,6 +6,7 @@ mod fleet;
 mod lab;
 mod measure;
 mod memory;
+mod peering;
 mod placement;
 mod sandbox;
 mod simulate;
@@ -61,6 +62,12 @@ const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "paper", of: "playing paper-1", sizes: &[1], run: simulate::paper },
     Measurement { name: "day", of: "playing day", sizes: &[1], run: simulate::day },
     Measurement { name: "lab-burst", of: "workloads on real clusters", sizes: &[1_000], run: lab::burst },
+    Measurement {
+        name: "lab-peering",
+        of: "installed and peered on real clusters",
+        sizes: &[1],
+        run: peering::peering,
+    },
     Measurement { name: "lab-table", of: "the paper's Table IV", sizes: &[1], run: lab::table },
 ];
 

@@ -11,17 +11,21 @@ use crate::command::run;
 /// The name of the image that [`portolan_image`] makes. Its tag is not `latest`, so that nodes do not try to pull it.
 pub const PORTOLAN_IMAGE: &str = "localhost/portolan:test";
 
-/// Portolan's binary in the target directory that this test was built in. Nothing is compiled if it is current.
+/// Portolan's binary in the target directory and the profile that this program was built in. Nothing is compiled if it is
+/// current.
 pub async fn portolan_binary() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = tokio::process::Command::new(cargo);
     // All packages are selected for the same features, and so the same builds, as in the tests.
     build.args(["build", "--quiet", "--workspace", "--bin", "portolan"]).stdin(std::process::Stdio::null());
+    let own = std::env::current_exe()?;
+    let profile = own.ancestors().find(|folder| folder.join("deps").is_dir());
+    let profile = profile.context("the program that asks runs in a target directory")?;
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
     let built = build.status().await.context("cannot run cargo to build portolan")?;
     ensure!(built.success(), "portolan does not build");
-    let test = std::env::current_exe()?;
-    let profile =
-        test.parent().and_then(|deps| deps.parent()).context("the test runs in a target directory")?;
     Ok(profile.join("portolan"))
 }
 
