@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     conditions::conditions_schema,
     foreigncluster::ClusterIdentity,
-    schema::{Rule, kind, rule, rules},
+    schema::{NO_NAMESPACE_OF_THE_SYSTEM, Rule, kind, rule, rules},
     sharing::Sharing,
 };
 
@@ -27,7 +27,7 @@ use crate::{
     derive = "PartialEq",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Consumer", type_ = "string", json_path = ".status.consumer.clusterName"),
-    printcolumn(name = "Expires", type_ = "date", json_path = ".spec.expiresAt"),
+    printcolumn(name = "Expires", type_ = "string", json_path = ".spec.expiresAt"),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -45,8 +45,8 @@ pub struct InvitationSpec {
     /// The namespaces in which the consumer may place workloads. Without any, the consumer has no rights but in its tenant
     /// namespace, and sees nothing else of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    #[schemars(extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = rules(&[NO_NAMESPACE_OF_THE_SYSTEM])))]
     pub namespaces: Vec<String>,
 
     /// Whether the consumer sees nodes, and pods and workloads in all namespaces. Otherwise it sees those namespaces only, and

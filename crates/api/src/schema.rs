@@ -30,6 +30,13 @@ pub(crate) fn rules(groups: &[&[Rule]]) -> Value {
         .collect()
 }
 
+/// For lists of namespaces in which another cluster may place: who may place in a namespace reads its Secrets, and a quota
+/// bounds everybody there.
+pub(crate) const NO_NAMESPACE_OF_THE_SYSTEM: &[Rule] = &[rule(
+    "self.all(name, !name.startsWith('kube-') && name != 'portolan' && !name.startsWith('portolan-'))",
+    "namespaces of the system cannot be given to another cluster: kube-*, portolan and portolan-*",
+)];
+
 /// The schema of a whole kind out of the schemas of its spec and status.
 pub(crate) fn kind_schema<Spec: JsonSchema, Status: JsonSchema>(
     generator: &mut SchemaGenerator,

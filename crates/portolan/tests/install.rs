@@ -286,6 +286,27 @@ fn a_purge_leaves_the_cluster_as_it_was() {
 }
 
 #[test]
+fn what_others_have_by_the_same_name_is_not_uninstalled() {
+    let world = World::start("strangers", 1);
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "portolan-controller"},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+    });
+    world.apply("c1", &role);
+    let before = world.everything("c1");
+    let dry = world.portolan(&["uninstall", "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(2), "{}", text(&dry.stdout));
+    let refused = world.portolan(&["uninstall", "--purge"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = text(&refused.stderr);
+    assert!(
+        told.contains("ClusterRole portolan-controller: nothing in it says that it is Portolan's"),
+        "{told}"
+    );
+    assert_eq!(world.everything("c1"), before);
+}
+
+#[test]
 fn what_does_not_run_in_time_is_rolled_back() {
     let mut world = World::start("rollback", 1);
     let bare = world.everything("c1");

@@ -26,6 +26,15 @@ fn a_line_is_all_that_a_consumer_needs_and_it_is_good_once() {
     world.apply("c1", &workload("web", 2, "100m", &json!({"locations": ["c2"]})));
     world.until(&["get", "mcd", "-n", "shop"], &["2/2"]);
 
+    let other = world.portolan(&["peer", "--remote-context", "c2", "-n", "shop"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other.stderr).contains("c2 has peered by an invitation"), "{}", text(&other.stderr));
+    let occupied = world.run(&["invite", "--context", "c2", "-n", "shop"]);
+    assert_eq!(occupied.status.code(), Some(2));
+    assert!(text(&occupied.stderr).contains("2 pods run there already"), "{}", text(&occupied.stderr));
+    let allowed = world.run(&["invite", "--context", "c2", "-n", "shop", "--with-pods"]);
+    assert!(allowed.status.success(), "{}", text(&allowed.stderr));
+
     let stolen = world.with_input("c3", &["peer", "-"], &line);
     assert_eq!(stolen.status.code(), Some(1));
     let told = text(&stolen.stderr);
@@ -51,7 +60,7 @@ fn what_is_no_line_and_what_a_consumer_cannot_say_is_refused_before_anything_is_
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("seven days"), "{}", text(&refused.stderr));
     let refused = world.run(&["invite", "--context", "c1", "-n", "kube-system"]);
-    assert!(text(&refused.stderr).contains("--allow-system-namespaces"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("a namespace of its own"), "{}", text(&refused.stderr));
     let command = world.run(&["generate", "peer-command", "--context", "c1", "--only-command"]);
     let command = text(&command.stdout);
     let line = command.trim().strip_prefix("portolan peer ").unwrap();

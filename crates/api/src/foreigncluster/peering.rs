@@ -5,7 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::{placement::Resources, quantity::quantities_schema, sharing::Sharing};
+use crate::{
+    placement::Resources,
+    quantity::quantities_schema,
+    schema::{NO_NAMESPACE_OF_THE_SYSTEM, rules},
+    sharing::Sharing,
+};
 
 /// What the other cluster is here: a consumer with a tenant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,8 +26,8 @@ pub struct IncomingPeering {
     pub tenant_namespace: Option<String>,
     /// The namespaces in which the other cluster may place workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    #[schemars(extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = rules(&[NO_NAMESPACE_OF_THE_SYSTEM])))]
     pub namespaces: Vec<String>,
     /// Whether the other cluster sees nodes, and pods and workloads in all namespaces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -132,7 +132,13 @@ pub async fn revoke(cluster: &Client, name: &str, clock: &Clock) -> Result<(), T
     let term = Term::alone(FIELD_MANAGER);
     let provider =
         Provider { client: cluster.clone(), term, clock: clock.clone(), recorder, waits: Waits::default() };
-    provider.tenant(name).await.map(|_| ())
+    loop {
+        match provider.tenant(name).await {
+            // A controller that does the same was first.
+            Err(TenancyError::Call(error)) if error.is_conflict() => {}
+            other => return other.map(|_| ()),
+        }
+    }
 }
 
 /// A ForeignCluster that has a tenant, or what is left of one.

@@ -35,9 +35,10 @@ pub(crate) struct InviteArgs {
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) sharing: Option<String>,
 
-    /// Allow namespaces of the system in --namespace: kube-* and portolan. The consumer may then read all Secrets there.
-    #[arg(long)]
-    pub(crate) allow_system_namespaces: bool,
+    /// Invite into namespaces in which pods run already. The consumer may then read the Secrets there, and its quota bounds
+    /// those pods too: without room in it none of them is made again.
+    #[arg(long, requires = "namespaces")]
+    pub(crate) with_pods: bool,
 
     /// The name of the consumer here; without it, the consumer is called what it calls itself.
     #[arg(long)]

@@ -8,8 +8,9 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 use jiff::{SignedDuration, Timestamp};
-use kube::Api;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client};
 use portolan_api::Invitation;
 use portolan_api::invitation::{Acceptance, InvitationPhase};
 use portolan_api::sharing::Sharing;
@@ -60,6 +61,9 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
         (None, None) => "the context",
     };
     check(args, from, &own.address.server)?;
+    if !args.with_pods {
+        refuse_pods(&cluster, &args.namespaces).await?;
+    }
     let provider = args.cluster_name.clone().or(told.name).unwrap_or_else(|| as_name(&own.context));
     if !is_name(&provider) {
         return Err(Failure::input(format!("--cluster-name: {provider:?} cannot be a name in Kubernetes"))
@@ -86,11 +90,36 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
     install_definitions(&cluster).await.map_err(super::peer::told)?;
     progress.step("making the invitation");
     let line = invite(&cluster, &inviting, now).await.map_err(told_tenancy)?;
+    if inviting.sharing.is_none() {
+        anstream::eprintln!(
+            "\u{1b}[1mhint\u{1b}[0m: nothing is shared with the consumer but what the default SharingClass says, if there is one; \
+             `portolan share` shares more, or `portolan invite --sharing 50%`"
+        );
+    }
     progress.done(&format!(
         "invitation {} can be used once, until {}, at {}; `portolan controller` must run here then",
         line.invitation, line.expires, line.server
     ));
     Ok(line)
+}
+
+/// Refuses namespaces with pods of somebody else: the quota of a consumer bounds everybody in its namespaces.
+async fn refuse_pods(cluster: &Client, namespaces: &[String]) -> Result<(), Failure> {
+    for namespace in namespaces {
+        let pods: Api<Pod> = Api::namespaced(cluster.clone(), namespace);
+        let params = ListParams::default().fields("status.phase!=Succeeded,status.phase!=Failed").limit(500);
+        let found = call(format!("list pods in namespace {namespace}"), pods.list_metadata(&params)).await;
+        let count = found.map_err(|error| Failure::call(&error))?.items.len();
+        if count > 0 {
+            return Err(Failure::input(format!(
+                "--namespace {namespace}: {count} pods run there already; the consumer could read the Secrets of that namespace, \
+                 and its quota would bound these pods too"
+            ))
+            .hint("give it a namespace of its own")
+            .hint("--with-pods invites into it nevertheless, for instance a consumer whose pods are still there"));
+        }
+    }
+    Ok(())
 }
 
 fn sharing(percentage: &str) -> Result<Sharing, Failure> {
@@ -111,10 +140,12 @@ fn check(args: &InviteArgs, from: &str, server: &str) -> Result<(), Failure> {
     if args.expires.0 > LONGEST || args.expires.0.as_secs() < 60 {
         return Err(Failure::input(format!("--expires {}: give one minute to seven days", args.expires)));
     }
-    let is_system = |name: &&String| name.starts_with("kube-") || name.as_str() == NAMESPACE;
-    if let Some(name) = args.namespaces.iter().find(is_system).filter(|_| !args.allow_system_namespaces) {
+    let is_system = |name: &&String| {
+        ["kube-", "portolan-"].iter().any(|system| name.starts_with(system)) || *name == NAMESPACE
+    };
+    if let Some(name) = args.namespaces.iter().find(is_system) {
         let message = format!("--namespace {name}: the consumer could read every Secret of the system there");
-        return Err(Failure::input(message).hint("--allow-system-namespaces opens it nevertheless"));
+        return Err(Failure::input(message).hint("give it a namespace of its own"));
     }
     let named = args.namespaces.iter().map(|name| ("--namespace", name));
     for (flag, name) in named.chain(args.name.iter().map(|name| ("--name", name))) {

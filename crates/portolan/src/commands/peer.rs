@@ -19,6 +19,7 @@ use portolan_control::peering::{
     Address, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace, identity,
     in_hub, in_member, join,
 };
+use portolan_runtime::call;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,6 +57,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     };
     let sides = take_over(sides, &mut peer, args.remote_server.is_none(), args.insecure).await?;
     warn_of_unknown(&sides, &peer).await;
+    refuse_invited(&sides, &peer.name).await?;
     if args.dry_run {
         return dry_run(args, &sides, &peer).await;
     }
@@ -118,6 +120,20 @@ async fn take_over(
     Ok(sides)
 }
 
+/// Refuses a member that has peered by an invitation: an account of the hub would take the place of its certificate, and the
+/// rights of the tenant and of the hub would exclude each other.
+async fn refuse_invited(sides: &Sides, name: &str) -> Result<(), Failure> {
+    let clusters: Api<ForeignCluster> = Api::all(sides.hub.clone());
+    let found = call(format!("read ForeignCluster {name}"), clusters.get_opt(name)).await;
+    match found.map_err(|error| Failure::call(&error))? {
+        Some(found) if found.spec.outgoing.is_some() => Err(Failure::input(format!(
+            "{name} has peered by an invitation: this cluster is its tenant, with the rights that it gave"
+        ))
+        .hint(format!("`portolan unpeer {name}` ends that; peer it with --remote-context then"))),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the hub a member of the other cluster's fleet, on the same terms.
 async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progress) -> Result<(), Failure> {
     let own = connection::own_address(&args.cluster)?;
@@ -140,6 +156,7 @@ async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progr
     }
     let sides = Sides { hub: sides.member.clone(), member: sides.hub.clone(), address: own.address };
     let sides = take_over(sides, &mut back, true, args.insecure).await?;
+    refuse_invited(&sides, &back.name).await?;
     let joined = join(&sides, &back, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
     wait(args, &sides.hub, &joined.cluster, progress).await?;
     progress.done(&format!("{} is a member of {}'s fleet", back.name, peer.name));

@@ -12,11 +12,11 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use portolan_api::{API_VERSION, GROUP};
-use portolan_control::names::{HUB_LABEL, INVITATION_LABEL, REQUEST_LABEL, TENANT_LABEL};
+use portolan_control::names::{FIELD_MANAGER, HUB_LABEL, INVITATION_LABEL, REQUEST_LABEL, TENANT_LABEL};
 use portolan_control::peering::{identity, leave_local};
 use portolan_install::{CONTROLLER, Entry, Identity, NAMESPACE, Values, render};
 use portolan_runtime::call;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub(super) fn run(args: &UninstallArgs) -> Result<(), Failure> {
@@ -26,11 +26,24 @@ pub(super) fn run(args: &UninstallArgs) -> Result<(), Failure> {
 
 async fn uninstall(args: &UninstallArgs) -> Result<(), Failure> {
     let (client, _) = connection::answering(&args.cluster).await?;
-    let entries = installed(&client).await?;
+    let (mut entries, is_on_record) = installed(&client).await?;
     let found = read_all(&client, entries.iter().map(|entry| entry.object.clone())).await?;
     refuse_helm(&found, "uninstall")?;
     refuse_use(&client, args.purge).await?;
-    let plan = plan(&client, entries, args.purge).await?;
+    entries.retain(|entry| found.contains_key(&entry.object));
+    let mut others = Vec::new();
+    if !is_on_record {
+        let is_ours = |entry: &Entry| found.get(&entry.object).is_some_and(is_portolans);
+        let strangers: Vec<Entry> = entries.extract_if(.., |entry| !is_ours(entry)).collect();
+        others.extend(strangers.into_iter().map(|entry| entry.object));
+    }
+    let mut plan = plan(&client, entries, args.purge).await?;
+    plan.stays
+        .extend(others.iter().map(|object| format!("{object}: nothing in it says that it is Portolan's")));
+    if plan.is_empty() && !args.purge {
+        plan.tell_what_stays();
+        return Err(Failure::input("nothing of Portolan is installed in this cluster"));
+    }
     if args.dry_run {
         let mut text: String = plan.deleted().map(|object| format!("would delete {object}\n")).collect();
         if plan.purge {
@@ -53,10 +66,11 @@ async fn uninstall(args: &UninstallArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The objects on record; without one, those that an installation would have, as `portolan crds --roles` prints them.
-async fn installed(client: &Client) -> Result<Vec<Entry>, Failure> {
+/// The objects on record, and whether there is one; without it, those that an installation would have, as
+/// `portolan crds --roles` prints them.
+async fn installed(client: &Client) -> Result<(Vec<Entry>, bool), Failure> {
     if let Some(record) = record(client).await? {
-        return Ok(record.objects);
+        return Ok((record.objects, true));
     }
     let rendered = render(&Values::default()).map_err(Failure::other)?;
     let mut entries = Vec::new();
@@ -64,7 +78,15 @@ async fn installed(client: &Client) -> Result<Vec<Entry>, Failure> {
         let own = object.kind == "Namespace" && read(client, &object).await?.as_ref().is_some_and(is_own);
         entries.push(Entry { object, existed: !own });
     }
-    Ok(entries)
+    Ok((entries, false))
+}
+
+/// Whether an object that no record has is Portolan's: others may have objects of the same names.
+fn is_portolans(object: &Value) -> bool {
+    let managers = object["metadata"]["managedFields"].as_array();
+    object["spec"]["group"] == GROUP
+        || object["metadata"]["labels"]["app.kubernetes.io/part-of"] == "portolan"
+        || managers.into_iter().flatten().any(|each| each["manager"] == FIELD_MANAGER)
 }
 
 /// Refuses while something would lose its controller, and with `purge` what would be deleted with the namespace.
@@ -143,8 +165,12 @@ async fn plan(client: &Client, entries: Vec<Entry>, purge: bool) -> Result<Plan,
     // The controller goes first, so that nobody writes while its rights go; its Lease is its own.
     plan.objects.sort_by_key(|object| object.kind != "Deployment");
     plan.objects.extend(left_behind(client).await?);
-    plan.objects.push(super::install::identity("coordination.k8s.io/v1", "Lease", CONTROLLER));
-    plan.objects.push(record_identity());
+    let lease = super::install::identity("coordination.k8s.io/v1", "Lease", CONTROLLER);
+    for object in [lease, record_identity()] {
+        if read(client, &object).await?.is_some() {
+            plan.objects.push(object);
+        }
+    }
     plan.containers.sort_by_key(|object| object.kind == "Namespace");
     Ok(plan)
 }
@@ -205,6 +231,10 @@ async fn kept(client: &Client, object: &Identity, existed: bool) -> Result<Optio
 }
 
 impl Plan {
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.containers.is_empty()
+    }
+
     fn deleted(&self) -> impl Iterator<Item = &Identity> {
         self.objects.iter().chain(&self.containers)
     }

@@ -99,6 +99,7 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
     }
     let by_invitation =
         |cluster: &ForeignCluster| cluster.spec.outgoing.is_some() || cluster.spec.incoming.is_some();
+    let both = |cluster: &ForeignCluster| cluster.spec.outgoing.is_some() && cluster.spec.incoming.is_some();
     if cluster.as_ref().is_some_and(|cluster| cluster.spec.incoming.is_some()) {
         tenancy::revoke(&hub, name, &Clock::starting_at(Timestamp::now())).await.map_err(told_tenancy)?;
     }
@@ -107,7 +108,14 @@ async fn unpeer(args: &UnpeerArgs) -> Result<(), Failure> {
             "what peering made is still in {name}: the same command with --remote-context takes it out"
         );
     }
-    progress.done(&format!("{name} is no longer a member"));
+    let what = match &cluster {
+        Some(cluster) if both(cluster) => "neither a provider nor a consumer any more",
+        Some(cluster) if cluster.spec.incoming.is_some() && cluster.spec.credentials.is_none() => {
+            "no longer a consumer"
+        }
+        _ => "no longer a member",
+    };
+    progress.done(&format!("{name} is {what}"));
     Ok(())
 }
 
@@ -119,13 +127,26 @@ async fn end_tenancy(hub: &Client, cluster: &ForeignCluster, progress: &Progress
     let name = cluster.metadata.name.clone().unwrap_or_default();
     progress.step("telling the provider");
     let dial = |config: kube::Config| Client::try_from(config).map_err(|error| error.to_string());
-    if let Err(error) = tenancy::tell_provider(hub, &name, &dial).await {
-        anstream::eprintln!(
-            "\u{1b}[1;33mwarning\u{1b}[0m: {name} was not told that the peering ends: {}; what it has of this cluster stays \
-             until `portolan unpeer` is run there",
-            chain(&error)
-        );
-    }
+    let why = match has_credential(hub, &name).await {
+        Ok(false) => format!("its credential, Secret portolan/{name}, is not there any more"),
+        Err(error) => chain(&error),
+        Ok(true) => match tenancy::tell_provider(hub, &name, &dial).await {
+            Ok(Some(true)) => return,
+            Ok(Some(false)) => {
+                anstream::eprintln!(
+                    "{name} does not know this cluster as its tenant any more: if `portolan get clusters` shows it there, \
+                     `portolan unpeer` there removes it"
+                );
+                return;
+            }
+            Ok(None) => format!("Secret portolan/{name} does not hold what the invitation gave"),
+            Err(error) => chain(&error),
+        },
+    };
+    anstream::eprintln!(
+        "\u{1b}[1;33mwarning\u{1b}[0m: {name} was not told that the peering ends: {why}; what it has of this cluster stays until \
+         `portolan unpeer` is run there"
+    );
 }
 
 /// The failure of a name that no member has.
@@ -207,7 +228,15 @@ fn dry_run(
 ) -> Result<(), Failure> {
     let mut text = String::new();
     match cluster {
-        Some(_) => text.push_str(&format!("would delete ForeignCluster {name} and its Secret\n")),
+        Some(cluster) => {
+            text.push_str(&format!("would delete ForeignCluster {name} and its Secret\n"));
+            if cluster.spec.outgoing.is_some() {
+                text.push_str(&format!("would tell {name} that this cluster is its tenant no more\n"));
+            }
+            if cluster.spec.incoming.is_some() {
+                text.push_str(&format!("would take the rights of {name} in this cluster back\n"));
+            }
+        }
         None => text.push_str(&format!("no ForeignCluster is called {name}\n")),
     }
     if is_local(cluster) {

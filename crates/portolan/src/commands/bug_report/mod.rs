@@ -12,8 +12,10 @@ use crate::{connection, output};
 use archive::Archive;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::api::{ListParams, LogParams};
+use kube::api::{DynamicObject, ListParams, LogParams};
+use kube::discovery::ApiResource;
 use kube::{Api, Client};
+use portolan_api::{Invitation, ResourceOffer, SharingClass};
 use portolan_runtime::{call, chain};
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -61,8 +63,23 @@ async fn collect(args: &BugReportArgs) -> Result<Vec<(String, String)>, Failure>
     let mut objects = Vec::new();
     for kind in [&[Kind::Cluster][..], &Kind::WORKLOADS, &Kind::ELASTIC].concat() {
         match kind.list(&hub, None, &ListParams::default()).await {
-            Ok(list) => objects.push((kind, list)),
+            Ok(list) => objects.push((kind.name().to_owned(), list)),
             Err(failure) => missing.push(failure.message().to_owned()),
+        }
+    }
+    for resource in [
+        ApiResource::erase::<Invitation>(&()),
+        ApiResource::erase::<ResourceOffer>(&()),
+        ApiResource::erase::<SharingClass>(&()),
+    ] {
+        let api: Api<DynamicObject> = Api::all_with(hub.clone(), &resource);
+        match call(format!("list {}s", resource.kind), api.list(&ListParams::default())).await {
+            Ok(list) => {
+                let list = list.items.into_iter().map(serde_json::to_value);
+                let list = list.collect::<Result<Vec<_>, _>>().map_err(Failure::other)?;
+                objects.push((resource.kind.to_lowercase(), list));
+            }
+            Err(error) => missing.push(chain(&error)),
         }
     }
     let events = events(&hub, &mut missing).await;
@@ -77,9 +94,9 @@ async fn collect(args: &BugReportArgs) -> Result<Vec<(String, String)>, Failure>
         ("versions.json".to_owned(), pretty(&redactor.object(versions))?),
         ("doctor.json".to_owned(), pretty(&redactor.object(checks.data()))?),
     ];
-    for (kind, list) in objects {
+    for (name, list) in objects {
         let list: Vec<Value> = list.into_iter().map(|object| redactor.object(object)).collect();
-        files.push((format!("objects/{}s.json", kind.name()), pretty(&json!(list))?));
+        files.push((format!("objects/{}.json", plural(&name)), pretty(&json!(list))?));
     }
     files.push(("events.json".to_owned(), pretty(&redactor.object(json!(events)))?));
     files.extend(logs.into_iter().map(|(name, log)| (format!("logs/{name}.log"), redactor.text(&log))));
@@ -102,6 +119,10 @@ Not in it: Secrets, ConfigMaps, kubeconfigs. <redacted> stands for tokens, keys,
 annotations of objects that are not Portolan's, and in pod templates for everything but the shape: names, images, ports,
 resources, labels and numbers stay.
 ";
+
+fn plural(name: &str) -> String {
+    if name.ends_with('s') { format!("{name}es") } else { format!("{name}s") }
+}
 
 fn pretty(value: &Value) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map_err(Failure::other)
