@@ -12,6 +12,7 @@ mod error;
 mod hop;
 mod invite;
 mod keys;
+mod leftovers;
 mod objects;
 mod obtain;
 mod owners;

@@ -88,11 +88,11 @@ fn in_the_way(called: &str, whose: Whose) -> Option<Obstacle> {
     let why = match whose {
         Whose::Its => return None,
         Whose::Earlier => format!(
-            "{called} is that of an earlier tenant, and may hold what belongs to it: delete it, or `portolan invite --consumer NAME` \
+            "{called} is that of an earlier tenant, and may hold what belongs to it: delete it, or `portolan invite --name NAME` \
              gives the cluster another name"
         ),
         Whose::Foreign => format!(
-            "{called} exists, and Portolan has not made it: `portolan invite --consumer NAME` gives the cluster another name, or \
+            "{called} exists, and Portolan has not made it: `portolan invite --name NAME` gives the cluster another name, or \
              delete it if nobody needs it"
         ),
     };

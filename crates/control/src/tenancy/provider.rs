@@ -23,6 +23,8 @@ use portolan_runtime::{
     Action, CallError, Clock, EventType, Index, Key, Queue, Recorder, Seed, Term, call, feed, foreign_text,
     supervise, work,
 };
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -35,6 +37,8 @@ enum Item {
     Invitation(String),
     Renewal(String),
     Tenant(String),
+    /// What nothing stands for any more.
+    Leftovers,
 }
 
 /// The controller of a provider.
@@ -93,14 +97,23 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
         seed.child("leases"),
     ));
     let (changed, clusters) = (queue.clone(), Index::<Option<HasTenant>>::default());
-    let known = clusters.clone();
+    let (known, had) = (clusters.clone(), Mutex::<BTreeSet<String>>::default());
     tasks.spawn(feed(
         declared(&cluster),
         watcher::Config::default(),
         |object| HasTenant::of(&Declared::of(object)),
         clusters,
         move |key: &Key| {
-            let Some(found) = known.get(key).and_then(|found| found.as_ref().clone()) else { return };
+            let found = known.get(key).and_then(|found| found.as_ref().clone());
+            let mut had = had.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(found) = found else {
+                // It was torn out, or its finalizer was.
+                if had.remove(&key.name) {
+                    changed.add(Item::Leftovers);
+                }
+                return;
+            };
+            had.insert(key.name.clone());
             changed.add(Item::Tenant(key.name.clone()));
             // The invitation that it came by ends with it.
             if let Some(id) = found.leaves {
@@ -112,14 +125,9 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
     let recorder = Recorder::new(cluster.clone(), clock.clone(), "portolan.dev/tenancy");
     let provider =
         Provider { client: cluster, term, clock: clock.clone(), recorder, waits: Waits::default() };
-    let orphans = provider.burn_orphans();
-    let serve = async {
-        // Rights that an invitation left behind that was deleted meanwhile.
-        if let Err(error) = orphans.await {
-            tracing::warn!(error = %portolan_runtime::chain(&error), "rights of invitations that are gone are not looked for");
-        }
-        work(&queue, 1, &clock, |item| provider.reconcile(item)).await;
-    };
+    // What was deleted while nobody looked.
+    queue.add(Item::Leftovers);
+    let serve = work(&queue, 1, &clock, |item| provider.reconcile(item));
     Box::pin(supervise(tasks, serve)).await;
 }
 
@@ -163,6 +171,7 @@ impl Provider {
             Item::Invitation(id) => Box::pin(self.invitation(&id)).await,
             Item::Renewal(name) => Box::pin(self.renewal(&name)).await,
             Item::Tenant(name) => Box::pin(self.tenant(&name)).await,
+            Item::Leftovers => Box::pin(self.sweep()).await,
         }
     }
 

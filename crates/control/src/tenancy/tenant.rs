@@ -7,7 +7,7 @@ use super::owners::Obstacle;
 use super::provider::Provider;
 use super::rights::holder_of;
 use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
-use crate::peering::{PeerError, if_same, sweep_those};
+use crate::peering::{PeerError, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
@@ -143,7 +143,10 @@ impl Provider {
 
     /// Looks at a ForeignCluster that may have a tenant.
     pub(super) async fn tenant(&self, name: &str) -> Result<Action, TenancyError> {
-        let Some(cluster) = self.cluster(name).await? else { return Ok(Action::AwaitChange) };
+        let Some(cluster) = self.cluster(name).await? else {
+            self.sweep_tenants(Some(name)).await?;
+            return Ok(Action::AwaitChange);
+        };
         let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
             if cluster.is_kept() {
                 self.revoke(name, cluster.last_tenant().as_ref()).await?;
@@ -222,8 +225,7 @@ impl Provider {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = call(format!("look for Namespace {home}"), namespaces.get_metadata_opt(&home)).await?;
         if let Some(meta) = found.map(|found| found.metadata).filter(is_its) {
-            let what = format!("delete Namespace {home}");
-            gone(self.term.call(what, namespaces.delete(&home, &if_same(&meta))).await)?;
+            self.remove_home(&meta).await?;
         }
         let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         for request in

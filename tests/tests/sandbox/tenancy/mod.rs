@@ -5,6 +5,7 @@ mod ends;
 mod keys;
 mod owners;
 mod seen;
+mod torn;
 
 use crate::credentials::pass;
 use http::header::{AUTHORIZATION, HeaderValue};
