@@ -2,6 +2,7 @@
 //! have, the consumer those of its invitation and then of its certificate.
 
 mod ends;
+mod gone;
 mod keys;
 mod owners;
 mod seen;
