@@ -10,7 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client, CustomResourceExt};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType};
 use portolan_api::{ForeignCluster, Reason};
-use portolan_core::tenancy::Tenant;
+use portolan_core::tenancy::{KnownCluster, Tenant};
 use portolan_runtime::{CallError, call};
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -49,6 +49,11 @@ impl Declared {
     /// The user that the other cluster is here, if it is one.
     pub(super) fn user(&self) -> Option<&str> {
         self.spec("/incoming/user").as_str()
+    }
+
+    /// What is known of it when a consumer names its identity.
+    pub(super) fn known<'a>(&self, name: &'a str) -> KnownCluster<'a> {
+        KnownCluster { name, has_tenant: self.user().is_some() }
     }
 
     /// The namespaces that are open to it.

@@ -19,7 +19,7 @@ use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::{ClusterIdentity, IncomingPeering};
 use portolan_api::{Invitation, InvitationSpec, Reason};
 use portolan_core::tenancy::names::{self, LEASE, Tenant};
-use portolan_core::tenancy::{Presence, is_abandoned, presence};
+use portolan_core::tenancy::{Presence, is_abandoned, is_claim, presence};
 use portolan_runtime::{Action, CallError, EventType, call};
 use serde_json::json;
 use std::time::Duration;
@@ -83,6 +83,13 @@ impl Provider {
                 }
                 None => {}
             }
+            // It may have been made since the consumer was looked at.
+            if !invited.accepted && is_claim(Some(found.known(&name)), invited.consumer.as_deref()) {
+                return Ok(Claimed::Refused(format!(
+                    "the cluster says that it is ForeignCluster {name}, for which this invitation was not made: `portolan invite \
+                     --name {name}` makes one"
+                )));
+            }
             if name.len() > names::LONGEST_FOREIGN_CLUSTER {
                 return Ok(Claimed::Refused(format!(
                     "the cluster is ForeignCluster {name} here, whose name has {} characters; the namespace of a tenant is named \
@@ -140,6 +147,19 @@ impl Provider {
         let what = format!("write the tenant into ForeignCluster {name}");
         self.term.call(what, api.patch(&name, &params, &patch)).await?;
         Ok(Claimed::By(name))
+    }
+
+    /// The ForeignCluster whose identity a consumer names, if an administrator has to say that it is that one.
+    pub(super) async fn claimed(
+        &self,
+        tenant: &Tenant,
+        invited: &InvitationSpec,
+    ) -> Result<Option<String>, TenancyError> {
+        let all = self.clusters().await?;
+        let found = all.iter().find(|each| each.is_of_cluster(&tenant.cluster) && !each.is_leaving());
+        let name = found.map(Declared::name);
+        let known = found.zip(name.as_deref()).map(|(found, name)| found.known(name));
+        Ok(if is_claim(known, invited.consumer.as_deref()) { name } else { None })
     }
 
     /// Looks at a ForeignCluster that may have a tenant.

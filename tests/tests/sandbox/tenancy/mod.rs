@@ -1,6 +1,7 @@
 //! Peering by invitation, on clusters whose roles refuse: the provider's controller has the rights that it is documented to
 //! have, the consumer those of its invitation and then of its certificate.
 
+mod claims;
 mod ends;
 mod gone;
 mod keys;
