@@ -30,7 +30,7 @@ impl Provider {
     /// Takes back everything that nothing stands for: of invitations and of tenants.
     pub(super) async fn sweep(&self) -> Result<Action, TenancyError> {
         self.burn_orphans().await?;
-        self.sweep_tenants(None).await?;
+        Box::pin(self.sweep_tenants(None)).await?;
         Ok(Action::RequeueAfter(PERIOD))
     }
 

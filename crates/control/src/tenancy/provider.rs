@@ -184,7 +184,7 @@ impl Provider {
         let Some(invitation) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
             self.waits.forget(id);
             self.burn(id).await?;
-            self.forsake(id).await?;
+            Box::pin(self.forsake(id)).await?;
             return Ok(Action::AwaitChange);
         };
         match invitation.status.clone().unwrap_or_default().phase {

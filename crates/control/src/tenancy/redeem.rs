@@ -92,7 +92,7 @@ pub async fn redeem(
         return Ok(done);
     }
     if exists {
-        refuse_other_provider(hub, &with.peer.name, line).await?;
+        Box::pin(refuse_other_provider(hub, &with.peer.name, line)).await?;
     }
     let key = own_key(hub, line, &with.new_key).await?;
     let address = Address {

@@ -165,7 +165,7 @@ impl Provider {
     /// Looks at a ForeignCluster that may have a tenant.
     pub(super) async fn tenant(&self, name: &str) -> Result<Action, TenancyError> {
         let Some(cluster) = self.cluster(name).await? else {
-            self.sweep_tenants(Some(name)).await?;
+            Box::pin(self.sweep_tenants(Some(name))).await?;
             return Ok(Action::AwaitChange);
         };
         let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
