@@ -90,6 +90,7 @@ fn each_broken_hop_is_named_with_what_to_do_and_what_is_well_is_healthy() {
         "definitions",
         "leader",
         "caller-rights",
+        "tenant-policy",
         "webhooks",
         "api-services",
     ] {
@@ -318,6 +319,7 @@ fn without_rights_checks_are_unknown_with_the_right_that_is_missing_and_mistakes
         ("leader", "get leases.coordination.k8s.io in namespace portolan"),
         ("controller", "list pods in namespace portolan"),
         ("controller-rights", "get serviceaccounts in namespace portolan"),
+        ("tenant-policy", "get validatingadmissionpolicies"),
         ("webhooks", "list validatingwebhookconfigurations"),
         ("api-services", "list apiservices"),
         ("definitions", "customresourcedefinitions"),
@@ -474,6 +476,7 @@ fn a_consumer_and_a_provider_of_a_tenant_namespace_are_healthy_although_nothing_
         assert!(provider.contains(words), "{words}: {provider}");
     }
     assert!(!provider.contains("spec.credentials"), "{provider}");
+    assert!(provider.starts_with("0 members") && provider.contains("\n2 consumers, "), "{provider}");
 
     let healthy = |told: &str| told.contains("\"healthy\": true");
     world.until_in("c1", &["doctor", "-o", "json"], healthy);

@@ -1,6 +1,6 @@
 //! Watches a kind in some places of a cluster, where nobody may watch all of it.
 
-use crate::{Change, Key, Seed, WatchHealth, follow_with};
+use crate::{Change, Followed, Key, Published, Seed, WatchHealth, follow_with};
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 /// How often to look how the parts stand without any news of them.
@@ -23,7 +23,7 @@ pub type Places = Option<BTreeSet<String>>;
 /// A place that may not be looked at and never could be has nothing. What is known of a place that is no place any more
 /// stands: nobody looks, and silence is not absence.
 pub async fn follow_places<K, T>(
-    mut places: watch::Receiver<Places>,
+    places: Published<Places>,
     api: impl Fn(&str) -> (Api<K>, Config),
     project: fn(K) -> T,
     mut tell: impl FnMut(Change<T>),
@@ -37,12 +37,12 @@ pub async fn follow_places<K, T>(
     let changed = Arc::<Notify>::default();
     let mut parts: BTreeMap<String, Part> = BTreeMap::new();
     let mut merged = Merged::default();
-    places.mark_changed();
+    let mut followed = Followed::default();
     loop {
         tokio::select! {
             biased;
-            Ok(()) = places.changed() => {
-                let wanted = places.borrow_and_update().clone().unwrap_or_default();
+            wanted = places.next(&mut followed) => {
+                let wanted = wanted.unwrap_or_default();
                 parts.retain(|name, _| wanted.contains(name));
                 for name in wanted.iter().filter(|name| !parts.contains_key(*name)).cloned().collect::<Vec<_>>() {
                     let own = WatchHealth::telling(Arc::clone(&changed));
@@ -65,7 +65,7 @@ pub async fn follow_places<K, T>(
             () = health.until_refresh() => parts.values().for_each(|part| part.health.refresh()),
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        if places.borrow().is_some() && news.is_empty() {
+        if places.get().is_some() && news.is_empty() {
             let seen = parts.iter().filter(|(_, part)| !part.health.is_closed());
             if seen.clone().all(|(_, part)| part.health.is_listed()) {
                 merged.begin(&mut tell);

@@ -135,6 +135,9 @@ reasons! {
     ConsumerLeft, [on(Ready), Event],
         "The consumer has ended the peering: its rights and its namespace are removed.",
         "";
+    ConsumerNotSeen, [on(Ready), on(IncomingPeering)],
+        "The Lease by which the consumer says that it is there does not exist any more.",
+        "Nothing, for five minutes: a consumer that has not left creates it again. If it does not, `portolan status` there says why.";
     CostLimitReached, [Provisioner],
         "A further node would cost more than the CloudProvisioner may spend.",
         "Raise `spec.maxCostPerHour`.";

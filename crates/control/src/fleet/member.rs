@@ -19,11 +19,12 @@ use portolan_api::ResourceOffer;
 use portolan_api::foreigncluster::TrafficSource;
 use portolan_api::resourceoffer::OFFER_NAME;
 use portolan_core::capacity::Amounts;
-use portolan_runtime::{Clock, Index, Key, Places, Seed, WatchHealth, follow, follow_places, follow_with};
+use portolan_runtime::{
+    Clock, Index, Key, Places, Published, Seed, WatchHealth, follow, follow_places, follow_with,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -91,14 +92,14 @@ impl Watcher {
         let (room, seed) = (self.ledger.open(name), self.seed.child(name));
         let mut watches = Watches::new(&health);
         let confined = tenant.filter(|tenant| !tenant.sees_cluster);
-        let (places, seen) = watch::channel(None);
+        let places = Published::<Places>::default();
         let mut starting = Starting {
             client: &client,
             hub: &self.hub,
             seed,
             sink: Arc::clone(&sink),
             room: Arc::clone(&room),
-            places: confined.map(|_| seen.clone()),
+            places: confined.map(|_| places.clone()),
             watches: &mut watches,
             indexes: BTreeMap::new(),
             tasks: JoinSet::new(),
@@ -116,7 +117,7 @@ impl Watcher {
             let of = client.clone();
             let in_place = move |place: &str| (Api::namespaced(of.clone(), place), measured.clone());
             let seed = seed.child("traffic");
-            tasks.spawn(follow_places(seen, in_place, report, take, seed, WatchHealth::default()));
+            tasks.spawn(follow_places(places.clone(), in_place, report, take, seed, WatchHealth::default()));
         } else {
             let all = Api::<Service>::all(client.clone());
             tasks.spawn(follow(all, measured, report, take, seed.child("traffic")));
@@ -142,9 +143,9 @@ impl Watcher {
                         let offer = index.get(&Key::new(&home, OFFER_NAME));
                         tell_room(room, offer.as_deref());
                         let open = open_namespaces(offer.as_deref(), &home);
-                        places.send_if_modified(|places| {
-                            open.is_some() && std::mem::replace(places, open.clone()) != open
-                        });
+                        if open.is_some() {
+                            places.set(open);
+                        }
                         sink(MemberEvent::Capacity);
                     }
                     sink(MemberEvent::Offer);

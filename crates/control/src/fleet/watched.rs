@@ -6,13 +6,14 @@ use crate::capacity::ClusterFeed;
 use k8s_openapi::api::core::v1::Node;
 use kube::runtime::watcher;
 use kube::{Api, Client};
-use portolan_runtime::{Change, Index, Key, Places, Seed, WatchHealth, follow_places, follow_with};
+use portolan_runtime::{
+    Change, Index, Key, Places, Published, Seed, WatchHealth, follow_places, follow_with,
+};
 use serde::de::DeserializeOwned;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A kind that is watched in every member.
@@ -124,7 +125,7 @@ pub(crate) struct Starting<'a> {
     pub(super) sink: EventSink,
     pub(super) room: Arc<ClusterFeed>,
     /// Where it may be looked at; nothing for everywhere.
-    pub(super) places: Option<watch::Receiver<Places>>,
+    pub(super) places: Option<Published<Places>>,
     pub(super) watches: &'a mut Watches,
     pub(super) indexes: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
     pub(super) tasks: JoinSet<()>,

@@ -13,12 +13,11 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use portolan_api::{ForeignCluster, ResourceOffer, SharingClass};
 use portolan_core::capacity::{Amounts, PodShape};
-use portolan_runtime::{Index, Key, Queue, Seed, follow_with};
+use portolan_runtime::{Index, Key, Published, Queue, Seed, follow_with};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The only item of work: offers depend on each other.
@@ -74,7 +73,7 @@ pub(super) struct Known {
     ledger: Ledger,
     room: Arc<ClusterFeed>,
     listed: Listed,
-    begun: watch::Sender<bool>,
+    begun: Published<bool>,
 }
 
 impl Known {
@@ -82,7 +81,7 @@ impl Known {
     pub(super) fn watch(client: &Client, queue: &Queue<String>, seed: Seed, tasks: &mut JoinSet<()>) -> Self {
         let ledger = Ledger::default();
         let room = ledger.open(OWN);
-        let (begun, beginning) = watch::channel(false);
+        let begun = Published::default();
         let known = Self {
             clusters: Index::default(),
             classes: Index::default(),
@@ -96,10 +95,10 @@ impl Known {
             listed: room.listed(),
             ledger,
             room,
-            begun,
+            begun: begun.clone(),
         };
         let ours = || Config::default().labels(TENANT_LABEL);
-        let watching = Watching { client, queue, seed, beginning };
+        let watching = Watching { client, queue, seed, begun };
         watching.at_once(tasks, known.clusters.clone());
         watching.at_once(tasks, known.classes.clone());
         watching.later(
@@ -126,12 +125,12 @@ impl Known {
 
     /// There is a consumer: everything is watched from now on.
     pub(super) fn begin(&self) {
-        self.begun.send_if_modified(|begun| !std::mem::replace(begun, true));
+        self.begun.set(true);
     }
 
     /// Whether there ever was a consumer.
     pub(super) fn has_begun(&self) -> bool {
-        *self.begun.borrow()
+        self.begun.get()
     }
 
     /// Whether all that a plan rests on has been listed. A cluster may do without classes.
@@ -207,7 +206,7 @@ struct Watching<'a> {
     client: &'a Client,
     queue: &'a Queue<String>,
     seed: Seed,
-    beginning: watch::Receiver<bool>,
+    begun: Published<bool>,
 }
 
 impl Watching<'_> {
@@ -229,7 +228,7 @@ impl Watching<'_> {
         T: Send + Sync + 'static,
     {
         let follow = self.follow(config, Box::new(project), index.clone());
-        tasks.spawn(after(self.beginning.clone(), follow));
+        tasks.spawn(after(self.begun.clone(), follow));
     }
 
     fn follow<K, T>(
@@ -265,17 +264,14 @@ impl Watching<'_> {
         let seed = self.seed.child(K::URL_PATH_SEGMENT);
         let api = Api::<K>::all(self.client.clone());
         let follow = follow_with(api, Config::default(), K::facts, take, seed, Default::default());
-        tasks.spawn(after(self.beginning.clone(), follow));
+        tasks.spawn(after(self.begun.clone(), follow));
     }
 }
 
 /// Does something from the moment on when there is a consumer.
-async fn after(mut beginning: watch::Receiver<bool>, follow: impl Future<Output = ()>) {
-    if beginning.wait_for(|begun| *begun).await.is_ok() {
-        follow.await;
-    }
-    // Nobody is left who could begin: the controller is being dropped.
-    std::future::pending::<()>().await;
+async fn after(begun: Published<bool>, follow: impl Future<Output = ()>) {
+    begun.until(true).await;
+    follow.await;
 }
 
 /// The key of what enforces an offer in a namespace.

@@ -97,14 +97,14 @@ pub(super) fn divide_namespaces<'a>(
     let mut shares = Shares::default();
     for (namespace, facts) in namespaces.into_iter().filter(|(_, facts)| !facts.terminating) {
         let claimants: Vec<&Claim> = claims.iter().filter(|claim| claim.opened.contains(namespace)).collect();
-        let Some(owner) = owner(namespace, facts, &claimants, holders.get(namespace)) else { continue };
+        // A label that names nobody takes the namespace from nobody.
+        let labelled = facts.tenant.as_ref().filter(|name| claims.iter().any(|claim| claim.name == **name));
+        let Some(owner) = owner(namespace, labelled, &claimants, holders.get(namespace)) else { continue };
         for claim in claimants.iter().filter(|claim| claim.name != owner) {
             let taken = shares.taken.entry(claim.name.clone()).or_default();
             taken.insert(namespace.to_owned(), owner.clone());
         }
-        if claims.iter().any(|claim| claim.name == owner) {
-            shares.own.entry(owner).or_default().insert(namespace.to_owned());
-        }
+        shares.own.entry(owner).or_default().insert(namespace.to_owned());
     }
     shares
 }
@@ -113,12 +113,12 @@ pub(super) fn divide_namespaces<'a>(
 /// then who has it already.
 fn owner(
     namespace: &str,
-    facts: &NamespaceFacts,
+    labelled: Option<&String>,
     claimants: &[&Claim],
     holder: Option<&String>,
 ) -> Option<String> {
-    if facts.tenant.is_some() {
-        return facts.tenant.clone();
+    if labelled.is_some() {
+        return labelled.cloned();
     }
     let at_home = claimants.iter().find(|claim| claim.home == namespace);
     let holding = || claimants.iter().find(|claim| Some(&claim.name) == holder);
@@ -159,5 +159,8 @@ mod tests {
         assert_eq!(first.taken["milan"]["shop"], "rome");
         assert_eq!(own(&of(Some("milan")), "milan"), ["shop"], "who has it keeps it");
         assert_eq!(own(&of(Some("gone")), "rome").len(), 3);
+        let nobodys = NamespaceFacts { tenant: Some("nobody".to_owned()), ..NamespaceFacts::default() };
+        let kept = divide_namespaces(&claims, [("shop", &nobodys)], &BTreeMap::new());
+        assert_eq!(own(&kept, "rome"), ["shop"], "what bounds a tenant does not go by a label");
     }
 }

@@ -3,12 +3,14 @@
 use super::TenancyError;
 use super::provider::Provider;
 use crate::names::{TENANCY_FINALIZER, TENANT_USER_ANNOTATION};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, CustomResourceExt};
-use portolan_api::ForeignCluster;
-use portolan_core::tenancy::Tenant;
+use portolan_api::conditions::{self, ConditionStatus, ConditionType};
+use portolan_api::{ForeignCluster, Reason};
+use portolan_core::tenancy::{KnownCluster, Tenant};
 use portolan_runtime::{CallError, call};
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -49,6 +51,11 @@ impl Declared {
         self.spec("/incoming/user").as_str()
     }
 
+    /// What is known of it when a consumer names its identity.
+    pub(super) fn known<'a>(&self, name: &'a str) -> KnownCluster<'a> {
+        KnownCluster { name, has_tenant: self.user().is_some() }
+    }
+
     /// The namespaces that are open to it.
     pub(super) fn namespaces(&self) -> Vec<String> {
         let all = self.spec("/incoming/namespaces").as_array();
@@ -82,6 +89,35 @@ impl Declared {
         let consumes_only = !has("/credentials") && has("/incoming") && !has("/outgoing");
         let is_tenant_only = has("/outgoing") && self.spec("/outgoing/placement") != true;
         self.spec("/type") == "Local" || (!consumes_only && !is_tenant_only)
+    }
+
+    /// Whether it is more than a consumer: this cluster consumes from it too, or has a credential for it.
+    pub(super) fn is_more_than_consumer(&self) -> bool {
+        self.is_member() || self.consumes_from() || !self.spec("/credentials").is_null()
+    }
+
+    /// Whether this cluster consumes from it.
+    pub(super) fn consumes_from(&self) -> bool {
+        !self.spec("/outgoing").is_null()
+    }
+
+    /// What is said of the consumer.
+    pub(super) fn incoming(&self) -> Option<Condition> {
+        let conditions = self.conditions()?;
+        conditions::find(&conditions, ConditionType::IncomingPeering).cloned()
+    }
+
+    /// Whether its consumer has ever said that it is there.
+    pub(super) fn has_had_consumer(&self) -> bool {
+        self.incoming().is_some_and(|found| {
+            found.status == ConditionStatus::True.as_str() || found.reason == Reason::ConsumerNotSeen.as_str()
+        })
+    }
+
+    /// Since when its consumer is awaited, which has never said that it is there.
+    pub(super) fn awaited_since(&self) -> Option<Timestamp> {
+        let found = self.incoming()?;
+        (found.reason == Reason::AwaitingConsumer.as_str()).then_some(found.last_transition_time.0)
     }
 
     /// Its conditions; none if they cannot be read.

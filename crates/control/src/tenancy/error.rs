@@ -53,6 +53,19 @@ pub enum TenancyError {
         /// The invitation.
         invitation: String,
     },
+    /// The line names a member that may be another cluster.
+    #[error(
+        "the invitation says that it is of {name}, which is known here by {known}, and leads to {server}, whose authority is \
+         another one: whoever has made it may not be {name}, and its credential is not replaced"
+    )]
+    OtherProvider {
+        /// The member.
+        name: String,
+        /// How it is known.
+        known: String,
+        /// Where the line leads.
+        server: String,
+    },
     /// The provider said no.
     #[error("the provider refuses invitation {invitation}: {message}")]
     Refused {

@@ -12,6 +12,8 @@ mod error;
 mod hop;
 mod invite;
 mod keys;
+mod known_provider;
+mod leftovers;
 mod objects;
 mod obtain;
 mod owners;

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use portolan_api::Invitation;
 use portolan_api::invitation::InvitationPhase;
 use portolan_core::tenancy::names::Tenant;
-use portolan_core::tenancy::{ClockSkew, clock_skew};
+use portolan_core::tenancy::{CertificateRequest, ClockSkew, clock_skew, fingerprint};
 use portolan_runtime::{CallError, call, foreign_text};
 use rcgen::KeyPair;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(super) struct Obtaining<'a> {
     bootstrap: &'a Client,
     wanted: CertificateSigningRequest,
     name: String,
+    /// A digest of the key, as people compare it.
+    fingerprint: String,
 }
 
 /// How far the provider is.
@@ -55,13 +57,19 @@ impl<'a> Obtaining<'a> {
         key: &KeyPair,
     ) -> Result<Self, TenancyError> {
         let name = portolan_core::tenancy::names::request(&tenant.invitation);
+        let wanted = request(&name, tenant, key, with.lifetime, &with.own_name)?;
+        let read = CertificateRequest::read(&wanted.spec.request.0).map_err(|error| TenancyError::Key {
+            what: "request for a certificate",
+            why: error.to_string(),
+        })?;
         Ok(Self {
             with,
             invitations: Api::namespaced(bootstrap.clone(), NAMESPACE),
             requests: Api::all(bootstrap.clone()),
             bootstrap,
-            wanted: request(&name, tenant, key, with.lifetime, &with.own_name)?,
+            wanted,
             name,
+            fingerprint: fingerprint(&read.key_digest),
         })
     }
 
@@ -92,6 +100,11 @@ impl<'a> Obtaining<'a> {
             }
             tokio::time::sleep(POLL).await;
         }
+    }
+
+    /// A digest of the key, as people compare it.
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     fn id(&self) -> &str {
@@ -144,7 +157,9 @@ impl<'a> Obtaining<'a> {
                  there"
                     .to_owned()
             }
-            InvitationPhase::AwaitingAcceptance => format!("waiting until the provider accepts: {message}"),
+            InvitationPhase::AwaitingAcceptance => {
+                format!("waiting until the provider accepts key {}, the one of this cluster: {message}", self.fingerprint)
+            }
             InvitationPhase::Accepted => format!("waiting for the provider: {message}"),
         };
         let is_issued = matches!(status.phase, InvitationPhase::Issued | InvitationPhase::Used);

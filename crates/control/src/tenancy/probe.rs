@@ -2,8 +2,9 @@
 
 use super::part::consumer_lease;
 use super::renew::RenewError;
+use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use portolan_api::foreigncluster::OutgoingPeering;
 use portolan_core::tenancy::names::LEASE;
@@ -35,10 +36,12 @@ pub(super) async fn standing(
     if holder.is_some() {
         return Ok(Standing::Tenant);
     }
-    let lease: Lease = serde_json::from_value(consumer_lease(user, namespace))
-        .map_err(|source| crate::peering::PeerError::Encode { what: "the Lease", source })?;
-    let what = format!("create Lease {namespace}/{LEASE} in the provider");
-    match call(what, leases.create(&PostParams::default(), &lease)).await {
+    // A right to create by a name holds for what is applied by that name, and for nothing that is posted. By a manager of its
+    // own, so that it takes back nothing that a command has said meanwhile.
+    let params = PatchParams::apply(&format!("{FIELD_MANAGER}-probe"));
+    let lease = consumer_lease(user, namespace);
+    let what = format!("apply Lease {namespace}/{LEASE} in the provider");
+    match call(what, leases.patch(LEASE, &params, &Patch::Apply(&lease))).await {
         Err(error) if error.is_conflict() => Ok(Standing::Tenant),
         Err(error) => refused(error),
         Ok(_) => Ok(Standing::Tenant),

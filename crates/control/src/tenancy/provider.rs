@@ -17,12 +17,14 @@ use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::ClusterIdentity;
 use portolan_api::invitation::{Acceptance, InvitationPhase};
 use portolan_api::{Invitation, InvitationStatus, Reason};
-use portolan_core::tenancy::names::{self, Tenant, is_label};
-use portolan_core::tenancy::{Asked, Invited, Refusal, judge, judge_renewal};
+use portolan_core::tenancy::names::{self, LEASE, Tenant, is_label};
+use portolan_core::tenancy::{Asked, Invited, Refusal, fingerprint, judge, judge_renewal};
 use portolan_runtime::{
     Action, CallError, Clock, EventType, Index, Key, Queue, Recorder, Seed, Term, call, feed, foreign_text,
     supervise, work,
 };
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -35,6 +37,8 @@ enum Item {
     Invitation(String),
     Renewal(String),
     Tenant(String),
+    /// What nothing stands for any more.
+    Leftovers,
 }
 
 /// The controller of a provider.
@@ -56,12 +60,14 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
     let queue = Queue::<Item>::new(seed.child("tenancy"));
     let _shown = monitor.show_queue("Invitation", &queue);
     let mut tasks = JoinSet::new();
-    let changed = queue.clone();
+    let of = |id: &str| Key::new(NAMESPACE, id);
+    let (changed, invitations) = (queue.clone(), Index::<()>::default());
+    let invited = invitations.clone();
     tasks.spawn(feed(
         Api::<Invitation>::namespaced(cluster.clone(), NAMESPACE),
         watcher::Config::default(),
         |_| (),
-        Index::default(),
+        invitations,
         move |key: &Key| changed.add(Item::Invitation(key.name.clone())),
         seed.child("invitations"),
     ));
@@ -74,33 +80,43 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
         move |key: &Key| changed.add(item_of_request(&key.name)),
         seed.child("requests"),
     ));
-    let (changed, holders) = (queue.clone(), Index::<String>::default());
+    let (changed, holders) = (queue.clone(), Index::<Option<Tenant>>::default());
     let known = holders.clone();
     tasks.spawn(feed(
         Api::<Lease>::all(cluster.clone()),
-        watcher::Config::default().labels(TENANT_LABEL),
-        |lease| lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default(),
+        // Others than tenants may write Leases with that label: no more of them is read, kept or looked for than a tenant has.
+        watcher::Config::default().labels(TENANT_LABEL).fields(&format!("metadata.name={LEASE}")),
+        |lease| lease.spec.and_then(|spec| Tenant::of_user(&spec.holder_identity?)),
         holders,
         move |key: &Key| {
-            if let Some(name) = key.namespace.strip_prefix(&names::tenant_namespace("")) {
-                changed.add(Item::Tenant(name.to_owned()));
-            }
+            let Some(name) = key.namespace.strip_prefix(&names::tenant_namespace("")) else { return };
+            changed.add(Item::Tenant(name.to_owned()));
             // The invitation that it came by waits for it.
-            if let Some(tenant) = known.get(key).and_then(|holder| Tenant::of_user(&holder)) {
+            let holder = known.get(key).and_then(|holder| holder.as_ref().clone());
+            if let Some(tenant) = holder.filter(|tenant| invited.get(&of(&tenant.invitation)).is_some()) {
                 changed.add(Item::Invitation(tenant.invitation));
             }
         },
         seed.child("leases"),
     ));
     let (changed, clusters) = (queue.clone(), Index::<Option<HasTenant>>::default());
-    let known = clusters.clone();
+    let (known, had) = (clusters.clone(), Mutex::<BTreeSet<String>>::default());
     tasks.spawn(feed(
         declared(&cluster),
         watcher::Config::default(),
         |object| HasTenant::of(&Declared::of(object)),
         clusters,
         move |key: &Key| {
-            let Some(found) = known.get(key).and_then(|found| found.as_ref().clone()) else { return };
+            let found = known.get(key).and_then(|found| found.as_ref().clone());
+            let mut had = had.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(found) = found else {
+                // It was torn out, or its finalizer was.
+                if had.remove(&key.name) {
+                    changed.add(Item::Leftovers);
+                }
+                return;
+            };
+            had.insert(key.name.clone());
             changed.add(Item::Tenant(key.name.clone()));
             // The invitation that it came by ends with it.
             if let Some(id) = found.leaves {
@@ -112,14 +128,9 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
     let recorder = Recorder::new(cluster.clone(), clock.clone(), "portolan.dev/tenancy");
     let provider =
         Provider { client: cluster, term, clock: clock.clone(), recorder, waits: Waits::default() };
-    let orphans = provider.burn_orphans();
-    let serve = async {
-        // Rights that an invitation left behind that was deleted meanwhile.
-        if let Err(error) = orphans.await {
-            tracing::warn!(error = %portolan_runtime::chain(&error), "rights of invitations that are gone are not looked for");
-        }
-        work(&queue, 1, &clock, |item| provider.reconcile(item)).await;
-    };
+    // What was deleted while nobody looked.
+    queue.add(Item::Leftovers);
+    let serve = work(&queue, 1, &clock, |item| provider.reconcile(item));
     Box::pin(supervise(tasks, serve)).await;
 }
 
@@ -169,6 +180,7 @@ impl Provider {
             Item::Invitation(id) => Box::pin(self.invitation(&id)).await,
             Item::Renewal(name) => Box::pin(self.renewal(&name)).await,
             Item::Tenant(name) => Box::pin(self.tenant(&name)).await,
+            Item::Leftovers => Box::pin(self.sweep()).await,
         }
     }
 
@@ -178,6 +190,7 @@ impl Provider {
         let Some(invitation) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
             self.waits.forget(id);
             self.burn(id).await?;
+            Box::pin(self.forsake(id)).await?;
             return Ok(Action::AwaitChange);
         };
         match invitation.status.clone().unwrap_or_default().phase {
@@ -222,14 +235,23 @@ impl Provider {
                 return self.end(invitation, phase, reason, why).await;
             }
         };
-        let consumer = ClusterIdentity {
+        if let Some(shown) = record.user.as_ref().filter(|user| **user != tenant.user()) {
+            let why = format!("the request that waits is of user {shown}, and not of {}", tenant.user());
+            self.deny(&request, &why).await?;
+            return self.end(invitation, InvitationPhase::Refused, Reason::InvitationRefused, why).await;
+        }
+        // What an administrator was shown is what is accepted.
+        let consumer = record.consumer.take().unwrap_or_else(|| ClusterIdentity {
             cluster_id: tenant.cluster.clone(),
             cluster_name: wished_name(invitation, &request, &tenant),
-        };
+        });
+        let key = fingerprint(&asked.request.key_digest);
         record.consumer = Some(consumer.clone());
         record.key_digest = Some(asked.request.key_digest);
         record.user = Some(tenant.user());
-        if invitation.spec.acceptance == Acceptance::Manual && !invitation.spec.accepted {
+        let claimed = self.claimed(&tenant, &invitation.spec).await?;
+        let is_asked = invitation.spec.acceptance == Acceptance::Manual || claimed.is_some();
+        if is_asked && !invitation.spec.accepted {
             if now >= expires {
                 let message = format!("cluster {} was not accepted until {expires}", consumer.cluster_name);
                 self.deny(&request, &message).await?;
@@ -237,8 +259,11 @@ impl Provider {
                     .end(invitation, InvitationPhase::Expired, Reason::InvitationExpired, message)
                     .await;
             }
+            let claims =
+                claimed.map(|name| format!(", which is ForeignCluster {name} here,")).unwrap_or_default();
             let message = format!(
-                "cluster {} (identity {}) waits: `portolan accept {id}` accepts it",
+                "cluster {} (identity {}{claims}) waits by key {key}: if `portolan peer` shows the same key in that cluster, \
+                 `portolan accept {id}` accepts it",
                 consumer.cluster_name, consumer.cluster_id
             );
             let (phase, reason) = (InvitationPhase::AwaitingAcceptance, Reason::AwaitingAcceptance);

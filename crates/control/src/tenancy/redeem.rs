@@ -3,6 +3,7 @@
 use super::TenancyError;
 use super::certificate::NewKey;
 use super::keys::KEY_EXPIRES;
+use super::known_provider::refuse_other_provider;
 use super::obtain::Obtaining;
 use super::part::{config, consumer_lease, kubeconfig_of};
 use super::tenant::gone;
@@ -90,6 +91,9 @@ pub async fn redeem(
     if let Some(done) = go_on(with, &tenant).await? {
         return Ok(done);
     }
+    if exists {
+        Box::pin(refuse_other_provider(hub, &with.peer.name, line)).await?;
+    }
     let key = own_key(hub, line, &with.new_key).await?;
     let address = Address {
         server: line.server.clone(),
@@ -99,8 +103,9 @@ pub async fn redeem(
         ..Address::default()
     };
     let bootstrap = dial(with, &address, json!({ "token": line.token }))?;
-    tell(&format!("asking {} for a certificate", line.server));
-    let issued = match Obtaining::new(with, &bootstrap, &tenant, &key)?.certificate(clock, tell).await {
+    let obtaining = Obtaining::new(with, &bootstrap, &tenant, &key)?;
+    tell(&format!("asking {} for a certificate of key {}", line.server, obtaining.fingerprint()));
+    let issued = match obtaining.certificate(clock, tell).await {
         Ok(answered) => answered,
         Err(error) => {
             if is_final(&error) {

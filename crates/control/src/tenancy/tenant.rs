@@ -7,18 +7,19 @@ use super::owners::Obstacle;
 use super::provider::Provider;
 use super::rights::holder_of;
 use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
-use crate::peering::{PeerError, if_same, sweep_those};
+use crate::peering::{NAMESPACE, PeerError, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use portolan_api::conditions::{self, ConditionStatus, ConditionType, Finding};
 use portolan_api::foreigncluster::{ClusterIdentity, IncomingPeering};
-use portolan_api::{InvitationSpec, Reason};
+use portolan_api::{Invitation, InvitationSpec, Reason};
 use portolan_core::tenancy::names::{self, LEASE, Tenant};
+use portolan_core::tenancy::{Presence, is_abandoned, is_claim, presence};
 use portolan_runtime::{Action, CallError, EventType, call};
 use serde_json::json;
 use std::time::Duration;
@@ -82,6 +83,13 @@ impl Provider {
                 }
                 None => {}
             }
+            // It may have been made since the consumer was looked at.
+            if !invited.accepted && is_claim(Some(found.known(&name)), invited.consumer.as_deref()) {
+                return Ok(Claimed::Refused(format!(
+                    "the cluster says that it is ForeignCluster {name}, for which this invitation was not made: `portolan invite \
+                     --name {name}` makes one"
+                )));
+            }
             if name.len() > names::LONGEST_FOREIGN_CLUSTER {
                 return Ok(Claimed::Refused(format!(
                     "the cluster is ForeignCluster {name} here, whose name has {} characters; the namespace of a tenant is named \
@@ -141,12 +149,34 @@ impl Provider {
         Ok(Claimed::By(name))
     }
 
+    /// The ForeignCluster whose identity a consumer names, if an administrator has to say that it is that one.
+    pub(super) async fn claimed(
+        &self,
+        tenant: &Tenant,
+        invited: &InvitationSpec,
+    ) -> Result<Option<String>, TenancyError> {
+        let all = self.clusters().await?;
+        let found = all.iter().find(|each| each.is_of_cluster(&tenant.cluster) && !each.is_leaving());
+        let name = found.map(Declared::name);
+        let known = found.zip(name.as_deref()).map(|(found, name)| found.known(name));
+        Ok(if is_claim(known, invited.consumer.as_deref()) { name } else { None })
+    }
+
     /// Looks at a ForeignCluster that may have a tenant.
     pub(super) async fn tenant(&self, name: &str) -> Result<Action, TenancyError> {
-        let Some(cluster) = self.cluster(name).await? else { return Ok(Action::AwaitChange) };
+        let Some(cluster) = self.cluster(name).await? else {
+            Box::pin(self.sweep_tenants(Some(name))).await?;
+            return Ok(Action::AwaitChange);
+        };
         let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
             if cluster.is_kept() {
                 self.revoke(name, cluster.last_tenant().as_ref()).await?;
+                if !cluster.is_leaving() && cluster.has_had_consumer() {
+                    let message = "the cluster consumes from this one no more: its rights here are removed";
+                    let ended = (false, Reason::PeeringRevoked, message.to_owned());
+                    self.tell_incoming(&cluster, ended).await?;
+                    return Ok(Action::RequeueAfter(Duration::ZERO));
+                }
                 let (reason, note) =
                     (Reason::PeeringRevoked, "its rights here and its namespace are removed");
                 self.recorder.record(&cluster.regarding(), EventType::Normal, reason, note).await;
@@ -163,16 +193,49 @@ impl Provider {
         let is_leaving = lease.as_ref().is_some_and(|lease| {
             lease.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(LEAVING))
         });
-        let has_come = holder.as_deref() == Some(tenant.user().as_str());
-        if has_come && is_leaving {
+        let presence = presence(&tenant.user(), holder.as_deref(), cluster.has_had_consumer());
+        if presence == Presence::Here && is_leaving {
             let (reason, note) = (Reason::ConsumerLeft, "the consumer has ended the peering");
             self.part(&cluster, reason, note).await?;
             return Ok(Action::RequeueAfter(SOON));
         }
+        if presence == Presence::Awaited && self.is_abandoned(&cluster, &tenant).await? {
+            self.part(&cluster, Reason::PeeringRevoked, &never_came(&tenant)).await?;
+            return Ok(Action::RequeueAfter(SOON));
+        }
         let (namespaces, sees_cluster) = (cluster.namespaces(), cluster.sees_cluster());
         let waiting = self.make(name, &tenant, &namespaces, sees_cluster).await?;
-        self.tell(&cluster, &tenant, has_come).await?;
+        self.tell_incoming(&cluster, found(&cluster.name(), &tenant, presence)).await?;
         Ok(Action::RequeueAfter(if waiting.is_empty() { PERIOD } else { BOUNDED_SOON }))
+    }
+
+    /// Whether a consumer that never came cannot come any more.
+    async fn is_abandoned(&self, cluster: &Declared, tenant: &Tenant) -> Result<bool, CallError> {
+        let (since, now) = (cluster.awaited_since(), self.clock.now());
+        if !is_abandoned(false, since, now) {
+            return Ok(false);
+        }
+        let invitations: Api<Invitation> = Api::namespaced(self.client.clone(), NAMESPACE);
+        // All of them: that one is not found may mean that the kind is not served.
+        let all = call("list Invitations", invitations.list_metadata(&ListParams::default())).await?.items;
+        let exists = all.iter().any(|each| each.metadata.name.as_ref() == Some(&tenant.invitation));
+        Ok(is_abandoned(exists, since, now))
+    }
+
+    /// The invitation of a tenant was deleted: one that has not come by it does not come any more.
+    pub(super) async fn forsake(&self, invitation: &str) -> Result<(), TenancyError> {
+        let all = self.clusters().await?;
+        let is_its = |tenant: &Tenant| tenant.invitation == invitation;
+        let found = all.iter().filter(|each| !each.is_leaving());
+        for cluster in found.filter(|each| each.tenant().as_ref().is_some_and(is_its)) {
+            let Some(tenant) = cluster.tenant() else { continue };
+            let lease = self.lease(&cluster.name()).await?;
+            let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+            if presence(&tenant.user(), holder.as_deref(), cluster.has_had_consumer()) == Presence::Awaited {
+                self.part(cluster, Reason::PeeringRevoked, &never_came(&tenant)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The Lease by which the consumer speaks.
@@ -189,7 +252,7 @@ impl Provider {
         self.recorder.record(&cluster.regarding(), EventType::Normal, reason, note).await;
         let what = format!("end the tenancy of ForeignCluster {name}");
         let version = cluster.meta().resource_version.clone();
-        let parted = if cluster.is_member() {
+        let parted = if cluster.is_more_than_consumer() {
             let patch = Patch::Merge(json!({
                 "metadata": { "resourceVersion": version }, "spec": { "incoming": null },
             }));
@@ -222,8 +285,7 @@ impl Provider {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = call(format!("look for Namespace {home}"), namespaces.get_metadata_opt(&home)).await?;
         if let Some(meta) = found.map(|found| found.metadata).filter(is_its) {
-            let what = format!("delete Namespace {home}");
-            gone(self.term.call(what, namespaces.delete(&home, &if_same(&meta))).await)?;
+            self.remove_home(&meta).await?;
         }
         let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         for request in
@@ -255,28 +317,21 @@ impl Provider {
     }
 
     /// Tells in the conditions how the peering stands.
-    async fn tell(&self, cluster: &Declared, tenant: &Tenant, has_come: bool) -> Result<(), CallError> {
+    async fn tell_incoming(
+        &self,
+        cluster: &Declared,
+        (holds, reason, message): (bool, Reason, String),
+    ) -> Result<(), CallError> {
         let name = cluster.name();
-        let (reason, message) = if has_come {
-            let message =
-                format!("it is tenant {}, as user {}", names::tenant_namespace(&name), tenant.user());
-            (Reason::PeeringEstablished, message)
-        } else {
-            let message = format!(
-                "the consumer has not fetched or not used its credential yet: `portolan peer` in that cluster goes on until \
-                 invitation {} ends",
-                tenant.invitation
-            );
-            (Reason::AwaitingConsumer, message)
-        };
         // Conditions of others that cannot be read are not overwritten.
         let Some(mut conditions) = cluster.conditions() else { return Ok(()) };
         let mut types = vec![ConditionType::IncomingPeering];
-        if !cluster.is_member() {
+        // Of one that this cluster consumes from too, the other side decides.
+        if !cluster.is_more_than_consumer() {
             types.insert(0, ConditionType::Ready);
         }
         let now = self.clock.time().0;
-        let holds: ConditionStatus = has_come.into();
+        let holds: ConditionStatus = holds.into();
         let mut changed = false;
         for type_ in types {
             let finding = Finding::new(type_, holds, reason, message.clone());
@@ -292,6 +347,36 @@ impl Provider {
         let what = format!("write status of ForeignCluster {name}");
         gone(self.term.call(what, declared(&self.client).patch_status(&name, &params, &patch)).await)
     }
+}
+
+/// How the peering stands with a tenant.
+fn found(name: &str, tenant: &Tenant, presence: Presence) -> (bool, Reason, String) {
+    let home = names::tenant_namespace(name);
+    match presence {
+        Presence::Here => {
+            let message = format!("it is tenant {home}, as user {}", tenant.user());
+            (true, Reason::PeeringEstablished, message)
+        }
+        Presence::Awaited => {
+            let message = format!(
+                "the consumer has not fetched or not used its credential yet: `portolan peer` in that cluster goes on until \
+                 invitation {} ends",
+                tenant.invitation
+            );
+            (false, Reason::AwaitingConsumer, message)
+        }
+        Presence::Missing => {
+            let message = format!(
+                "Lease {home}/{LEASE}, by which the consumer says that it is there, does not exist or names another user: a \
+                 consumer that has not left creates it again within some minutes; its rights stay"
+            );
+            (false, Reason::ConsumerNotSeen, message)
+        }
+    }
+}
+
+fn never_came(tenant: &Tenant) -> String {
+    format!("invitation {} was deleted before the consumer had its credential", tenant.invitation)
 }
 
 /// That an object is not there any more is no mistake.

@@ -5,6 +5,7 @@
 mod hop;
 mod hub;
 mod member;
+mod policy;
 mod webhook;
 mod words;
 
@@ -13,6 +14,7 @@ pub use hub::{
     ApiServices, Controllers, Definitions, Kubernetes, Leader, LeaseFacts, PodFacts, Portolan, Rights,
 };
 pub use member::{Conditions, Credential, CredentialKind, LastSeen, Namespaces, StatedCondition};
+pub use policy::TenantPolicy;
 pub use webhook::{Backend, Rule, Webhook, Webhooks};
 pub use words::span;
 
@@ -60,6 +62,8 @@ pub enum Check {
     CallerRights,
     /// What the account of the controller may do.
     ControllerRights,
+    /// The admission policy that bounds what tenants write.
+    TenantPolicy,
     /// Admission webhooks that may be in the way.
     Webhooks,
     /// APIs that other programs serve.
@@ -91,6 +95,7 @@ impl Check {
             Self::Controller => "controller",
             Self::CallerRights => "caller-rights",
             Self::ControllerRights => "controller-rights",
+            Self::TenantPolicy => "tenant-policy",
             Self::Webhooks => "webhooks",
             Self::ApiServices => "api-services",
             Self::Condition => "condition",
@@ -221,6 +226,8 @@ pub enum Evidence {
     Controllers(Controllers),
     /// See [`Rights`].
     Rights(Rights),
+    /// See [`TenantPolicy`].
+    TenantPolicy(TenantPolicy),
     /// See [`Webhooks`].
     Webhooks(Webhooks),
     /// See [`ApiServices`].
@@ -265,6 +272,7 @@ pub fn judge(evidence: &Evidence, now: Timestamp) -> Finding {
         Evidence::Leader(leader) => leader.judge(now),
         Evidence::Controllers(controllers) => controllers.judge(),
         Evidence::Rights(rights) => rights.judge(),
+        Evidence::TenantPolicy(policy) => policy.judge(),
         Evidence::Webhooks(webhooks) => webhooks.judge(),
         Evidence::ApiServices(services) => services.judge(),
         Evidence::Conditions(conditions) => conditions.judge(),

@@ -372,3 +372,19 @@ proptest! {
         prop_assert!(certificate(more) <= certificate(less));
     }
 }
+
+#[test]
+fn a_policy_that_is_missing_is_a_problem_as_soon_as_there_are_tenants() {
+    let binding = "ValidatingAdmissionPolicyBinding portolan-tenants".to_owned();
+    let policy = |consumers, missing: &[&String], idle: &[(&str, &str)]| {
+        Evidence::TenantPolicy(TenantPolicy {
+            consumers,
+            missing: missing.iter().map(|each| (*each).clone()).collect(),
+            idle: idle.iter().map(|(name, why)| ((*name).to_owned(), (*why).to_owned())).collect(),
+        })
+    };
+    is(policy(2, &[], &[]), Healthy, &["portolan-tenants"]);
+    is(policy(0, &[&binding], &[]), Healthy, &["no cluster consumes"]);
+    is(policy(1, &[&binding], &[]), Problem, &["not installed", &binding, "1 consumer", "crds --roles"]);
+    is(policy(2, &[], &[("the binding", "it does not deny")]), Problem, &["it does not deny", "2 consumers"]);
+}

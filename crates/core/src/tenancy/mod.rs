@@ -3,14 +3,20 @@
 //! The provider makes an invitation; the consumer, whoever has its [`InvitationLine`], asks once for a certificate. What is
 //! asked for is prescribed in every part ([`names`]), so that [`judge`] can compare instead of interpreting.
 
+mod acceptance;
 mod judge;
+mod leftover;
 mod line;
 pub mod names;
+mod presence;
 mod request;
 mod skew;
 
+pub use acceptance::{KnownCluster, KnownServer, fingerprint, is_claim};
 pub use judge::{Asked, Invited, LONGEST_LIFE, Refusal, SHORTEST_LIFE, SIGNER, judge, judge_renewal};
+pub use leftover::leftover;
 pub use line::{InvitationLine, LineError, ProviderIdentity};
 pub use names::Tenant;
+pub use presence::{Presence, is_abandoned, presence};
 pub use request::{CertificateRequest, RequestError};
 pub use skew::{ClockSkew, clock_skew};

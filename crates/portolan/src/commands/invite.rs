@@ -19,7 +19,7 @@ use portolan_control::fleet::check_server;
 use portolan_control::names::FIELD_MANAGER;
 use portolan_control::peering::install_definitions;
 use portolan_control::tenancy::{Inviting, TenancyError, invite};
-use portolan_core::tenancy::InvitationLine;
+use portolan_core::tenancy::{InvitationLine, fingerprint};
 use portolan_runtime::{call, chain};
 use serde_json::json;
 
@@ -208,7 +208,10 @@ async fn accept_one(args: &AcceptArgs) -> Result<(), Failure> {
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let accepted = call(format!("accept Invitation {NAMESPACE}/{id}"), api.patch(&id, &params, &patch)).await;
     accepted.map_err(|error| Failure::call(&error))?;
-    output::data(&format!("invitation.portolan.dev/{id} accepted\n"))
+    let status = invitation.status.clone().unwrap_or_default();
+    let consumer = status.consumer.map(|consumer| consumer.cluster_name).unwrap_or_default();
+    let key = fingerprint(&status.key_digest.unwrap_or_default());
+    output::data(&format!("invitation.portolan.dev/{id} accepted: cluster {consumer}, key {key}\n"))
 }
 
 /// A failure of an invitation as a user meets it.
@@ -230,6 +233,9 @@ pub(super) fn told_tenancy(error: TenancyError) -> Failure {
         TenancyError::NamespaceTaken { .. } => failure
             .hint("give another --namespace")
             .hint("`portolan unpeer` or spec.incoming.namespaces of its ForeignCluster takes the namespace from a tenant"),
+        TenancyError::OtherProvider { name, .. } => failure
+            .hint(format!("ask the administrator of {name}, by another way than the line came, whether it is of that cluster"))
+            .hint(format!("`portolan unpeer {name}` first, if that cluster has another authority now")),
         TenancyError::Refused { .. } | TenancyError::Key { .. } => failure,
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn run(seed: u64) -> Outcome {
     let stage = Stage::new(seed, plan, &judge).await;
     let before = left::listed(&stage).await;
     let world = stage.world.clone();
-    let mut story = Story::new(stage, rng, tally, judge, seed / 8);
+    let mut story = Story::new(stage, rng, tally, judge, seed);
     let mut problems = Vec::new();
     for _ in 0..STEPS {
         story.act().await;

@@ -59,6 +59,9 @@ async fn a_cluster_whose_name_is_too_long_for_a_namespace_is_refused_and_a_wish_
     let long = "a".repeat(60);
     apply(&admin, &declare(&long, &id)).await;
     let line = stage.invite(|_| ()).await;
+    let invitations: Api<Invitation> = Api::namespaced(admin.clone(), "portolan");
+    let accept = Patch::Merge(json!({"spec": {"accepted": true}}));
+    invitations.patch(&line.invitation, &PatchParams::default(), &accept).await.unwrap();
     let refused = stage.redeem(&line).await.unwrap_err();
     assert!(
         refused.to_string().contains("60 characters; ") && refused.to_string().contains("47"),

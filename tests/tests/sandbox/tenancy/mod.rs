@@ -1,10 +1,13 @@
 //! Peering by invitation, on clusters whose roles refuse: the provider's controller has the rights that it is documented to
 //! have, the consumer those of its invitation and then of its certificate.
 
+mod claims;
 mod ends;
+mod gone;
 mod keys;
 mod owners;
 mod seen;
+mod torn;
 
 use crate::credentials::pass;
 use http::header::{AUTHORIZATION, HeaderValue};

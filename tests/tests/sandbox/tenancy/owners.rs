@@ -22,7 +22,7 @@ async fn a_namespace_of_somebody_else_is_no_tenants() {
     let line = stage.invite(|_| ()).await;
     let refused = stage.redeem(&line).await.unwrap_err();
     assert!(refused.to_string().contains("Namespace portolan-tenant-rome exists"), "{refused}");
-    assert!(refused.to_string().contains("--consumer"), "{refused}");
+    assert!(refused.to_string().contains("--name"), "{refused}");
     pass(120).await;
     assert!(config_map(&stage, home).await);
     let found = Api::<Namespace>::all(user.clone()).get(home).await.unwrap();
@@ -63,9 +63,16 @@ async fn a_namespace_that_an_earlier_tenant_has_left_is_not_given_to_the_next_on
     let line = stage.invite(|_| ()).await;
     stage.redeem(&line).await.unwrap();
     pass(10).await;
-    // Somebody removes the ForeignCluster by force while no controller runs.
-    stage.controllers = JoinSet::new();
     let user = stage.provider.client("user");
+    let home: Api<ResourceQuota> = Api::namespaced(user.clone(), "portolan-tenant-rome");
+    // Somebody removes the ForeignCluster by force while no controller runs, and something runs in the namespace.
+    stage.controllers.shutdown().await;
+    let _ = home.delete("portolan", &DeleteParams::default()).await;
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "runs", "namespace": "portolan-tenant-rome"},
+        "spec": {"containers": [{"name": "main", "image": "x"}]},
+    });
+    apply(&user, &pod).await;
     let clusters: Api<ForeignCluster> = Api::all(user.clone());
     clusters.delete("rome", &DeleteParams::default()).await.unwrap();
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));

@@ -1,7 +1,7 @@
 //! What the hub must have: kinds, a leader, its controller, rights, and nothing in the way.
 
 use super::report::{Sheet, unasked};
-use super::{in_the_way, rights};
+use super::{in_the_way, rights, tenant_policy};
 use crate::cli::LeaseArgs;
 use crate::commands::{controllers, leader, version};
 use jiff::SignedDuration;
@@ -39,6 +39,7 @@ pub(super) async fn check(sheet: &Sheet, hub: &Client, lease: &LeaseArgs, member
         pods(sheet, hub, lease),
         rights::of_caller(sheet, hub),
         rights::of_controller(sheet, hub),
+        tenant_policy::check(sheet, hub),
         in_the_way::check(sheet, hub, written.into_iter().collect()),
     );
 }

@@ -7,6 +7,7 @@ mod member;
 mod probe;
 mod report;
 mod rights;
+mod tenant_policy;
 
 pub(super) use report::Report;
 

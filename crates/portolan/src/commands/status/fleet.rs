@@ -21,14 +21,15 @@ pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Repo
     let mut not_shown = NotShown::default();
     let members = not_shown.unless_forbidden(Kind::Cluster.list(hub, None, &all).await)?;
     let may_list_members = members.is_some();
-    let mut lines = Vec::new();
+    let (mut lines, mut consuming) = (Vec::new(), Vec::new());
     for object in members.unwrap_or_default() {
         let cluster: ForeignCluster =
             serde_json::from_value(clean::object(object)).map_err(Failure::other)?;
-        lines.push(member(&cluster));
+        let listed = if consumes_only(&cluster) { &mut consuming } else { &mut lines };
+        listed.push(member(&cluster));
     }
     let count = |lines: &[Line]| lines.iter().filter(|(fine, ..)| *fine).count();
-    let mut well = lines.iter().all(|(fine, ..)| *fine);
+    let mut well = lines.iter().chain(&consuming).all(|(fine, ..)| *fine);
     let mut text = String::new();
     if may_list_members {
         let all = Kind::Cluster.count(lines.len());
@@ -39,6 +40,12 @@ pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Repo
     }
     let entry = |(ready, name, message): &Line| json!({"name": name, "ready": ready, "message": message});
     let clusters: Vec<Value> = lines.iter().map(entry).collect();
+    let consumers: Vec<Value> = consuming.iter().map(entry).collect();
+    if !consuming.is_empty() {
+        let plural = if consuming.len() == 1 { "" } else { "s" };
+        let all = format!("{} consumer{plural}, {} ready", consuming.len(), count(&consuming));
+        text.push_str(&format!("\n{all}\n{}", listed(&consuming)));
+    }
     let mut workloads = Vec::new();
     for kind in Kind::WORKLOADS {
         let objects = not_shown.unless_forbidden(kind.list(hub, namespace, &all).await)?;
@@ -64,7 +71,8 @@ pub(super) async fn report(hub: &Client, namespace: Option<&str>) -> Result<Repo
             None => failure.hint("-n NAMESPACE shows the workloads of one namespace"),
         });
     }
-    let mut data = json!({"ready": well, "clusters": clusters, "workloads": workloads});
+    let mut data =
+        json!({"ready": well, "clusters": clusters, "consumers": consumers, "workloads": workloads});
     for kind in Kind::ELASTIC {
         let lines = elastic(hub, kind, namespace, &mut not_shown).await?;
         let not_ready: Vec<Line> = lines.iter().filter(|(fine, ..)| !*fine).cloned().collect();
@@ -116,6 +124,11 @@ fn place_of(object: &Value) -> String {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let namespace = text("namespace");
     if namespace.is_empty() { text("name").to_owned() } else { format!("{namespace}/{}", text("name")) }
+}
+
+/// Whether a cluster is no part of the fleet: it consumes from this one, and this one does not use it.
+fn consumes_only(cluster: &ForeignCluster) -> bool {
+    cluster.spec.incoming.is_some() && cluster.spec.outgoing.is_none() && !cluster.spec.is_member()
 }
 
 fn member(cluster: &ForeignCluster) -> Line {

@@ -262,7 +262,8 @@ impl Story {
 
     /// `portolan accept` for one that waits, or will.
     async fn accept(&mut self) -> bool {
-        let waits = |line: &&Line| line.by_hand && !line.deleted;
+        // Also others wait: those that say that they are a cluster that is known.
+        let waits = |line: &&Line| (line.by_hand || line.used) && !line.deleted;
         let Some(line) = self.lines.iter().rfind(waits) else { return false };
         let (provider, name) = (line.provider, line.line.invitation.clone());
         let invitations = objects(&self.stage, provider, "Invitation", Some(OWN));
