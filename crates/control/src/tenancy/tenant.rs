@@ -1,12 +1,16 @@
 //! A tenant in the provider: made, kept and revoked.
 
 use super::TenancyError;
+use super::by_token::revoked;
 use super::declared::{Declared, declared};
+use super::login::Login;
 use super::objects::{Whose, whose};
 use super::owners::Obstacle;
 use super::provider::Provider;
 use super::rights::holder_of;
-use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
+use crate::names::{
+    FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_LOGIN_ANNOTATION, TENANT_USER_ANNOTATION,
+};
 use crate::peering::{PeerError, if_same, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -129,6 +133,7 @@ impl Provider {
         };
         let mut finalizers = found.meta().finalizers.clone().unwrap_or_default();
         finalizers.push(TENANCY_FINALIZER.to_owned());
+        let annotations = json!({ TENANT_USER_ANNOTATION: tenant.user(), TENANT_LOGIN_ANNOTATION: null });
         let patch = Patch::Merge(json!({
             "metadata": {
                 "resourceVersion": found.meta().resource_version, "finalizers": finalizers, "annotations": annotations,
@@ -146,6 +151,9 @@ impl Provider {
         let Some(cluster) = self.cluster(name).await? else { return Ok(Action::AwaitChange) };
         let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
             if cluster.is_kept() {
+                if cluster.login() == Login::Token {
+                    self.revoke_account(name, cluster.last_tenant().as_ref()).await?;
+                }
                 self.revoke(name, cluster.last_tenant().as_ref()).await?;
                 let (reason, note) =
                     (Reason::PeeringRevoked, "its rights here and its namespace are removed");
@@ -170,8 +178,14 @@ impl Provider {
             return Ok(Action::RequeueAfter(SOON));
         }
         let (namespaces, sees_cluster) = (cluster.namespaces(), cluster.sees_cluster());
-        let waiting = self.make(name, &tenant, &namespaces, sees_cluster).await?;
-        self.tell(&cluster, &tenant, has_come).await?;
+        let login = cluster.login();
+        let waiting = self.make(name, &tenant, login, &namespaces, sees_cluster).await?;
+        let found = if login == Login::Token && !self.has_account(name).await? {
+            revoked(name)
+        } else {
+            found(name, &tenant, has_come)
+        };
+        self.tell_incoming(&cluster, found).await?;
         Ok(Action::RequeueAfter(if waiting.is_empty() { PERIOD } else { BOUNDED_SOON }))
     }
 
@@ -243,10 +257,15 @@ impl Provider {
             finalizers.push(TENANCY_FINALIZER.to_owned());
         }
         let user = cluster.user().filter(|_| keep);
+        let mut annotations = json!({ TENANT_USER_ANNOTATION: user });
+        if !keep {
+            // What comes next by this name may sign in otherwise.
+            annotations[TENANT_LOGIN_ANNOTATION] = json!(null);
+        }
         let patch = Patch::Merge(json!({
             "metadata": {
                 "resourceVersion": cluster.meta().resource_version, "finalizers": finalizers,
-                "annotations": { TENANT_USER_ANNOTATION: user },
+                "annotations": annotations,
             },
         }));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
@@ -255,20 +274,12 @@ impl Provider {
     }
 
     /// Tells in the conditions how the peering stands.
-    async fn tell(&self, cluster: &Declared, tenant: &Tenant, has_come: bool) -> Result<(), CallError> {
+    async fn tell_incoming(
+        &self,
+        cluster: &Declared,
+        (holds, reason, message): (bool, Reason, String),
+    ) -> Result<(), CallError> {
         let name = cluster.name();
-        let (reason, message) = if has_come {
-            let message =
-                format!("it is tenant {}, as user {}", names::tenant_namespace(&name), tenant.user());
-            (Reason::PeeringEstablished, message)
-        } else {
-            let message = format!(
-                "the consumer has not fetched or not used its credential yet: `portolan peer` in that cluster goes on until \
-                 invitation {} ends",
-                tenant.invitation
-            );
-            (Reason::AwaitingConsumer, message)
-        };
         // Conditions of others that cannot be read are not overwritten.
         let Some(mut conditions) = cluster.conditions() else { return Ok(()) };
         let mut types = vec![ConditionType::IncomingPeering];
@@ -276,7 +287,7 @@ impl Provider {
             types.insert(0, ConditionType::Ready);
         }
         let now = self.clock.time().0;
-        let holds: ConditionStatus = has_come.into();
+        let holds: ConditionStatus = holds.into();
         let mut changed = false;
         for type_ in types {
             let finding = Finding::new(type_, holds, reason, message.clone());
@@ -292,6 +303,20 @@ impl Provider {
         let what = format!("write status of ForeignCluster {name}");
         gone(self.term.call(what, declared(&self.client).patch_status(&name, &params, &patch)).await)
     }
+}
+
+/// How the peering stands with a tenant.
+fn found(name: &str, tenant: &Tenant, has_come: bool) -> (bool, Reason, String) {
+    if has_come {
+        let message = format!("it is tenant {}, as user {}", names::tenant_namespace(name), tenant.user());
+        return (true, Reason::PeeringEstablished, message);
+    }
+    let message = format!(
+        "the consumer has not fetched or not used its credential yet: `portolan peer` in that cluster goes on until invitation {} \
+         ends",
+        tenant.invitation
+    );
+    (false, Reason::AwaitingConsumer, message)
 }
 
 /// That an object is not there any more is no mistake.

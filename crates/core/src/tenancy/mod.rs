@@ -7,10 +7,14 @@ mod judge;
 mod line;
 pub mod names;
 mod request;
+mod sealing;
 mod skew;
+mod unsigned;
 
 pub use judge::{Asked, Invited, LONGEST_LIFE, Refusal, SHORTEST_LIFE, SIGNER, judge, judge_renewal};
 pub use line::{InvitationLine, LineError, ProviderIdentity};
 pub use names::Tenant;
 pub use request::{CertificateRequest, RequestError};
+pub use sealing::{OpeningKey, SealError, SealingKey};
 pub use skew::{ClockSkew, clock_skew};
+pub use unsigned::{NoToken, SIGNED_WITHIN, TOKEN_AFTER, Unsigned, unsigned};
