@@ -10,6 +10,8 @@ mod expiry;
 mod fleet;
 mod following;
 mod install;
+mod installed;
+mod invitation;
 mod jobs;
 mod monitoring;
 mod outlook;
