@@ -28,6 +28,7 @@ mod services;
 mod signing;
 mod tenancy;
 mod tenants;
+mod upgrade;
 mod webhook;
 
 use anyhow::{Context, Result};
