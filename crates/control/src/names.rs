@@ -138,6 +138,10 @@ pub const REQUEST_LABEL: &str = "portolan.dev/request-of";
 /// for another one.
 pub const TENANT_USER_ANNOTATION: &str = "portolan.dev/tenant-user";
 
+/// On ForeignClusters that have a tenant: `token` if it signs in by the token of a service account, since nobody in this
+/// cluster signs certificates for clients.
+pub const TENANT_LOGIN_ANNOTATION: &str = "portolan.dev/tenant-login";
+
 /// On ForeignClusters that have a tenant: they stay until its rights are removed.
 pub const TENANCY_FINALIZER: &str = "portolan.dev/tenancy";
 

@@ -36,18 +36,25 @@ pub async fn portolan_binary() -> Result<PathBuf> {
 /// [`Cluster::load_image`]: crate::Cluster::load_image
 pub async fn portolan_image() -> Result<PathBuf> {
     static ARCHIVE: OnceCell<PathBuf> = OnceCell::const_new();
-    ARCHIVE.get_or_try_init(make).await.cloned()
+    ARCHIVE.get_or_try_init(|| make(PORTOLAN_IMAGE, "portolan-image.tar")).await.cloned()
 }
 
-async fn make() -> Result<PathBuf> {
+/// An archive with the same program as an image of another name, such as one that was there before an upgrade. Its tag must not
+/// be `latest`.
+pub async fn portolan_image_as(name: &str) -> Result<PathBuf> {
+    let tag = name.rsplit(':').next().unwrap_or_default();
+    make(name, &format!("portolan-image-{tag}.tar")).await
+}
+
+async fn make(name: &str, file: &str) -> Result<PathBuf> {
     let binary = portolan_binary().await?;
-    let archive = binary.with_file_name("portolan-image.tar");
+    let archive = binary.with_file_name(file);
     let directory = archive.parent().context("the binary lies in a directory")?;
     let stripped = tempfile::NamedTempFile::new_in(directory)?.into_temp_path();
     let mut strip = Command::new("strip");
     strip.arg("-o").arg(&*stripped).arg(&binary);
     run(strip).await?;
-    let image = portolan_image::portolan(PORTOLAN_IMAGE, &stripped)?;
+    let image = portolan_image::portolan(name, &stripped)?;
     let to = archive.clone();
     tokio::task::spawn_blocking(move || image.write_tar(&to)).await??;
     Ok(archive)

@@ -1,41 +1,30 @@
 //! Portolan in the cluster: installed from its image, peered, its leader killed, upgraded under workloads, and uninstalled
 //! without a trace; by its own commands and by Helm.
 
-use super::fleet::{image_values, is_ready, uids};
+use super::fleet::{image_values, is_ready};
+use super::installed::{Installed, refused, running, succeed};
 use super::proof::{TIMEOUT, eventually, shown, step};
 use super::{can_run, kubectl_apply};
 use anyhow::{Context, Result, ensure};
 use portolan_install::{parse, render, set};
 use portolan_lab::parts::helm;
-use portolan_lab::{Cluster, Lab, Seen, portolan_binary, portolan_image};
+use portolan_lab::{Cluster, Seen, portolan_image};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-
-const ACCOUNT: &str = "system:serviceaccount:portolan:portolan-controller";
+use std::path::Path;
 
 /// What is written all the time by the cluster itself.
 const BUSY: [&str; 5] = ["events", "leases", "pods", "endpoints", "endpointslices"];
-
-struct Installed {
-    lab: Lab,
-    binary: PathBuf,
-    kubeconfig: PathBuf,
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn portolan_is_installed_from_its_image_works_and_leaves_no_trace() -> Result<()> {
     if !can_run("portolan_is_installed_from_its_image_works_and_leaves_no_trace") {
         return Ok(());
     }
-    let (binary, image) = (portolan_binary().await?, portolan_image().await?);
-    let lab = Lab::builder().clusters(2).audit().start().await?;
-    let kubeconfig = lab.kubeconfig_path()?;
-    let installed = Installed { lab, binary, kubeconfig };
+    let installed = Installed::start().await?;
     shown(&installed.lab, async {
-        step("load the image", installed.lab.load_image(&image)).await?;
+        installed.load(&portolan_image().await?).await?;
         installed.life().await?;
         installed.by_helm().await
     })
@@ -195,28 +184,6 @@ impl Installed {
         })
         .await
     }
-
-    /// Runs a command of Portolan that must succeed; what it prints as data.
-    async fn portolan(&self, arguments: &[&str]) -> Result<String> {
-        let kubeconfig = self.kubeconfig.to_str().context("the path of the kubeconfig is text")?;
-        succeed(&self.binary, &[arguments, &["--kubeconfig", kubeconfig]].concat()).await
-    }
-
-    /// Runs a command of Portolan; whether it succeeded, and what it told.
-    async fn run(&self, arguments: &[&str]) -> Result<(bool, String)> {
-        let mut command = tokio::process::Command::new(&self.binary);
-        command.args(arguments).arg("--kubeconfig").arg(&self.kubeconfig).stdin(Stdio::null());
-        let output = command.output().await?;
-        Ok((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
-    }
-}
-
-async fn succeed(program: &Path, arguments: &[&str]) -> Result<String> {
-    let output = tokio::process::Command::new(program).args(arguments).stdin(Stdio::null()).output().await?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let told = || format!("{}{}", text(&output.stdout), text(&output.stderr));
-    ensure!(output.status.success(), "{} {}: {}", program.display(), arguments.join(" "), told());
-    Ok(text(&output.stdout))
 }
 
 /// Objects of a manifest in an order of their own, without what only one of the two has: the namespace, which Helm makes by
@@ -255,15 +222,6 @@ async fn as_it_was(cluster: &Cluster, bare: &BTreeSet<String>) -> Result<()> {
     .await
 }
 
-/// The pods of the workload in the member, and how often they were restarted.
-async fn running(member: &Cluster) -> Result<(Vec<String>, Vec<String>)> {
-    let text = member.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "app=web", "-o", "json"]).await?;
-    let list: Value = serde_json::from_str(&text)?;
-    let pods = list["items"].as_array().cloned().unwrap_or_default();
-    let restarts = pods.iter().map(|pod| pod["status"]["containerStatuses"][0]["restartCount"].to_string());
-    Ok((uids(&pods), restarts.collect()))
-}
-
 /// The resident memory of the controllers on the nodes of a cluster, as the kernel says it.
 async fn resident(cluster: &Cluster) -> Result<String> {
     let script = "for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = /portolan ] && grep VmRSS $p/status; done; true";
@@ -272,14 +230,4 @@ async fn resident(cluster: &Cluster) -> Result<String> {
         told.push(node.exec(&["sh", "-c", script]).await?.trim().to_owned());
     }
     Ok(told.join(" "))
-}
-
-/// What was refused to the controller's account.
-fn refused(log: &str) -> Result<BTreeSet<String>> {
-    let events = log.lines().map(serde_json::from_str::<Value>).filter_map(Result::ok);
-    let own: Vec<Value> = events.filter(|event| event["user"]["username"] == ACCOUNT).collect();
-    ensure!(!own.is_empty(), "the audit log has no request of {ACCOUNT}");
-    let forbidden =
-        own.iter().filter(|event| event["annotations"]["authorization.k8s.io/decision"] == "forbid");
-    Ok(forbidden.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect())
 }

@@ -10,6 +10,8 @@ mod expiry;
 mod fleet;
 mod following;
 mod install;
+mod installed;
+mod invitation;
 mod jobs;
 mod monitoring;
 mod outlook;
@@ -26,6 +28,7 @@ mod services;
 mod signing;
 mod tenancy;
 mod tenants;
+mod upgrade;
 mod webhook;
 
 use anyhow::{Context, Result};

@@ -6,8 +6,9 @@ use super::proof::{TIMEOUT, eventually, shown, step};
 use super::{can_run, kubectl_apply, tenants};
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, Secret, ServiceAccount};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Config};
 use portolan_api::invitation::Acceptance;
@@ -285,20 +286,54 @@ impl Peering<'_> {
         forbidden(Api::<Pod>::namespaced(tenant, NAMESPACE).list(&ListParams::default()).await)
     }
 
-    /// Where nobody signs, that is said, and nothing stays.
+    /// Where nobody signs, a token takes the place of the certificate.
     async fn misses_its_signer(&self) -> Result<()> {
         self.provider.kill(Component::ControllerManager).await?;
         let line = self.invite(SignedDuration::from_mins(15)).await?;
-        let refused = self.redeem(&line).await;
+        let redeemed = self.redeem(&line).await;
         self.provider.start(Component::ControllerManager).await?;
-        let refused = refused.err().context("a certificate that nobody has signed")?;
-        ensure!(refused.to_string().contains("kubernetes.io/kube-apiserver-client"), "{refused}");
-        eventually("the tenant is gone", async || {
-            let left = self.provider.kubectl(&["get", "foreignclusters", "-o", "name"]).await?;
-            Ok(if left.is_empty() { Seen::Ready(()) } else { Seen::NotYet(left) })
+        let redeemed = redeemed?;
+        ensure!(redeemed.kind == "token", "{redeemed:?}");
+        self.consumer.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/paris", TIMEOUT]).await?;
+        self.phase(&line, "Used").await?;
+        let tenant = self.as_tenant().await?;
+        for namespace in ["kube-system", "portolan", "portolan-tenant-rome"] {
+            let secrets: Api<Secret> = Api::namespaced(tenant.clone(), namespace);
+            forbidden(secrets.list(&ListParams::default()).await)?;
+        }
+        // The policy is about it too, and about its tokens.
+        let long = ask_for_token(&tenant, "portolan-consumer", 31 * 24 * 3600).await;
+        let told = long.err().context("a token of a month")?.to_string();
+        ensure!(told.contains("portolan-tenants") && told.contains("at most 2592000 s"), "{told}");
+        forbidden(ask_for_token(&tenant, "default", 3600).await)?;
+        let before = self.held().await?;
+        let due = format!("portolan.dev/renew-at={}", Timestamp::now());
+        self.consumer.kubectl(&["-n", "portolan", "annotate", "secret/paris", "--overwrite", &due]).await?;
+        eventually("the token is another one", async || {
+            let now = self.held().await?;
+            Ok(if now == before { Seen::NotYet("the old one".to_owned()) } else { Seen::Ready(()) })
+        })
+        .await?;
+        let tenant = self.as_tenant().await?;
+        Api::<Pod>::namespaced(tenant.clone(), NAMESPACE).list(&ListParams::default()).await?;
+        let account =
+            ["-n", "portolan-tenant-rome", "delete", "serviceaccount", "portolan-consumer", TIMEOUT];
+        self.provider.kubectl(&account).await?;
+        // The API server may remember a token for some seconds.
+        let pods: Api<Pod> = Api::namespaced(tenant, NAMESPACE);
+        eventually("the token is worth nothing", async || match pods.list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 401 => Ok(Seen::Ready(())),
+            other => Ok(Seen::NotYet(format!("{:?}", other.map(|_| ())))),
         })
         .await
     }
+}
+
+async fn ask_for_token(client: &Client, account: &str, seconds: i64) -> kube::Result<TokenRequest> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "portolan-tenant-rome");
+    let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    accounts.create_token_request(account, &PostParams::default(), &request).await
 }
 
 fn forbidden<T>(result: kube::Result<T>) -> Result<()> {

@@ -565,8 +565,8 @@ reasons! {
         "The workload has 0 replicas, so the autoscaler leaves it alone.",
         "Scale the workload to 1 or more to have it scaled again.";
     SignerMissing, [on(Ready), Event],
-        "The cluster does not sign certificates for clients, although the request is approved.",
-        "Run the signer kubernetes.io/kube-apiserver-client, a part of kube-controller-manager; `portolan peer --remote-context` peers by a token instead.";
+        "The cluster does not sign certificates for clients, although the request is approved, and no token can take the place of the certificate.",
+        "The message says why there is no token. `portolan peer --remote-context` peers without an invitation.";
     SilenceBelieved, [on(SilenceDoubted)],
         "The silence of the cluster is believed: `replaceAfter` counts from now on.",
         "";
@@ -600,9 +600,12 @@ reasons! {
     Terminating, [Pending],
         "The ForeignCluster is being deleted.",
         "";
-    TokenRenewalFailed, [Event],
+    TokenIssued, [on(Authenticated)],
+        "The provider does not sign certificates, and has given a token of the service account that this cluster is known by there.",
+        "";
+    TokenRenewalFailed, [on(Ready), on(Authenticated), on(OutgoingPeering), Event],
         "The token of a cluster could not be renewed.",
-        "`portolan peer` creates a new one.";
+        "`portolan peer` creates a new one; for a token of an invitation, a new invitation is needed when it has ended.";
     TooFewReplicas, [on(ScalingLimited)],
         "The metrics ask for fewer replicas than the minimum that holds.",
         "";

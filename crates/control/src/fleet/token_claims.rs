@@ -17,7 +17,8 @@ pub struct TokenClaims {
 
 impl TokenClaims {
     /// Reads a token; nothing if it is none of this kind.
-    pub(super) fn read(token: &str) -> Option<Self> {
+    #[must_use]
+    pub fn read(token: &str) -> Option<Self> {
         let payload = token.split('.').nth(1)?;
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?;
         let claims: Value = serde_json::from_slice(&bytes).ok()?;

@@ -8,7 +8,8 @@ use super::leave::check_credential;
 use super::namespaces::{make, make_missing};
 use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
 use super::peer::{NAMESPACE, Peer};
-use super::{Address, Need, token};
+use super::token::request_token;
+use super::{Address, Need};
 use crate::names::FIELD_MANAGER;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -115,7 +116,8 @@ async fn make_member(
         tell("making the hub's account and its roles in the member");
         grant(term, &sides.member, &names, peer).await?;
         tell("making a token");
-        let (token, facts) = token::request(&sides.member, &names.account, peer.token_lifetime, now).await?;
+        let (token, facts) =
+            request_token(&sides.member, NAMESPACE, &names.account, peer.token_lifetime, now).await?;
         let address = stored(&sides.hub, &peer.name, &sides.address).await?;
         let kubeconfig = address.kubeconfig(&peer.name, &token);
         tell("writing the credential in the hub");

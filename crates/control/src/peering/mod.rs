@@ -56,3 +56,4 @@ pub(crate) use role::look_rules;
 pub use role::{Right, Scope, page, rights, rules};
 pub use run::{run, run_with};
 pub use token::TokenFacts;
+pub(crate) use token::request_token;

@@ -2,7 +2,7 @@
 
 use super::objects::{CLUSTER_LABEL, SECRET_KEY};
 use super::peer::NAMESPACE;
-use super::token::{self, TokenFacts};
+use super::token::{TokenFacts, request_token};
 use super::{PeerError, apply::PeerError::Encode};
 use crate::fleet::{Connect, Credentials};
 use crate::monitor::Monitor;
@@ -102,10 +102,13 @@ impl Renewal {
             Err(error) => {
                 let problem = foreign_text(&chain(&error));
                 tracing::warn!(cluster = key.name, problem, "a token is not renewed");
-                let note = format!(
-                    "the token ends at {} and is not renewed: {problem}; `portolan peer` makes a new one",
-                    facts.expires
-                );
+                let help = if cluster.spec.outgoing.is_some() {
+                    "a new invitation makes another one"
+                } else {
+                    "`portolan peer` makes a new one"
+                };
+                let note =
+                    format!("the token ends at {} and is not renewed: {problem}; {help}", facts.expires);
                 self.recorder.record(&cluster, EventType::Warning, Reason::TokenRenewalFailed, &note).await;
                 Ok(Action::RequeueAfter(AGAIN))
             }
@@ -123,7 +126,8 @@ impl Renewal {
         // A client of its own: the connection that is open keeps its token until the Secret has the new one.
         let member = self.credentials.connect_apart(cluster).await?;
         let (token, fresh) =
-            token::request(&member, &facts.account, facts.lifetime, self.clock.now()).await?;
+            request_token(&member, &facts.namespace, &facts.account, facts.lifetime, self.clock.now())
+                .await?;
         let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), &key.namespace);
         let secret = call(format!("read Secret {key}"), secrets.get(&key.name)).await?;
         let data = secret.data.unwrap_or_default();

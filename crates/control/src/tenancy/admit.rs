@@ -2,9 +2,11 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, answer, decide};
+use super::login::Login;
 use super::objects::asking;
 use super::owners::Obstacle;
 use super::provider::{Provider, signed, until};
+use super::sealed::fresh_until;
 use super::tenant::Claimed;
 use crate::peering::{NAMESPACE, PeerError, apply_by};
 use jiff::Timestamp;
@@ -13,25 +15,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::foreigncluster::ClusterIdentity;
 use portolan_api::invitation::InvitationPhase;
 use portolan_api::{Invitation, InvitationStatus, Reason};
-use portolan_core::tenancy::SIGNER;
 use portolan_core::tenancy::names::{self, Tenant};
+use portolan_core::tenancy::{NoToken, SIGNED_WITHIN, SIGNER, TOKEN_AFTER, Unsigned, unsigned};
 use portolan_runtime::{Action, CallError, chain, foreign_text};
 use std::time::Duration;
 
 /// How long a consumer that was accepted in time has to fetch its credential.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// How long a signer has: the cluster's own one stands still while its leader changes.
-const SIGNED_WITHIN: Duration = Duration::from_secs(90);
-
 /// How long a new tenant waits for the quotas that bound it.
 const BOUNDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How soon to look again whether they are there.
 const BOUNDED_SOON: Duration = Duration::from_millis(200);
-
-/// After this long it is said that nobody has signed yet.
-const SIGNED_SOON: Duration = Duration::from_secs(10);
 
 /// For how long something is tried that the API server refuses each time.
 const MADE_WITHIN: Duration = Duration::from_secs(120);
@@ -61,8 +57,8 @@ enum Step {
     Claimed(String),
     /// Nothing comes of it. The request is denied if nobody has answered it.
     Refuse { reason: Reason, why: String, request: Option<Box<CertificateSigningRequest>> },
-    /// The certificate can be fetched.
-    Issued,
+    /// The credential can be fetched.
+    Issued(Login),
 }
 
 impl Accepted {
@@ -116,9 +112,10 @@ impl Provider {
             Step::Refuse { reason, why, request } => {
                 self.give_up(invitation, &accepted, reason, why, request.as_deref()).await
             }
-            Step::Issued => {
+            Step::Issued(login) => {
                 self.waits.forget(&accepted.id);
-                let message = format!("cluster {} can fetch its certificate", accepted.consumer.cluster_name);
+                let consumer = &accepted.consumer.cluster_name;
+                let message = format!("cluster {consumer} can fetch its {}", login.credential());
                 let (phase, reason) = (InvitationPhase::Issued, Reason::AwaitingConsumer);
                 self.say(invitation, record, phase, reason, message).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
@@ -172,9 +169,16 @@ impl Provider {
             Some(Obstacle::Passing(why)) => return Ok(Step::Wait { again: SOON, why }),
             Some(Obstacle::Lasting(why)) => return Ok(refuse(why)),
         }
-        let unbounded = self.make(&cluster, tenant, namespaces, sees_cluster).await?;
+        let login = self.login(&cluster).await?;
+        let unbounded = self.make(&cluster, tenant, login, namespaces, sees_cluster).await?;
+        let digest = status.key_digest.as_deref();
         let being_signed = || "the certificate is being signed".to_owned();
         Ok(match answer(&request) {
+            Answer::Refused(why) => refuse(format!("the signer refuses: {}", foreign_text(&why))),
+            _ if login == Login::Token => match self.hand_token(&cluster, id, &request, digest).await? {
+                Ok(()) => Step::Issued(login),
+                Err(why) => refuse(why.to_string()),
+            },
             Answer::None => {
                 let why = format!("invitation {id} allows it");
                 decide(&self.term, &self.client, &request, Ok(&why), self.clock.time()).await?;
@@ -183,22 +187,31 @@ impl Provider {
             }
             Answer::Approved => {
                 let waited = self.waits.so_far(id, FOR_SIGNER);
-                if waited >= SIGNED_WITHIN {
-                    let why = unsigned(&format!("within {} s", SIGNED_WITHIN.as_secs()));
-                    Step::Refuse { reason: Reason::SignerMissing, why, request: None }
-                } else if waited >= SIGNED_SOON {
-                    Step::Wait { again: SOON, why: unsigned("yet") }
+                let token = if waited >= TOKEN_AFTER {
+                    self.may_have_token(id, &request, digest).await?
                 } else {
-                    Step::Wait { again: SOON, why: being_signed() }
+                    Ok(())
+                };
+                match unsigned(waited, token) {
+                    Unsigned::Wait => Step::Wait { again: SOON, why: being_signed() },
+                    Unsigned::WaitAloud => Step::Wait { again: SOON, why: nobody_signed("yet") },
+                    Unsigned::Token => {
+                        self.sign_in_by_token(&cluster, tenant).await?;
+                        let when =
+                            format!("within {} s: it gets a token in its place", TOKEN_AFTER.as_secs());
+                        Step::Wait { again: Duration::ZERO, why: nobody_signed(&when) }
+                    }
+                    Unsigned::GiveUp(no) => {
+                        Step::Refuse { reason: Reason::SignerMissing, why: no_credential(&no), request: None }
+                    }
                 }
             }
-            Answer::Refused(why) => refuse(format!("the signer refuses: {}", foreign_text(&why))),
             // A consumer that comes at once finds its rights there. Without a quota it gets them later.
             Answer::Issued(_) if !unbounded.is_empty() && self.is_recent(status.accepted_at.as_ref()) => {
                 let why = format!("waits for the quotas that bound it in {}", unbounded.join(", "));
                 Step::Wait { again: BOUNDED_SOON, why }
             }
-            Answer::Issued(_) => Step::Issued,
+            Answer::Issued(_) => Step::Issued(login),
         })
     }
 
@@ -250,15 +263,23 @@ impl Provider {
                 format!("the consumer has not fetched its certificate until {last}; invitation {id} ends");
             return self.give_up(invitation, &accepted, Reason::InvitationExpired, why, None).await;
         }
-        if self.request(&names::request(id)).await?.is_none() {
+        let request = self.request(&names::request(id)).await?;
+        let by_token = self.login(&cluster).await? == Login::Token;
+        let fresh = request.as_ref().and_then(fresh_until).filter(|_| by_token);
+        let again = match &request {
+            None => Some("the request for the certificate was deleted before the consumer has fetched it"),
+            Some(_) if by_token && fresh.is_none_or(|fresh| now >= fresh) => {
+                Some("the token has ended before the consumer has fetched it, and another one is made")
+            }
+            Some(_) => None,
+        };
+        if let Some(why) = again {
             // It begins again with the request, by the same key.
-            let why =
-                "the request for the certificate was deleted before the consumer has fetched it".to_owned();
             let (phase, reason) = (InvitationPhase::Accepted, Reason::AwaitingConsumer);
-            self.say(invitation, status.clone(), phase, reason, why).await?;
+            self.say(invitation, status.clone(), phase, reason, why.to_owned()).await?;
             return Ok(Action::RequeueAfter(Duration::ZERO));
         }
-        Ok(Action::RequeueAfter(until(*last, now)))
+        Ok(Action::RequeueAfter(until(fresh.map_or(*last, |fresh| fresh.min(*last)), now)))
     }
 
     /// Whether a ForeignCluster stands for this tenant: not for one that has the name by now.
@@ -303,10 +324,17 @@ fn ended_here(cluster: &str) -> String {
     )
 }
 
-fn unsigned(when: &str) -> String {
+fn nobody_signed(when: &str) -> String {
     format!(
-        "the request is approved, and nobody has signed it {when}: signer {SIGNER} does not run in this cluster, which is a part of \
-         kube-controller-manager; `portolan peer --remote-context` peers by a token instead"
+        "the request is approved, and signer {SIGNER}, a part of kube-controller-manager, has not signed it {when}"
+    )
+}
+
+fn no_credential(no: &NoToken) -> String {
+    let when = format!("within {} s", SIGNED_WITHIN.as_secs());
+    let unsigned = nobody_signed(&when);
+    format!(
+        "{unsigned}; a token cannot take its place: {no}; `portolan peer --remote-context` peers without an invitation"
     )
 }
 

@@ -1,8 +1,9 @@
 //! ForeignClusters as tenancy reads them.
 
 use super::TenancyError;
+use super::login::{BY_TOKEN, Login};
 use super::provider::Provider;
-use crate::names::{TENANCY_FINALIZER, TENANT_USER_ANNOTATION};
+use crate::names::{TENANCY_FINALIZER, TENANT_LOGIN_ANNOTATION, TENANT_USER_ANNOTATION};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
@@ -76,6 +77,12 @@ impl Declared {
         let annotations = self.meta().annotations.as_ref();
         let last = annotations.and_then(|all| all.get(TENANT_USER_ANNOTATION));
         self.tenant().or_else(|| Tenant::of_user(last?))
+    }
+
+    /// How its tenant signs in.
+    pub(super) fn login(&self) -> Login {
+        let noted = self.meta().annotations.as_ref().and_then(|all| all.get(TENANT_LOGIN_ANNOTATION));
+        if noted.is_some_and(|noted| noted == BY_TOKEN) { Login::Token } else { Login::Certificate }
     }
 
     /// Whether it stands for a tenant and is not about to end.

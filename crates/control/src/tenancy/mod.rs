@@ -2,18 +2,22 @@
 //!
 //! On the provider [`invite`] makes an Invitation with an account that may do no more than ask for one certificate, and
 //! [`run`] judges what is asked, makes the tenant and signs. On the consumer [`redeem`] asks and becomes a member, and
-//! its certificate is signed anew before it ends. All state is in the two API servers: whoever is killed goes on.
+//! its certificate is signed anew before it ends. Where nobody signs, the tenant has a service account, and its token takes
+//! the place of the certificate. All state is in the two API servers: whoever is killed goes on.
 
 mod admit;
 mod burn;
+mod by_token;
 mod certificate;
 mod declared;
 mod error;
+mod held;
 mod hop;
 mod invite;
 mod keys;
 mod known_provider;
 mod leftovers;
+mod login;
 mod objects;
 mod obtain;
 mod owners;
@@ -25,11 +29,13 @@ mod redeem;
 mod renew;
 mod rights;
 mod roles;
+mod sealed;
 mod tenant;
 mod waits;
 
 pub use certificate::NewKey;
 pub use error::TenancyError;
+pub use held::Held;
 pub use invite::{Inviting, invite};
 pub use part::tell_provider;
 pub use policy::{TENANT_POLICY, tenant_policy};

@@ -4,6 +4,7 @@ use super::TenancyError;
 use super::certificate::{Answer, answer, is_same_key, request, send};
 use super::hop::why_unreachable;
 use super::redeem::Redeeming;
+use super::sealed::{opened, opening_key, state};
 use crate::peering::NAMESPACE;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -11,7 +12,7 @@ use kube::{Api, Client};
 use portolan_api::Invitation;
 use portolan_api::invitation::InvitationPhase;
 use portolan_core::tenancy::names::Tenant;
-use portolan_core::tenancy::{CertificateRequest, ClockSkew, clock_skew, fingerprint};
+use portolan_core::tenancy::{CertificateRequest, ClockSkew, OpeningKey, clock_skew, fingerprint};
 use portolan_runtime::{CallError, call, foreign_text};
 use rcgen::KeyPair;
 use std::time::Duration;
@@ -20,9 +21,16 @@ use tokio::time::Instant;
 /// How often the provider is asked.
 const POLL: Duration = Duration::from_millis(250);
 
+/// What the provider has made for the consumer.
+pub(super) enum Handed {
+    Certificate(String),
+    /// The first token, where nobody signs certificates.
+    Token(String),
+}
+
 /// What the provider has made.
 pub(super) struct Issued {
-    pub(super) certificate: String,
+    pub(super) handed: Handed,
     pub(super) tenant_namespace: String,
     pub(super) placement: bool,
     pub(super) sees_cluster: bool,
@@ -36,6 +44,8 @@ pub(super) struct Obtaining<'a> {
     requests: Api<CertificateSigningRequest>,
     bootstrap: &'a Client,
     wanted: CertificateSigningRequest,
+    /// By which a token is opened, if one is sent.
+    opening: OpeningKey,
     name: String,
     /// A digest of the key, as people compare it.
     fingerprint: String,
@@ -57,7 +67,8 @@ impl<'a> Obtaining<'a> {
         key: &KeyPair,
     ) -> Result<Self, TenancyError> {
         let name = portolan_core::tenancy::names::request(&tenant.invitation);
-        let wanted = request(&name, tenant, key, with.lifetime, &with.own_name)?;
+        let mut wanted = request(&name, tenant, key, with.lifetime, &with.own_name)?;
+        state(&mut wanted, key, &tenant.invitation)?;
         let read = CertificateRequest::read(&wanted.spec.request.0).map_err(|error| TenancyError::Key {
             what: "request for a certificate",
             why: error.to_string(),
@@ -68,6 +79,7 @@ impl<'a> Obtaining<'a> {
             requests: Api::all(bootstrap.clone()),
             bootstrap,
             wanted,
+            opening: opening_key(key),
             name,
             fingerprint: fingerprint(&read.key_digest),
         })
@@ -151,7 +163,7 @@ impl<'a> Obtaining<'a> {
         let waiting = match status.phase {
             InvitationPhase::Refused => return Err(TenancyError::Refused { invitation, message }),
             InvitationPhase::Expired => return Err(TenancyError::Expired { invitation, message, skew }),
-            InvitationPhase::Issued | InvitationPhase::Used => "waiting for the certificate".to_owned(),
+            InvitationPhase::Issued | InvitationPhase::Used => "waiting for the credential".to_owned(),
             InvitationPhase::Pending => {
                 "waiting for the provider's controller, which has not seen the request yet: `portolan controller` must run \
                  there"
@@ -167,17 +179,28 @@ impl<'a> Obtaining<'a> {
             return Ok(Progress::Waiting(waiting));
         }
         let request = self.found().await.map_err(|error| self.failed_after(error, skew))?;
-        Ok(match request.as_ref().map(answer) {
-            None => Progress::Lost(waiting),
-            Some(Answer::Issued(certificate)) if is_issued => Progress::Issued(Issued {
-                certificate,
-                tenant_namespace: status.tenant_namespace.unwrap_or_default(),
+        let Some(request) = request else { return Ok(Progress::Lost(waiting)) };
+        let tenant_namespace = status.tenant_namespace.unwrap_or_default();
+        Ok(match self.handed(&request, &tenant_namespace).filter(|_| is_issued) {
+            Some(handed) => Progress::Issued(Issued {
+                handed,
+                tenant_namespace,
                 placement: !found.spec.namespaces.is_empty(),
                 sees_cluster: found.spec.sees_cluster,
                 skew,
             }),
-            Some(_) => Progress::Waiting(waiting),
+            None => Progress::Waiting(waiting),
         })
+    }
+
+    /// What is to be had from the request. A token comes first: the rights are its account's then, and not those of a
+    /// certificate that somebody has signed late.
+    fn handed(&self, request: &CertificateSigningRequest, tenant_namespace: &str) -> Option<Handed> {
+        match (opened(request, &self.opening, self.id(), tenant_namespace), answer(request)) {
+            (Some(token), _) => Some(Handed::Token(token)),
+            (None, Answer::Issued(certificate)) => Some(Handed::Certificate(certificate)),
+            (None, _) => None,
+        }
     }
 
     /// What a failed first request means.

@@ -1,10 +1,11 @@
 //! A consumer ends the peering.
 
 use super::TenancyError;
+use super::held::Held;
 use super::redeem::DialOnce;
 use super::tenant::LEAVING;
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
-use crate::peering::{CertificateFacts, NAMESPACE, PeerError, SECRET_KEY};
+use crate::peering::{NAMESPACE, PeerError, SECRET_KEY};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -33,14 +34,14 @@ pub async fn tell_provider(
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let secret = call(format!("read Secret {NAMESPACE}/{name}"), secrets.get_opt(name)).await?;
     let Some(secret) = secret else { return Ok(Some(false)) };
-    let facts = CertificateFacts::read(&secret.metadata.annotations.clone().unwrap_or_default());
-    let Some(facts) = facts else { return Ok(None) };
+    let held = Held::read(&secret.metadata.annotations.clone().unwrap_or_default());
+    let Some(held) = held else { return Ok(None) };
     let unusable = |why: String| TenancyError::Key { what: "connection to the provider", why };
     let provider = config(&kubeconfig_of(&secret)?).and_then(dial).map_err(unusable)?;
     let namespace = &outgoing.tenant_namespace;
     let leases: Api<Lease> = Api::namespaced(provider, namespace);
     // Somebody may have deleted it.
-    let mut lease = consumer_lease(&facts.user, namespace);
+    let mut lease = consumer_lease(held.user(), namespace);
     lease["metadata"]["annotations"] = json!({ LEAVING: "true" });
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let what = format!("say in Lease {namespace}/{LEASE} of the provider that the peering ends");

@@ -7,9 +7,10 @@ use crate::names::{
     PRIORITY_CLASSES_ANNOTATION, REQUEST_LABEL, SERVICE_ACCOUNTS_ANNOTATION, STORAGE_CLASSES_ANNOTATION,
 };
 use crate::peering::NAMESPACE;
-use portolan_core::tenancy::SIGNER;
 use portolan_core::tenancy::names::{self, GROUP, LEASE};
+use portolan_core::tenancy::{LONGEST_LIFE, SIGNER};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The name of the policy and of its binding.
 pub const TENANT_POLICY: &str = "portolan-tenants";
@@ -17,7 +18,7 @@ pub const TENANT_POLICY: &str = "portolan-tenants";
 /// What the policy is asked about: group and resources. A test holds it against the roles of tenants; the other kinds that
 /// have pod templates are there in case that an administrator gives further rights.
 const RESOURCES: &[(&str, &[&str])] = &[
-    ("", &["configmaps", "pods", "replicationcontrollers", "secrets", "services"]),
+    ("", &["configmaps", "pods", "replicationcontrollers", "secrets", "serviceaccounts/token", "services"]),
     ("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
     ("batch", &["cronjobs", "jobs"]),
     ("certificates.k8s.io", &["certificatesigningrequests"]),
@@ -60,13 +61,51 @@ pub fn tenant_policy() -> Vec<Value> {
     ]
 }
 
-/// Whose requests are looked at.
+/// Whose requests are looked at: those of tenants by certificate, of accounts of invitations, and of tenants by token. The last
+/// are all service accounts in namespaces that have the name of a tenant's.
 fn tenants() -> String {
     format!(
         "has(request.userInfo.groups) && '{GROUP}' in request.userInfo.groups || has(request.userInfo.username) && \
-         request.userInfo.username.startsWith('{}')",
-        names::account_user(NAMESPACE, "")
+         (request.userInfo.username.startsWith('{}') || request.userInfo.username.startsWith('{}'))",
+        names::account_user(NAMESPACE, ""),
+        names::tenant_account_users()
     )
+}
+
+/// Whether a policy and its binding, as they are in a cluster, bound service accounts of tenants as those of this version do.
+pub(super) fn bounds_accounts(policy: &Value, binding: &Value) -> bool {
+    let own = tenant_policy();
+    let [wanted, wanted_binding] = own.as_slice() else { return false };
+    let texts = |policy: &Value| -> BTreeSet<String> {
+        let all = policy["spec"]["validations"].as_array().into_iter().flatten();
+        all.filter_map(|each| each["expression"].as_str()).map(str::to_owned).collect()
+    };
+    let rules = |policy: &Value| -> Vec<Value> {
+        let all = policy["spec"]["matchConstraints"]["resourceRules"].as_array().into_iter().flatten();
+        let fields = ["apiGroups", "apiVersions", "operations", "resources", "resourceNames"];
+        all.map(|rule| json!(fields.map(|field| rule[field].clone()))).collect()
+    };
+    let looks_at = rules(policy);
+    let same = |pointer: &str| policy.pointer(pointer) == wanted.pointer(pointer);
+    same("/spec/matchConditions")
+        && same("/spec/failurePolicy")
+        && texts(policy).is_superset(&texts(wanted))
+        && rules(wanted).iter().all(|rule| looks_at.contains(rule))
+        && selects_all(&policy["spec"]["matchConstraints"])
+        && ["policyName", "validationActions"]
+            .iter()
+            .all(|field| binding["spec"][*field] == wanted_binding["spec"][*field])
+        && binding["spec"]["matchResources"]["resourceRules"].is_null()
+        && selects_all(&binding["spec"]["matchResources"])
+}
+
+/// Whether nothing is left out by selectors or exceptions, whatever API servers fill in.
+fn selects_all(resources: &Value) -> bool {
+    let Some(fields) = resources.as_object() else { return resources.is_null() };
+    let is_empty = |value: &Value| *value == Value::Null || *value == json!({}) || *value == json!([]);
+    fields
+        .iter()
+        .all(|(name, value)| ["matchPolicy", "resourceRules"].contains(&name.as_str()) || is_empty(value))
 }
 
 /// Parts of the object, and what the namespace allows.
@@ -236,6 +275,15 @@ fn peering() -> Vec<(String, String)> {
                  {LONGEST_REQUEST} characters"
             ),
         ),
+        (
+            format!(
+                "request.resource.resource != 'serviceaccounts' || !has(object.spec) || !has(object.spec.expirationSeconds) || \
+                 object.spec.expirationSeconds <= {LONGEST_LIFE}"
+            ),
+            format!(
+                "spec.expirationSeconds of a token: a tenant asks for tokens of at most {LONGEST_LIFE} s"
+            ),
+        ),
     ]
 }
 
@@ -274,6 +322,37 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_of_another_version_or_one_that_was_weakened_bounds_no_account() {
+        let [policy, binding] = tenant_policy().try_into().unwrap();
+        assert!(bounds_accounts(&policy, &binding));
+        // What API servers fill in changes nothing.
+        let mut stored = (policy.clone(), binding.clone());
+        stored.0["spec"]["matchConstraints"]["matchPolicy"] = json!("Equivalent");
+        stored.1["spec"]["matchResources"] =
+            json!({"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}});
+        assert!(bounds_accounts(&stored.0, &stored.1));
+        let weaker: [fn(&mut Value, &mut Value); 8] = [
+            |policy, _| policy["spec"]["matchConstraints"]["resourceRules"] = json!([]),
+            |policy, _| {
+                policy["spec"]["matchConstraints"]["excludeResourceRules"] = json!([{"resources": ["pods"]}])
+            },
+            |policy, _| *policy = Value::Null,
+            |_, binding| *binding = Value::Null,
+            |policy, _| policy["spec"]["matchConditions"][0]["expression"] = json!("false"),
+            |policy, _| policy["spec"]["failurePolicy"] = json!("Ignore"),
+            |policy, _| drop(policy["spec"]["validations"].as_array_mut().unwrap().pop()),
+            |_, binding| {
+                binding["spec"]["matchResources"] = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}})
+            },
+        ];
+        for (number, edit) in weaker.iter().enumerate() {
+            let (mut policy, mut binding) = (policy.clone(), binding.clone());
+            edit(&mut policy, &mut binding);
+            assert!(!bounds_accounts(&policy, &binding), "{number}");
+        }
+    }
+
+    #[test]
     fn the_policy_is_about_tenants_and_fails_closed() {
         let [policy, binding] = tenant_policy().try_into().unwrap();
         assert_eq!(policy["spec"]["failurePolicy"], "Fail");
@@ -282,7 +361,8 @@ mod tests {
         let whose = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
         assert!(
             whose.contains("'portolan:tenants' in")
-                && whose.contains("'system:serviceaccount:portolan:invitation-'"),
+                && whose.contains("'system:serviceaccount:portolan:invitation-'")
+                && whose.contains("'system:serviceaccount:portolan-tenant-'"),
             "{whose}"
         );
         for validation in policy["spec"]["validations"].as_array().unwrap() {

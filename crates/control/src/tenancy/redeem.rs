@@ -2,6 +2,7 @@
 
 use super::TenancyError;
 use super::certificate::NewKey;
+use super::held::{Fresh, Held, fresh};
 use super::keys::KEY_EXPIRES;
 use super::known_provider::refuse_other_provider;
 use super::obtain::Obtaining;
@@ -9,8 +10,8 @@ use super::part::{config, consumer_lease, kubeconfig_of};
 use super::tenant::gone;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
 use crate::peering::{
-    Address, CertificateFacts, NAMESPACE, Peer, PeerError, apply, certificate_user, check_credential,
-    check_name, declare, identity, in_hub_with, install_definitions, make_missing, own_namespace,
+    Address, NAMESPACE, Peer, PeerError, apply, check_credential, check_name, declare, identity, in_hub_with,
+    install_definitions, make_missing, own_namespace,
 };
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -58,7 +59,9 @@ pub struct Redeeming<'a> {
 pub struct Redeemed {
     /// The ForeignCluster of the provider.
     pub cluster: ForeignCluster,
-    /// When the certificate ends.
+    /// The credential: a certificate, or a token where nobody signs certificates.
+    pub kind: &'static str,
+    /// When the credential ends.
     pub expires: Timestamp,
     /// The namespace of this cluster in the provider.
     pub tenant_namespace: String,
@@ -114,16 +117,15 @@ pub async fn redeem(
             return Err(error);
         }
     };
-    let facts = CertificateFacts::of(&issued.certificate, &tenant.user(), &key, with.lifetime)
-        .map_err(|why| TenancyError::Key { what: "credential of the certificate", why })?;
-    let user = certificate_user(&issued.certificate, &key.serialize_pem());
-    tell("trying the certificate");
-    let client = dial(with, &address, user.clone())?;
+    tell("trying the credential");
+    let home = (issued.tenant_namespace.as_str(), with.lifetime);
+    let connect = |user: Value| dial(with, &address, user);
+    let Fresh { held, user, client } = fresh(&issued.handed, &tenant, &key, home, clock(), &connect).await?;
     tell("writing the credential in this cluster");
     let kubeconfig = address.kubeconfig_with(&with.peer.name, user);
     let text = serde_json::to_string_pretty(&kubeconfig)
         .map_err(|source| PeerError::Encode { what: "the kubeconfig", source })?;
-    let secret = in_hub_with(&with.peer.name, &text, facts.annotations(), &address);
+    let secret = in_hub_with(&with.peer.name, &text, held.annotations(), &address);
     apply(hub, &secret, "this cluster").await?;
     let outgoing = OutgoingPeering {
         tenant_namespace: issued.tenant_namespace.clone(),
@@ -139,7 +141,8 @@ pub async fn redeem(
     forget_key(hub, &line.invitation).await?;
     Ok(Redeemed {
         cluster,
-        expires: facts.expires,
+        kind: held.kind(),
+        expires: held.expires(),
         tenant_namespace: issued.tenant_namespace,
         skew: issued.skew,
     })
@@ -155,15 +158,15 @@ async fn go_on(with: &Redeeming<'_>, tenant: &Tenant) -> Result<Option<Redeemed>
     let cluster = call(format!("read ForeignCluster {name}"), clusters.get_opt(name)).await?;
     let (Some(secret), Some(cluster)) = (secret, cluster) else { return Ok(None) };
     let annotations = secret.metadata.annotations.clone().unwrap_or_default();
-    let facts = CertificateFacts::read(&annotations).filter(|facts| facts.user == tenant.user());
-    let (Some(facts), Some(outgoing)) = (facts, cluster.spec.outgoing.clone()) else { return Ok(None) };
+    let held = Held::read(&annotations).filter(|held| held.user() == tenant.user());
+    let (Some(held), Some(outgoing)) = (held, cluster.spec.outgoing.clone()) else { return Ok(None) };
     let kubeconfig = kubeconfig_of(&secret)?;
     let unusable = |why: String| TenancyError::Key { what: "connection to the provider", why };
     let client = config(&kubeconfig).and_then(|config| (with.dial)(config)).map_err(unusable)?;
     announce(&client, tenant, &outgoing.tenant_namespace, &with.own_name).await?;
     forget_key(hub, &tenant.invitation).await?;
-    let (expires, tenant_namespace) = (facts.expires, outgoing.tenant_namespace);
-    Ok(Some(Redeemed { cluster, expires, tenant_namespace, skew: None }))
+    let (kind, expires, tenant_namespace) = (held.kind(), held.expires(), outgoing.tenant_namespace);
+    Ok(Some(Redeemed { cluster, kind, expires, tenant_namespace, skew: None }))
 }
 
 fn dial(with: &Redeeming<'_>, address: &Address, user: Value) -> Result<Client, TenancyError> {

@@ -1,16 +1,21 @@
-//! A consumer has its certificates signed anew before they end.
+//! A consumer has its certificates signed anew before they end, and tells how it stands with its providers. Tokens are renewed
+//! as those of all members are.
 
 use super::TenancyError;
 use super::certificate::{Answer, NewKey, answer, is_same_key, request, send};
+use super::held::Held;
 use super::keys::forget_keys;
 use super::probe::{Standing, standing};
 use super::tenant::gone;
 use crate::fleet::{Connect, ConnectError, Credentials};
 use crate::monitor::Monitor;
 use crate::names::{CLUSTER_LABEL, FIELD_MANAGER};
-use crate::peering::{CertificateFacts, NAMESPACE, PeerError, SECRET_KEY, certificate_user, if_same};
+use crate::peering::{
+    CertificateFacts, NAMESPACE, PeerError, SECRET_KEY, TokenFacts, certificate_user, if_same,
+};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use jiff::SignedDuration;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -40,6 +45,9 @@ const TRIES: u32 = 3;
 
 /// How often the provider is asked whether this cluster is still its tenant.
 const STANDING: Duration = Duration::from_secs(300);
+
+/// So long after it was due, a token that is the old one is worth a word.
+const LATE: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a provider has to sign.
 const SIGNED_WITHIN: Duration = Duration::from_secs(30);
@@ -73,13 +81,13 @@ pub async fn renew_with(
 ) {
     let queue = Queue::<Key>::new(seed.child("certificates"));
     let _shown = monitor.show_queue("Certificate", &queue);
-    let secrets = Index::<Option<CertificateFacts>>::default();
+    let secrets = Index::<Option<Held>>::default();
     let mut tasks = JoinSet::new();
     let changed = queue.clone();
     tasks.spawn(feed(
         Api::<Secret>::namespaced(hub.clone(), NAMESPACE),
         watcher::Config::default().labels(CLUSTER_LABEL),
-        |secret| CertificateFacts::read(&secret.metadata.annotations.unwrap_or_default()),
+        |secret| Held::read(&secret.metadata.annotations.unwrap_or_default()),
         secrets.clone(),
         move |key| changed.add(key.clone()),
         seed.child("secrets"),
@@ -105,7 +113,7 @@ type Found = (bool, Reason, String);
 struct Renewal {
     hub: Client,
     credentials: Arc<Credentials>,
-    secrets: Index<Option<CertificateFacts>>,
+    secrets: Index<Option<Held>>,
     clock: Clock,
     recorder: Recorder,
     term: Term,
@@ -122,16 +130,19 @@ impl Renewal {
         if !self.secrets.synced() {
             return Ok(Action::RequeueAfter(SYNCS));
         }
-        let facts = self.secrets.get(&key).and_then(|facts| facts.as_ref().clone());
-        let Some(facts) = facts else {
-            self.tell_missing(&key, &cluster).await?;
-            return Ok(Action::AwaitChange);
+        let facts = match self.secrets.get(&key).and_then(|held| held.as_ref().clone()) {
+            Some(Held::Certificate(facts)) => facts,
+            Some(Held::Token { user, facts }) => return self.by_token(&cluster, &user, &facts).await,
+            None => {
+                self.tell_missing(&key, &cluster).await?;
+                return Ok(Action::AwaitChange);
+            }
         };
         let left = Duration::try_from(facts.renew.duration_since(self.clock.now())).unwrap_or_default();
         if !left.is_zero() {
             let message = format!("its certificate for user {} is valid until {}", facts.user, facts.expires);
             let found = (true, Reason::CertificateIssued, message);
-            let outgoing = self.outgoing(&cluster, &facts).await;
+            let outgoing = self.outgoing(&cluster, &facts.user).await;
             self.tell(&cluster, found, outgoing).await?;
             return Ok(Action::RequeueAfter(left.min(STANDING)));
         }
@@ -148,7 +159,7 @@ impl Renewal {
                 let valid = self.clock.now() < facts.expires;
                 let found = (valid, Reason::CertificateRenewalFailed, note.clone());
                 let outgoing =
-                    if valid { self.outgoing(&cluster, &facts).await } else { Some(found.clone()) };
+                    if valid { self.outgoing(&cluster, &facts.user).await } else { Some(found.clone()) };
                 self.tell(&cluster, found, outgoing).await?;
                 let reason = Reason::CertificateRenewalFailed;
                 self.recorder.record(&cluster, EventType::Warning, reason, &note).await;
@@ -158,13 +169,37 @@ impl Renewal {
         Ok(Action::RequeueAfter(AGAIN))
     }
 
+    /// Tells how it stands with a provider that has given a token.
+    async fn by_token(
+        &self,
+        cluster: &ForeignCluster,
+        user: &str,
+        facts: &TokenFacts,
+    ) -> Result<Action, RenewError> {
+        let (now, until) = (self.clock.now(), facts.expires);
+        let valid = now < until;
+        let is_late = now.duration_since(facts.renew) > LATE;
+        let (reason, message) = if is_late {
+            let message = format!(
+                "its token for user {user} ends at {until} and is not renewed: the events of this ForeignCluster say why"
+            );
+            (Reason::TokenRenewalFailed, message)
+        } else {
+            (Reason::TokenIssued, format!("its token for user {user} is valid until {until}"))
+        };
+        let found = (valid, reason, message);
+        let outgoing = if valid { self.outgoing(cluster, user).await } else { Some(found.clone()) };
+        self.tell(cluster, found, outgoing).await?;
+        Ok(Action::RequeueAfter(STANDING))
+    }
+
     /// Somebody has deleted the credential of a provider, or has put something else there.
     async fn tell_missing(&self, key: &Key, cluster: &ForeignCluster) -> Result<(), CallError> {
         if cluster.spec.outgoing.is_none() || cluster.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
         let message = format!(
-            "Secret {key} with the certificate of this cluster does not exist, or holds none: end the peering by `portolan \
+            "Secret {key} with the credential of this cluster does not exist, or holds none: end the peering by `portolan \
              unpeer {}` here and in the provider, and peer again with a new invitation",
             key.name
         );
@@ -173,11 +208,11 @@ impl Renewal {
     }
 
     /// What the provider says of this cluster; nothing if it does not answer.
-    async fn outgoing(&self, cluster: &ForeignCluster, facts: &CertificateFacts) -> Option<Found> {
+    async fn outgoing(&self, cluster: &ForeignCluster, user: &str) -> Option<Found> {
         let outgoing = cluster.spec.outgoing.as_ref()?;
         let asked = async {
             let provider = self.credentials.connect_apart(cluster).await?;
-            standing(provider, outgoing, &facts.user).await
+            standing(provider, outgoing, user).await
         };
         let namespace = &outgoing.tenant_namespace;
         match asked.await {
@@ -187,9 +222,8 @@ impl Renewal {
             Ok(Standing::Ended(why)) => {
                 let why = foreign_text(&why);
                 let message = format!(
-                    "the provider has no tenant {namespace} of user {} any more: {why}; `portolan unpeer` here, then peer \
-                     with a new invitation",
-                    facts.user
+                    "the provider has no tenant {namespace} of user {user} any more: {why}; `portolan unpeer` here, then peer \
+                     with a new invitation"
                 );
                 Some((false, Reason::PeeringRevoked, message))
             }

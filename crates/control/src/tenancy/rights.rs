@@ -4,7 +4,7 @@
 //! A tenant may place in a namespace only while a quota bounds it there: the rights come after the quota, and go before it.
 
 use super::declared::Declared;
-use super::objects::tenant as objects_of;
+use super::login::{Login, parts};
 use super::provider::Provider;
 use crate::names::{HUB_LABEL, TENANT_LABEL};
 use crate::peering::apply_by;
@@ -38,6 +38,7 @@ impl Provider {
         &self,
         cluster: &str,
         tenant: &Tenant,
+        login: Login,
         namespaces: &[String],
         sees_cluster: bool,
     ) -> Result<Vec<String>, CallError> {
@@ -51,7 +52,7 @@ impl Provider {
                 Bounds::Missing | Bounds::Another => waiting.push(namespace.clone()),
             }
         }
-        let wanted = objects_of(cluster, tenant, &open, sees_cluster);
+        let wanted = parts(cluster, tenant, login, &open, sees_cluster);
         for object in &wanted {
             if !found.is_kept(object) {
                 apply_by(&self.term, &self.client, object, "the provider").await?;

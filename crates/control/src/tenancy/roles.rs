@@ -3,9 +3,10 @@
 //! The roles of tenants are fixed: the controller may bind them and cannot make others. So it hands out no right that is not
 //! listed here, whatever an invitation says.
 
+use super::policy::TENANT_POLICY;
 use crate::peering::{Scope, look_rules, rules};
 use portolan_core::tenancy::SIGNER;
-use portolan_core::tenancy::names::LEASE;
+use portolan_core::tenancy::names::{LEASE, TENANT_ACCOUNT};
 use serde_json::{Value, json};
 
 /// In the namespace of a tenant.
@@ -15,11 +16,15 @@ pub(super) const SIGHT: &str = "portolan-tenant-sight";
 /// In the namespaces that are open to a tenant.
 pub(super) const PLACEMENT: &str = "portolan-tenant-placement";
 
+/// In the namespace of a tenant that signs in by a token.
+pub(super) const TOKEN: &str = "portolan-tenant-token";
+
 /// The ClusterRole of the controller of a provider.
 pub(crate) const PROVIDER: &str = "portolan-provider";
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// Some verbs on one resource, and what for: group, resource, verbs, reason.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
@@ -61,17 +66,46 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// Some verbs on resources of one group, and only on the objects that are named.
+type Named =
+    (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str], &'static str);
+
+/// What it does with single objects.
+const NAMED: &[Named] = &[
+    (CERTIFICATES, &["signers"], &[SIGNER], &["approve"], "to have certificates of tenants signed"),
+    (
+        RBAC,
+        &["clusterroles"],
+        &[TENANT, SIGHT, PLACEMENT, TOKEN],
+        &["bind"],
+        "to give these roles to tenants",
+    ),
+    (
+        "",
+        &["serviceaccounts"],
+        &[TENANT_ACCOUNT],
+        &["get", "create", "patch"],
+        "the accounts of tenants where nobody signs certificates",
+    ),
+    ("", &["serviceaccounts/token"], &[TENANT_ACCOUNT], &["create"], "their first tokens"),
+    (
+        ADMISSION,
+        &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+        &[TENANT_POLICY],
+        &["get"],
+        "whether these accounts are bounded",
+    ),
+];
+
 /// What is applied to a provider, so that its controller can make tenants.
 #[must_use]
 pub fn provider_roles() -> Vec<Value> {
     let rule = |(group, resource, verbs, _): &Row| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-    let mut own: Vec<Value> = ROWS.iter().map(rule).collect();
-    own.push(json!({
-        "apiGroups": [CERTIFICATES], "resources": ["signers"], "resourceNames": [SIGNER], "verbs": ["approve"],
-    }));
-    own.push(json!({
-        "apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [TENANT, SIGHT, PLACEMENT], "verbs": ["bind"],
-    }));
+    let named = |(group, resources, names, verbs, _): &Named| json!({"apiGroups": [group], "resources": resources, "resourceNames": names, "verbs": verbs});
+    let own = ROWS.iter().map(rule).chain(NAMED.iter().map(named)).collect();
+    let own_token = json!({
+        "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [TENANT_ACCOUNT], "verbs": ["create"],
+    });
     let in_tenant = vec![
         json!({
             "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE],
@@ -84,6 +118,7 @@ pub fn provider_roles() -> Vec<Value> {
         role(TENANT, in_tenant),
         role(SIGHT, rules(Scope::Cluster, "")),
         role(PLACEMENT, rules(Scope::OpenNamespaces, "").into_iter().chain(look_rules()).collect()),
+        role(TOKEN, vec![own_token]),
         role(PROVIDER, own),
     ]
 }
@@ -96,10 +131,17 @@ pub fn provider_rights_table() -> String {
         let group = if group.is_empty() { String::new() } else { format!(".{group}") };
         text.push_str(&format!("| `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
     }
-    text.push_str(&format!(
-        "| `signers.{CERTIFICATES}`, only `{SIGNER}` | approve | to have certificates of tenants signed |\n\
-         | `clusterroles.{RBAC}`, only `{TENANT}`, `{SIGHT}` and `{PLACEMENT}` | bind | to give these roles to tenants |\n"
-    ));
+    for (group, resources, names, verbs, why) in NAMED {
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        let resources: Vec<String> = resources.iter().map(|each| format!("`{each}{group}`")).collect();
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let only = match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => names.concat(),
+        };
+        let (resources, verbs) = (resources.join(" and "), verbs.join(", "));
+        text.push_str(&format!("| {resources}, only {only} | {verbs} | {why} |\n"));
+    }
     text
 }
 
@@ -126,6 +168,14 @@ mod tests {
             );
             let named = rule["resourceNames"].as_array().is_some_and(|names| !names.is_empty());
             assert!(named || !verbs.iter().any(|verb| ["bind", "approve"].contains(verb)), "{rule}");
+            // Whoever makes tokens of any account has the rights of all of them.
+            let resources = rule["resources"].to_string();
+            assert!(
+                !resources.contains("serviceaccounts/token")
+                    || rule["resourceNames"] == json!([TENANT_ACCOUNT])
+            );
+            let makes_accounts = resources.contains("\"serviceaccounts\"") && verbs != ["delete"];
+            assert!(!makes_accounts || rule["resourceNames"] == json!([TENANT_ACCOUNT]), "{rule}");
         }
         let tenant = all.iter().find(|role| role["metadata"]["name"] == TENANT).unwrap();
         assert!(!tenant.to_string().contains("secrets"), "{tenant}");

@@ -1,13 +1,17 @@
 //! A tenant in the provider: made, kept and revoked.
 
 use super::TenancyError;
+use super::by_token::revoked;
 use super::declared::{Declared, declared};
+use super::login::Login;
 use super::objects::{Whose, whose};
 use super::owners::Obstacle;
 use super::provider::Provider;
 use super::rights::holder_of;
-use crate::names::{FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_USER_ANNOTATION};
-use crate::peering::{NAMESPACE, PeerError, sweep_those};
+use crate::names::{
+    FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_LOGIN_ANNOTATION, TENANT_USER_ANNOTATION,
+};
+use crate::peering::{NAMESPACE, PeerError, if_same, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
@@ -137,6 +141,7 @@ impl Provider {
         };
         let mut finalizers = found.meta().finalizers.clone().unwrap_or_default();
         finalizers.push(TENANCY_FINALIZER.to_owned());
+        let annotations = json!({ TENANT_USER_ANNOTATION: tenant.user(), TENANT_LOGIN_ANNOTATION: null });
         let patch = Patch::Merge(json!({
             "metadata": {
                 "resourceVersion": found.meta().resource_version, "finalizers": finalizers, "annotations": annotations,
@@ -170,6 +175,9 @@ impl Provider {
         };
         let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
             if cluster.is_kept() {
+                if cluster.login() == Login::Token {
+                    self.revoke_account(name, cluster.last_tenant().as_ref()).await?;
+                }
                 self.revoke(name, cluster.last_tenant().as_ref()).await?;
                 if !cluster.is_leaving() && cluster.has_had_consumer() {
                     let message = "the cluster consumes from this one no more: its rights here are removed";
@@ -204,8 +212,14 @@ impl Provider {
             return Ok(Action::RequeueAfter(SOON));
         }
         let (namespaces, sees_cluster) = (cluster.namespaces(), cluster.sees_cluster());
-        let waiting = self.make(name, &tenant, &namespaces, sees_cluster).await?;
-        self.tell_incoming(&cluster, found(&cluster.name(), &tenant, presence)).await?;
+        let login = cluster.login();
+        let waiting = self.make(name, &tenant, login, &namespaces, sees_cluster).await?;
+        let found = if login == Login::Token && !self.has_account(name).await? {
+            revoked(name)
+        } else {
+            found(name, &tenant, presence)
+        };
+        self.tell_incoming(&cluster, found).await?;
         Ok(Action::RequeueAfter(if waiting.is_empty() { PERIOD } else { BOUNDED_SOON }))
     }
 
@@ -305,10 +319,15 @@ impl Provider {
             finalizers.push(TENANCY_FINALIZER.to_owned());
         }
         let user = cluster.user().filter(|_| keep);
+        let mut annotations = json!({ TENANT_USER_ANNOTATION: user });
+        if !keep {
+            // What comes next by this name may sign in otherwise.
+            annotations[TENANT_LOGIN_ANNOTATION] = json!(null);
+        }
         let patch = Patch::Merge(json!({
             "metadata": {
                 "resourceVersion": cluster.meta().resource_version, "finalizers": finalizers,
-                "annotations": { TENANT_USER_ANNOTATION: user },
+                "annotations": annotations,
             },
         }));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };

@@ -10,7 +10,9 @@ mod line;
 pub mod names;
 mod presence;
 mod request;
+mod sealing;
 mod skew;
+mod unsigned;
 
 pub use acceptance::{KnownCluster, KnownServer, fingerprint, is_claim};
 pub use judge::{Asked, Invited, LONGEST_LIFE, Refusal, SHORTEST_LIFE, SIGNER, judge, judge_renewal};
@@ -19,4 +21,6 @@ pub use line::{InvitationLine, LineError, ProviderIdentity};
 pub use names::Tenant;
 pub use presence::{Presence, is_abandoned, presence};
 pub use request::{CertificateRequest, RequestError};
+pub use sealing::{OpeningKey, SealError, SealingKey};
 pub use skew::{ClockSkew, clock_skew};
+pub use unsigned::{NoToken, SIGNED_WITHIN, TOKEN_AFTER, Unsigned, unsigned};

@@ -24,6 +24,9 @@ pub const LONGEST_FOREIGN_CLUSTER: usize = 63 - NAMESPACE.len();
 /// The Lease in the namespace of a tenant by which the consumer says that it has its credential.
 pub const LEASE: &str = "consumer";
 
+/// The service account in the namespace of a tenant whose token its consumer has where nobody signs certificates.
+pub const TENANT_ACCOUNT: &str = "portolan-consumer";
+
 /// Whether a text can be the name of an invitation.
 #[must_use]
 pub fn is_invitation(name: &str) -> bool {
@@ -102,6 +105,18 @@ pub fn account_user(namespace: &str, invitation: &str) -> String {
     format!("system:serviceaccount:{namespace}:{}", account(invitation))
 }
 
+/// The user that the API server takes the service account of a tenant for, by the namespace of the tenant.
+#[must_use]
+pub fn tenant_account_user(namespace: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{TENANT_ACCOUNT}")
+}
+
+/// What the users of all service accounts in namespaces of tenants begin with.
+#[must_use]
+pub fn tenant_account_users() -> String {
+    format!("system:serviceaccount:{NAMESPACE}")
+}
+
 /// The namespace of a tenant, by the name of its ForeignCluster.
 #[must_use]
 pub fn tenant_namespace(foreign_cluster: &str) -> String {
@@ -143,6 +158,15 @@ mod tests {
                 assert!(is_label(&tenant_namespace(&name)), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn the_account_of_a_tenant_is_among_those_that_the_policy_is_about_and_is_no_tenant_by_certificate() {
+        let user = tenant_account_user(&tenant_namespace("rome"));
+        assert_eq!(user, "system:serviceaccount:portolan-tenant-rome:portolan-consumer");
+        assert!(user.starts_with(&tenant_account_users()));
+        assert!(!account_user("portolan", "abcdefgh23").starts_with(&tenant_account_users()));
+        assert_eq!(Tenant::of_user(&user), None);
     }
 
     #[test]

@@ -16,8 +16,8 @@ use portolan_api::words::{is_label, is_name};
 use portolan_control::PrometheusService;
 use portolan_control::fleet::check_server;
 use portolan_control::peering::{
-    Address, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace, identity,
-    in_hub, in_member, join,
+    Address, NAMESPACE, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace,
+    identity, in_hub, in_member, join,
 };
 use portolan_runtime::call;
 use serde_json::Value;
@@ -338,7 +338,8 @@ async fn dry_run(args: &PeerArgs, sides: &Sides, peer: &Peer) -> Result<(), Fail
         let (now, lifetime) = (Timestamp::now(), peer.token_lifetime);
         let after = |seconds: i64| now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
         let (expires, renew) = (after(lifetime), after(lifetime / 2));
-        let facts = TokenFacts { account: names.account, expires, renew, lifetime };
+        let namespace = NAMESPACE.to_owned();
+        let facts = TokenFacts { account: names.account, namespace, expires, renew, lifetime };
         objects.extend(in_hub(&peer.name, &kubeconfig, &facts, &sides.address));
     }
     objects.push(foreign_cluster(peer, &member));

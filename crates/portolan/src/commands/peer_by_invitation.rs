@@ -33,7 +33,7 @@ pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
     };
     let lifetime = i32::try_from(peer.token_lifetime).unwrap_or(i32::MAX);
     if lifetime > LONGEST_LIFE {
-        return Err(Failure::input("--token-lifetime: providers sign certificates for at most 30 days"));
+        return Err(Failure::input("--token-lifetime: providers give credentials of at most 30 days"));
     }
     let progress = Progress::start();
     let with = Redeeming {
@@ -49,18 +49,18 @@ pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
     let redeemed =
         Box::pin(redeem(&with, &Timestamp::now, &|step| progress.step(step))).await.map_err(told_tenancy)?;
     if let Some(skew) = &redeemed.skew {
-        anstream::eprintln!("\u{1b}[1mwarning\u{1b}[0m: {skew}; certificates are renewed by these clocks");
+        anstream::eprintln!("\u{1b}[1mwarning\u{1b}[0m: {skew}; credentials are renewed by these clocks");
     }
     let cluster = wait(args, &hub, &redeemed.cluster, &progress).await?;
     let name = &with.peer.name;
-    let until = redeemed.expires;
+    let (kind, until) = (redeemed.kind, redeemed.expires);
     if args.timeout.0.is_zero() {
         progress.done(&format!(
-            "{name} is declared; nobody waited until it is Ready; its certificate is valid until {until}"
+            "{name} is declared; nobody waited until it is Ready; its {kind} is valid until {until}"
         ));
     } else {
         let what = if cluster.spec.is_member() { "a member" } else { "a provider" };
-        progress.done(&format!("{name} is {what}; its certificate is valid until {until}"));
+        progress.done(&format!("{name} is {what}; its {kind} is valid until {until}"));
     }
     output::objects(args.output, &[serde_json::to_value(&cluster).map_err(Failure::other)?])
 }

@@ -61,6 +61,18 @@ impl Api {
         object: &Value,
         writer: &Writer,
     ) -> Result<(), ApiError> {
+        self.check_expressions_of(row, "", old, object, writer)
+    }
+
+    /// The same for a subresource: policies name it behind its resource.
+    pub(crate) fn check_expressions_of(
+        &self,
+        row: &Resource,
+        subresource: &str,
+        old: Option<&Value>,
+        object: &Value,
+        writer: &Writer,
+    ) -> Result<(), ApiError> {
         let Some(user) = writer.user.as_deref() else { return Ok(()) };
         for binding in self.store.scan(BINDINGS, None, None) {
             let binding = binding.value();
@@ -70,10 +82,10 @@ impl Api {
             let name = text(&binding, "/spec/policyName");
             let Some(policy) = self.store.get(POLICIES, &ObjectKey::new("", name)) else { continue };
             let policy = policy.value();
-            if !is_about(&policy, row, old) {
+            if !is_about(&policy, row, subresource, old) {
                 continue;
             }
-            let context = self.context(row, old, object, user, writer.dry_run);
+            let context = self.context(row, subresource, old, object, writer.dry_run, user);
             if let Some(why) = self.denied_by(&policy, context) {
                 return Err(denial(row, object, (name, text(&binding, "/metadata/name")), &why));
             }
@@ -117,22 +129,26 @@ impl Api {
     fn context(
         &self,
         row: &Resource,
+        subresource: &str,
         old: Option<&Value>,
         object: &Value,
-        user: &User,
         dry_run: bool,
+        user: &User,
     ) -> Context<'static> {
         let namespace = text(object, "/metadata/namespace");
         let mut user_info = json!({"username": user.name, "groups": user.groups});
         if !user.uid.is_empty() {
             user_info["uid"] = json!(user.uid);
         }
-        let request = json!({
+        let mut request = json!({
             "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
             "kind": {"group": row.group, "version": row.version, "kind": row.kind},
             "resource": {"group": row.group, "version": row.version, "resource": row.plural},
             "name": name_of(object), "namespace": namespace, "dryRun": dry_run, "userInfo": user_info,
         });
+        if !subresource.is_empty() {
+            request["subResource"] = json!(subresource);
+        }
         let found = self.store.get("/namespaces", &ObjectKey::new("", namespace));
         let namespace = found.filter(|_| row.namespaced).map(|found| found.value());
         let mut context = Context::default().with_all();
@@ -145,7 +161,11 @@ impl Api {
 }
 
 /// Whether the rules of a policy name a request.
-fn is_about(policy: &Value, row: &Resource, old: Option<&Value>) -> bool {
+fn is_about(policy: &Value, row: &Resource, subresource: &str, old: Option<&Value>) -> bool {
+    let resource = match subresource {
+        "" => row.plural.to_string(),
+        part => format!("{}/{part}", row.plural),
+    };
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let named = |rule: &Value, field: &str, value: &str| {
         list(rule, field).iter().any(|each| each == "*" || each == value)
@@ -153,7 +173,7 @@ fn is_about(policy: &Value, row: &Resource, old: Option<&Value>) -> bool {
     list(policy, "/spec/matchConstraints/resourceRules").iter().any(|rule| {
         named(rule, "/apiGroups", &row.group)
             && named(rule, "/apiVersions", &row.version)
-            && named(rule, "/resources", &row.plural)
+            && named(rule, "/resources", &resource)
             && named(rule, "/operations", operation)
     })
 }

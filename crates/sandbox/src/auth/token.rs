@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::User;
-use crate::api::Api;
+use crate::api::{Api, Writer};
 use crate::error::{About, ApiError, Cause};
 use crate::store::{ObjectKey, at};
 
@@ -84,7 +84,12 @@ impl Api {
     }
 
     /// Answers a TokenRequest for a service account.
-    pub(crate) fn request_token(&self, key: &ObjectKey, mut request: Value) -> Result<Value, ApiError> {
+    pub(crate) fn request_token(
+        &self,
+        key: &ObjectKey,
+        mut request: Value,
+        writer: &Writer,
+    ) -> Result<Value, ApiError> {
         let row = self.row("", "serviceaccounts")?;
         let account = self.live(&row, &key.namespace, &key.name)?.value();
         let seconds = at(&request, "/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(LIFE);
@@ -96,6 +101,11 @@ impl Api {
             );
             return Err(ApiError::invalid("authentication.k8s.io", "TokenRequest", "", &[cause]));
         }
+        // Policies see what was filled in.
+        request["spec"]["expirationSeconds"] = json!(seconds);
+        request["metadata"]["name"] = json!(&*key.name);
+        request["metadata"]["namespace"] = json!(&*key.namespace);
+        self.check_expressions_of(&row, "token", None, &request, writer)?;
         let bound = self.secret_to_bind(key, &request)?;
         let now = self.now();
         let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
@@ -126,7 +136,6 @@ impl Api {
         let token = format!("{signed}.{}", self.signature(&signed));
         request["apiVersion"] = json!("authentication.k8s.io/v1");
         request["kind"] = json!("TokenRequest");
-        request["spec"]["expirationSeconds"] = json!(seconds);
         request["spec"]["audiences"] = audiences;
         let ends = Timestamp::from_second(ends.as_second()).unwrap_or(ends);
         request["status"] = json!({"token": token, "expirationTimestamp": ends.to_string()});

@@ -66,8 +66,8 @@ impl Call<'_> {
             },
             Some("eviction") if self.row.is("", "pods") => self.evict(),
             Some("token") if self.row.is("", "serviceaccounts") => {
-                let (body, key) = (self.posted()?, self.key());
-                Ok(Reply::value(201, &self.server.api().request_token(&key, body)?))
+                let (body, key, writer) = (self.posted()?, self.key(), self.writer()?);
+                Ok(Reply::value(201, &self.server.api().request_token(&key, body, &writer)?))
             }
             Some(_) => Err(ApiError::no_such_path()),
         }

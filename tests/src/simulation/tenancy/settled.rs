@@ -6,7 +6,8 @@ use kube::Api;
 use kube::api::ListParams;
 use portolan_api::conditions::{self, ConditionType};
 use portolan_api::{ForeignCluster, ResourceOffer};
-use portolan_control::peering::{CertificateFacts, NAMESPACE};
+use portolan_control::peering::NAMESPACE;
+use portolan_control::tenancy::Held;
 use portolan_core::capacity::{Amounts, milli};
 use std::collections::BTreeMap;
 
@@ -61,8 +62,14 @@ impl Story {
             None => None,
         };
         let now = self.stage.clock(provider).now();
-        let holds =
-            held.as_ref().is_some_and(|facts| Some(&facts.user) == user.as_ref() && facts.expires > now);
+        // Whoever deletes the namespace of a tenant by token has revoked its tokens, which the provider says.
+        let is_revoked = tenant.is_some_and(|tenant| {
+            let conditions = tenant.status.as_ref().map(|status| status.conditions.as_slice());
+            let incoming = conditions::find(conditions.unwrap_or_default(), ConditionType::IncomingPeering);
+            incoming.is_some_and(|incoming| incoming.reason == "PeeringRevoked")
+        });
+        let holds = !is_revoked
+            && held.as_ref().is_some_and(|held| Some(held.user()) == user.as_deref() && held.expires() > now);
         let mut problems = Vec::new();
         if self.peered.contains(&(consumer, provider)) && !(held.is_some() && user.is_some()) {
             problems.push(format!(
@@ -99,11 +106,11 @@ impl Story {
         problems
     }
 
-    /// The certificate that a consumer holds for a provider.
-    async fn credential(&self, site: usize, cluster: &ForeignCluster) -> Option<CertificateFacts> {
+    /// The credential that a consumer holds for a provider.
+    async fn credential(&self, site: usize, cluster: &ForeignCluster) -> Option<Held> {
         let secrets: Api<Secret> = Api::namespaced(self.stage.admin(site), NAMESPACE);
         let secret = secrets.get_opt(cluster.metadata.name.as_deref()?).await.ok()??;
-        CertificateFacts::read(&secret.metadata.annotations.unwrap_or_default())
+        Held::read(&secret.metadata.annotations.unwrap_or_default())
     }
 
     /// Every namespace of a tenant has its quota, and all of them together admit what is offered.

@@ -7,6 +7,7 @@ mod gone;
 mod keys;
 mod owners;
 mod seen;
+mod tokens;
 mod torn;
 
 use crate::credentials::pass;
@@ -162,18 +163,6 @@ impl Stage {
         assert!(self.redeem(line).await.is_err());
         self.world.end_fault("interrupted");
         assert_eq!(self.phase(line).await, InvitationPhase::Issued);
-    }
-
-    /// Nobody in the provider signs, or everybody does again.
-    fn set_signing(&self, signs: bool) {
-        let requests = RequestFilter::any().resource("certificatesigningrequests.certificates.k8s.io");
-        let unsigned = HostileAnswer::edit(|object| {
-            if let Some(status) = object["status"].as_object_mut() {
-                status.remove("certificate");
-            }
-        });
-        let rules = if signs { Vec::new() } else { vec![HostileRule::new(requests, unsigned)] };
-        self.world.hostile("paris", rules);
     }
 
     async fn message(&self, line: &InvitationLine) -> String {

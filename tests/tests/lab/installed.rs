@@ -1,0 +1,75 @@
+//! Clusters on which Portolan is installed by its own command, and runs as pods from its image.
+
+use super::fleet::uids;
+use super::proof::step;
+use anyhow::{Context, Result, ensure};
+use portolan_lab::{Cluster, Lab, portolan_binary};
+use portolan_tests::NAMESPACE;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+const ACCOUNT: &str = "system:serviceaccount:portolan:portolan-controller";
+
+pub(super) struct Installed {
+    pub(super) lab: Lab,
+    binary: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Installed {
+    /// Starts two clusters with an audit log. Nothing is installed yet.
+    pub(super) async fn start() -> Result<Self> {
+        let binary = portolan_binary().await?;
+        let lab = Lab::builder().clusters(2).audit().start().await?;
+        let kubeconfig = lab.kubeconfig_path()?;
+        Ok(Self { lab, binary, kubeconfig })
+    }
+
+    /// Loads an image into all nodes.
+    pub(super) async fn load(&self, image: &Path) -> Result<()> {
+        step("load the image", self.lab.load_image(image)).await
+    }
+
+    /// Runs a command of Portolan that must succeed; what it prints as data.
+    pub(super) async fn portolan(&self, arguments: &[&str]) -> Result<String> {
+        let kubeconfig = self.kubeconfig.to_str().context("the path of the kubeconfig is text")?;
+        succeed(&self.binary, &[arguments, &["--kubeconfig", kubeconfig]].concat()).await
+    }
+
+    /// Runs a command of Portolan; whether it succeeded, and what it told.
+    pub(super) async fn run(&self, arguments: &[&str]) -> Result<(bool, String)> {
+        let mut command = tokio::process::Command::new(&self.binary);
+        command.args(arguments).arg("--kubeconfig").arg(&self.kubeconfig).stdin(Stdio::null());
+        let output = command.output().await?;
+        Ok((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+}
+
+pub(super) async fn succeed(program: &Path, arguments: &[&str]) -> Result<String> {
+    let output = tokio::process::Command::new(program).args(arguments).stdin(Stdio::null()).output().await?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let told = || format!("{}{}", text(&output.stdout), text(&output.stderr));
+    ensure!(output.status.success(), "{} {}: {}", program.display(), arguments.join(" "), told());
+    Ok(text(&output.stdout))
+}
+
+/// The pods of the workload in the member, and how often they were restarted.
+pub(super) async fn running(member: &Cluster) -> Result<(Vec<String>, Vec<String>)> {
+    let text = member.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "app=web", "-o", "json"]).await?;
+    let list: Value = serde_json::from_str(&text)?;
+    let pods = list["items"].as_array().cloned().unwrap_or_default();
+    let restarts = pods.iter().map(|pod| pod["status"]["containerStatuses"][0]["restartCount"].to_string());
+    Ok((uids(&pods), restarts.collect()))
+}
+
+/// What was refused to the controller's account.
+pub(super) fn refused(log: &str) -> Result<BTreeSet<String>> {
+    let events = log.lines().map(serde_json::from_str::<Value>).filter_map(Result::ok);
+    let own: Vec<Value> = events.filter(|event| event["user"]["username"] == ACCOUNT).collect();
+    ensure!(!own.is_empty(), "the audit log has no request of {ACCOUNT}");
+    let forbidden =
+        own.iter().filter(|event| event["annotations"]["authorization.k8s.io/decision"] == "forbid");
+    Ok(forbidden.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect())
+}
