@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod doctor;
 pub mod jobs;
 pub mod latency;
+pub mod migration;
 pub mod placement;
 pub mod provision;
 pub mod reschedule;

@@ -1,0 +1,79 @@
+//! Any number of faults in any order.
+
+use super::{Crash, Happening, World};
+use crate::migration::Outcome;
+use portolan_api::livemigration::MigrationOrder;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+fn crash() -> impl Strategy<Value = Crash> {
+    prop_oneof![
+        12 => Just(Crash::Never),
+        1 => Just(Crash::BeforeWrite),
+        1 => (0usize..2).prop_map(Crash::InAction),
+        1 => Just(Crash::BeforeReport),
+    ]
+}
+
+/// One thing that happens; `faults` says how often something happens to the pods and disks themselves.
+fn happening(faults: u32) -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        30 => crash().prop_map(Happening::Coordinator),
+        40 => crash().prop_map(Happening::Source),
+        40 => crash().prop_map(Happening::Destination),
+        50 => Just(Happening::DeliverAll),
+        20 => (any::<usize>(), any::<bool>()).prop_map(|(index, keep)| Happening::Deliver { index, keep }),
+        10 => any::<usize>().prop_map(|index| Happening::Lose { index }),
+        6 => any::<usize>().prop_map(|index| Happening::EarlierOrders { index }),
+        30 => (0i64..60).prop_map(|milliseconds| Happening::Pass { milliseconds }),
+        1 => (0i64..6_000).prop_map(|milliseconds| Happening::Pass { milliseconds }),
+        faults => prop_oneof![
+            Just(Happening::Abort),
+            any::<bool>().prop_map(Happening::CheckpointFails),
+            any::<bool>().prop_map(Happening::RestoreFails),
+            Just(Happening::Spoil),
+            Just(Happening::SourceContainerDies),
+            Just(Happening::SourceThawedByOthers),
+            Just(Happening::TargetDies),
+        ],
+    ]
+}
+
+fn order() -> impl Strategy<Value = MigrationOrder> {
+    prop_oneof![3 => Just(MigrationOrder::Transactional), 1 => Just(MigrationOrder::DeleteFirst)]
+}
+
+fn play(order: MigrationOrder, all: &[Happening]) -> World {
+    let mut world = World::new(order);
+    all.iter().for_each(|what| world.happen(what));
+    world.settle();
+    world.check_end();
+    world
+}
+
+#[test]
+fn one_copy_runs_whatever_dies_and_whatever_is_lost() {
+    let config = ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() };
+    let seen = RefCell::new(BTreeMap::<String, u32>::new());
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let histories = (order(), prop_oneof![Just(1u32), Just(8u32)])
+        .prop_flat_map(|(order, faults)| (Just(order), proptest::collection::vec(happening(faults), 0..250)));
+    runner
+        .run(&histories, |(order, all)| {
+            let world = play(order, &all);
+            let committed_late = world.source.committed && world.record.token > 1;
+            let end = format!("{order:?} {:?} {committed_late}", world.record.outcome);
+            *seen.borrow_mut().entry(end).or_default() += 1;
+            Ok(())
+        })
+        .unwrap();
+    // The histories have to come where it matters: to each end, and over an abort that came too late.
+    let seen = seen.into_inner();
+    for end in [Outcome::Succeeded, Outcome::Failed, Outcome::Aborted] {
+        let name = format!("Transactional {:?} false", Some(end));
+        assert!(seen.get(&name).is_some_and(|times| *times > 20), "{name} is rare: {seen:?}");
+    }
+    assert!(seen.contains_key("Transactional Some(Succeeded) true"), "{seen:?}");
+    assert!(seen.contains_key("DeleteFirst Some(Succeeded) false"), "{seen:?}");
+}

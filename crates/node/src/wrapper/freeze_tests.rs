@@ -1,0 +1,95 @@
+//! The script and its questions, with real shells and pipes.
+
+use super::*;
+use std::process::{Command, Stdio};
+
+const ID: &str = "0123abc";
+
+fn hierarchies(folder: &Path) -> Hierarchies {
+    Hierarchies {
+        freezer: folder.join("freezer"),
+        unified: folder.join("unified"),
+        proc: PathBuf::from("/proc"),
+    }
+}
+
+#[test]
+fn only_the_cgroup_of_the_container_is_frozen() {
+    let mounts = hierarchies(Path::new("/c"));
+    for (asked, folder) in [
+        ("freezer:/kubepods/pod1/0123abc", "/c/freezer/kubepods/pod1/0123abc"),
+        (
+            "unified:/kubepods.slice/p.slice/cri-containerd-0123abc.scope",
+            "/c/unified/kubepods.slice/p.slice/cri-containerd-0123abc.scope",
+        ),
+    ] {
+        assert_eq!(mounts.folder(asked, ID).unwrap(), Path::new(folder));
+    }
+    for asked in [
+        "",
+        "0123abc",
+        "freezer:kubepods/0123abc",
+        "freezer:/",
+        "freezer:/0123abc",
+        "freezer:/kubepods/other",
+        "freezer:/kubepods/../../0123abc",
+        "freezer:/kubepods/x0123abc",
+        "memory:/kubepods/0123abc",
+        "freezer:/kubepods/0123abc/..",
+    ] {
+        assert!(mounts.folder(asked, ID).is_err(), "{asked:?}");
+    }
+}
+
+#[test]
+fn the_script_asks_and_waits_for_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = RunFiles::new(&folder.path().join("run"), ID);
+    let mut questions = files.prepare(true).unwrap().unwrap();
+    let config = fs::read_to_string(files.criu_config()).unwrap();
+    assert!(config.contains("action-script ") && config.contains("skip-in-flight"), "{config}");
+    let script = |action: &str| {
+        let mut command = Command::new("sh");
+        command.arg(files.file("script")).env("CRTOOLS_SCRIPT_ACTION", action).stdin(Stdio::null());
+        command
+    };
+    // In any other stage it has nothing to ask.
+    assert!(script("post-restore").status().unwrap().success());
+    assert_eq!(questions.question().unwrap(), None);
+    for (answer, succeeds) in [("frozen\n", true), ("no\n", false)] {
+        let mut child = script("pre-resume").spawn().unwrap();
+        let mut asked = None;
+        for _ in 0..2_000 {
+            asked = questions.question().unwrap();
+            if asked.is_some() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        // This process is in some cgroup of its own: the script names the same one.
+        let asked = asked.unwrap();
+        assert!(asked.starts_with("freezer:/") || asked.starts_with("unified:/"), "{asked}");
+        assert!(child.try_wait().unwrap().is_none(), "it waits");
+        questions.answer.write_all(answer.as_bytes()).unwrap();
+        assert_eq!(child.wait().unwrap().success(), succeeds);
+    }
+    files.remove();
+    assert_eq!(fs::read_dir(folder.path().join("run")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_container_that_is_not_left_frozen_has_no_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = RunFiles::new(folder.path(), ID);
+    assert!(files.prepare(false).unwrap().is_none());
+    assert!(!fs::read_to_string(files.criu_config()).unwrap().contains("action-script"));
+}
+
+#[test]
+fn a_question_without_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut questions = RunFiles::new(folder.path(), ID).prepare(true).unwrap().unwrap();
+    let mut ask = OpenOptions::new().write(true).open(folder.path().join("0123abc.ask")).unwrap();
+    ask.write_all(&[b'x'; LONGEST + 1]).unwrap();
+    assert!(matches!(questions.question(), Err(WrapperError::Cgroup { .. })));
+}
