@@ -11,7 +11,7 @@ use super::rights::holder_of;
 use crate::names::{
     FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_LOGIN_ANNOTATION, TENANT_USER_ANNOTATION,
 };
-use crate::peering::{NAMESPACE, PeerError, if_same, sweep_those};
+use crate::peering::{NAMESPACE, PeerError, sweep_those};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
