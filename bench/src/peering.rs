@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use portolan_lab::{Cluster, Lab, PORTOLAN_IMAGE, portolan_binary, portolan_image};
+use portolan_lab::{Lab, PORTOLAN_IMAGE, portolan_binary, portolan_image};
 use tokio::process::Command;
 
 use crate::measure::{Report, memory_mib};
