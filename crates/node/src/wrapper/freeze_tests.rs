@@ -93,3 +93,34 @@ fn a_question_without_end_is_refused() {
     ask.write_all(&[b'x'; LONGEST + 1]).unwrap();
     assert!(matches!(questions.question(), Err(WrapperError::Cgroup { .. })));
 }
+
+#[test]
+fn what_is_not_the_container_is_moved_away_before_it_is_frozen() {
+    let folder = tempfile::tempdir().unwrap();
+    let mounts = hierarchies(folder.path());
+    let pod = mounts.freezer.join("kubepods/pod1");
+    let container = pod.join(ID);
+    fs::create_dir_all(&container).unwrap();
+    for path in [pod.join("freezer.state"), container.join("freezer.state"), pod.join("cgroup.procs")] {
+        fs::write(path, "").unwrap();
+    }
+    // This process stands for CRIU, which has the node's mounts; the other one is gone already.
+    let own = std::process::id().to_string();
+    fs::write(container.join("cgroup.procs"), format!("{own}\n4194999\n")).unwrap();
+    let mut questions = RunFiles::new(&folder.path().join("run"), ID).prepare(true).unwrap().unwrap();
+    assert!(!questions.serve(&mounts).unwrap(), "nothing was asked");
+    let mut ask = OpenOptions::new().write(true).open(folder.path().join("run/0123abc.ask")).unwrap();
+    ask.write_all(b"freezer:/kubepods/pod1/0123abc\n").unwrap();
+    assert!(questions.serve(&mounts).unwrap());
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+    assert_eq!(read(pod.join("cgroup.procs")), own);
+    assert_eq!(
+        (read(container.join("freezer.state")), read(pod.join("freezer.state"))),
+        ("FROZEN".into(), String::new())
+    );
+    let mut answer = [0; 7];
+    questions.answer.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"frozen\n");
+    ask.write_all(b"freezer:/kubepods/pod1/other\n").unwrap();
+    assert!(questions.serve(&mounts).is_err());
+}

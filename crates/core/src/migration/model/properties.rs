@@ -54,7 +54,7 @@ fn play(order: MigrationOrder, all: &[Happening]) -> World {
 
 #[test]
 fn one_copy_runs_whatever_dies_and_whatever_is_lost() {
-    let config = ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() };
     let seen = RefCell::new(BTreeMap::<String, u32>::new());
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let histories = (order(), prop_oneof![Just(1u32), Just(8u32)])
@@ -72,7 +72,7 @@ fn one_copy_runs_whatever_dies_and_whatever_is_lost() {
     let seen = seen.into_inner();
     for end in [Outcome::Succeeded, Outcome::Failed, Outcome::Aborted] {
         let name = format!("Transactional {:?} false", Some(end));
-        assert!(seen.get(&name).is_some_and(|times| *times > 20), "{name} is rare: {seen:?}");
+        assert!(seen.get(&name).is_some_and(|times| *times > 5), "{name} is rare: {seen:?}");
     }
     assert!(seen.contains_key("Transactional Some(Succeeded) true"), "{seen:?}");
     assert!(seen.contains_key("DeleteFirst Some(Succeeded) false"), "{seen:?}");
