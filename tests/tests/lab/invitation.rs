@@ -25,7 +25,7 @@ async fn pods_in_both_clusters_peer_by_invitation_renew_and_part() -> Result<()>
         installed.load(&portolan_image().await?).await?;
         let image = image_values()?;
         for context in [PROVIDER, CONSUMER] {
-            let install = ["install", "--context", context, "--set", &image];
+            let install = ["install", "--context", context, "--cluster-name", context, "--set", &image];
             step(&format!("install in {context}"), installed.portolan(&install)).await?;
         }
         let proof = Invited {
