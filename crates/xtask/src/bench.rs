@@ -1,6 +1,6 @@
 //! Benchmarks: see bench/.
 
-use crate::steps::run as run_command;
+use crate::steps::{build, run as run_command};
 use anyhow::Result;
 use clap::Args;
 use std::process::Command;
@@ -13,7 +13,5 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--locked", "--release", "--package", "portolan-bench", "--"]).args(&args.names);
-    run_command(&mut cargo)
+    run_command(Command::new(build("portolan-bench", true)?).args(&args.names))
 }

@@ -1,6 +1,6 @@
 //! Seeded fault schedules: Portolan's controllers on sandbox clusters with everything going wrong that can.
 
-use crate::steps::root;
+use crate::steps::{build, root};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,8 @@ impl FaultsArgs {
 }
 
 pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
-    let program = build(args.release)?;
+    let program = build("simulate", args.release)?;
+    let program = program.to_str().context("the path of the target directory is not UTF-8")?;
     let workers = thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let start = Instant::now();
     let shared = Shared {
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     };
     println!("seeds from {} on {workers} cores", args.first);
     let results: Vec<Result<()>> = thread::scope(|scope| {
-        let spawn = |_| scope.spawn(|| shared.work(&program));
+        let spawn = |_| scope.spawn(|| shared.work(program));
         let started: Vec<_> = (0..workers).map(spawn).collect();
         let join = |each: thread::ScopedJoinHandle<'_, Result<()>>| {
             each.join().unwrap_or_else(|_| bail!("a worker panicked"))
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     let count = shared.count.load(Ordering::SeqCst);
     let problems = shared.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     let drawn = shared.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let never = table(&program, args.first, &drawn)?;
+    let never = table(program, args.first, &drawn)?;
     let seconds = start.elapsed().as_secs_f64();
     println!("{count} seeds in {seconds:.0} s, {} failed", problems.len());
     let known = known()?;
@@ -140,17 +141,6 @@ fn known() -> Result<BTreeSet<u64>> {
         first.parse().with_context(|| format!("{KNOWN}: not a seed: {line}"))
     };
     lines.map(seed).collect()
-}
-
-/// Builds the simulation; answers its path.
-fn build(release: bool) -> Result<String> {
-    let arguments = ["build", "--locked", "--quiet", "--workspace", "--bin", "simulate"];
-    let (optimised, profile): (&[&str], _) =
-        if release { (&["--release"], "release") } else { (&[], "debug") };
-    crate::steps::run(Command::new(env!("CARGO")).args(arguments).args(optimised))?;
-    let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), Into::into);
-    let program = target.join(profile).join("simulate");
-    program.to_str().map(str::to_owned).context("the path of the target directory is not UTF-8")
 }
 
 struct Shared {

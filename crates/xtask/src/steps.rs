@@ -96,6 +96,19 @@ impl Steps {
     }
 }
 
+/// Builds a program of the workspace; answers its path. All packages are selected, so that dependencies have the same features,
+/// and so the same builds, whichever program it is.
+pub(crate) fn build(program: &str, release: bool) -> Result<PathBuf> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--quiet", "--workspace", "--bin", program]);
+    if release {
+        cargo.arg("--release");
+    }
+    run(&mut cargo)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join(if release { "release" } else { "debug" }).join(program))
+}
+
 /// Runs a program in the workspace's root, showing the command and its output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = announce(command);

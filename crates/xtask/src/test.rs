@@ -1,12 +1,9 @@
 //! All checks and all tests, from the cheapest up.
 
 use crate::steps::{Steps, root};
-use crate::{deny, docs, faults, generate, platforms};
+use crate::{deny, docs, faults, generate, lab, platforms};
 use anyhow::{Result, bail};
 use clap::Args;
-use portolan_lab::parts::{
-    ClusterApiParts, DEFAULT_KUBERNETES, Parts, custom_metrics_adapter, metrics_server,
-};
 use serde_json::Value;
 use std::process::Command;
 
@@ -35,14 +32,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     steps.step("advisories", deny::advisories)?;
     if with_lab {
         // Before the other tests: some of them use the lab's kubectl on the sandbox.
-        steps.step("parts of the lab", || {
-            let mut report = |step| println!("{step}");
-            Parts::ensure(DEFAULT_KUBERNETES, &mut report)?;
-            ClusterApiParts::ensure(&mut report)?;
-            metrics_server(&mut report)?;
-            custom_metrics_adapter(&mut report)?;
-            Ok(())
-        })?;
+        steps.step("parts of the lab", lab::ensure_all)?;
     }
     let (on_the_lab, others): (Vec<String>, Vec<String>) =
         test_targets()?.into_iter().partition(|target| target.starts_with("lab"));
@@ -62,13 +52,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
             bail!("CI may not skip the lab: run it as root");
         }
     } else {
-        lab(&mut steps, &on_the_lab)?;
+        on_real_kubernetes(&mut steps, &on_the_lab)?;
     }
     steps.end()
 }
 
 /// Tests on real Kubernetes: the lab itself, then Portolan on it.
-fn lab(steps: &mut Steps, targets: &[String]) -> Result<()> {
+fn on_real_kubernetes(steps: &mut Steps, targets: &[String]) -> Result<()> {
     let mut arguments = selecting(&[], targets, |_| true);
     arguments.extend(["--", "--test-threads=1", "--nocapture"].map(str::to_owned));
     steps.tests("the lab, and Portolan on it", &arguments)

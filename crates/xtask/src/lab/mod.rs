@@ -2,7 +2,10 @@
 
 mod list;
 mod logs;
+mod parts;
 mod up;
+
+pub(crate) use self::parts::ensure_all;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -86,6 +89,8 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Make all parts that are not in the cache, so that tests find them there: half an hour from nothing.
+    Parts,
     /// Write the Go module and its sums with which another version of Kubernetes is built.
     Pin {
         /// The version, such as 1.35.2.
@@ -144,6 +149,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Kill(one) => one.which.attach()?.cluster(&one.cluster)?.kill(one.component).await?,
         Command::Start(one) => one.which.attach()?.cluster(&one.cluster)?.start(one.component).await?,
         Command::Down { name, all } => down(name, all)?,
+        Command::Parts => ensure_all()?,
         Command::Pin { version } => {
             println!("pinned in {}", portolan_lab::parts::pin(&version)?.display());
         }
