@@ -99,7 +99,6 @@ pub(super) enum PeeringByContext {
     Done,
     /// The cluster has peered by an invitation.
     Refused,
-    Failed(String),
 }
 
 impl Stage {
@@ -124,24 +123,29 @@ impl Stage {
         }
         Ok(())
     }
+
     /// `portolan peer NAME --remote-context OTHER`, with rights in both clusters.
-    pub(super) async fn peer_by_context(&self, site: usize, other: usize, name: &str) -> PeeringByContext {
+    pub(super) async fn peer_by_context(
+        &self,
+        site: usize,
+        other: usize,
+        name: &str,
+    ) -> Result<PeeringByContext, String> {
         let hub = self.commands(site);
         let clusters: Api<ForeignCluster> = Api::all(hub.clone());
         // The command looks there first: an account of the hub would take the place of the tenant's credential.
-        match clusters.get_opt(name).await {
-            Err(error) => return PeeringByContext::Failed(error.to_string()),
-            Ok(Some(found)) if found.spec.outgoing.is_some() => return PeeringByContext::Refused,
-            Ok(_) => {}
+        let found = clusters.get_opt(name).await.map_err(|error| error.to_string())?;
+        if found.is_some_and(|found| found.spec.outgoing.is_some()) {
+            return Ok(PeeringByContext::Refused);
         }
         let member = self.cluster(other).client(&command(self.name(site)));
         let address = Address { server: format!("https://{}", self.name(other)), ..Address::default() };
         let sides = Sides { hub, member, address };
         let peer = Peer { name: name.to_owned(), token_lifetime: 3600, ..Peer::default() };
         match Box::pin(peering::join(&sides, &peer, self.clock(site).now(), &|_| ())).await {
-            Ok(_) => PeeringByContext::Done,
-            Err(PeerError::MemberAlready { .. }) => PeeringByContext::Refused,
-            Err(error) => PeeringByContext::Failed(error.to_string()),
+            Ok(_) => Ok(PeeringByContext::Done),
+            Err(PeerError::MemberAlready { .. }) => Ok(PeeringByContext::Refused),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

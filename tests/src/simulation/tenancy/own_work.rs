@@ -46,7 +46,9 @@ impl Stage {
     pub(super) async fn own_work_lost(&self, site: usize) -> Option<String> {
         let found = self.own_pods(self.admin(site)).await;
         let is_whole = matches!(&found, Ok(pods) if *pods == REPLICAS);
-        (!is_whole).then(|| format!("of the {REPLICAS} pods that {} runs itself there are {found:?}", self.name(site)))
+        (!is_whole).then(|| {
+            format!("of the {REPLICAS} pods that {} runs itself there are {found:?}", self.name(site))
+        })
     }
 
     /// Ends it. As long as pods run in a namespace that was a tenant's, its quota stays.

@@ -22,6 +22,11 @@ pub(super) const ACTS: &[Drawn] = &[
 /// How long administrators wait for a command.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Whether a command to invite has found that its invitation exists.
+fn is_refused(made: &Result<InvitationLine, TenancyError>) -> bool {
+    matches!(made, Err(TenancyError::Call(error)) if error.is_conflict())
+}
+
 impl Story {
     pub(super) async fn refusal(&mut self, drawn: Drawn) -> bool {
         match drawn {
@@ -35,14 +40,15 @@ impl Story {
     /// `portolan invite` without `--with-pods`, into the namespace of the provider's own pods.
     async fn invite_beside_pods(&mut self) -> bool {
         let provider = self.site();
-        match self.stage.own_pods(self.stage.commands(provider)).await {
-            Ok(0) => {
+        let looking = self.stage.own_pods(self.stage.commands(provider));
+        match tokio::time::timeout(PATIENCE, looking).await {
+            Ok(Ok(0)) => {
                 let place = self.stage.name(provider);
                 self.wrong.push(format!("the command to invite finds no pods where {place} runs its own"));
                 false
             }
-            Ok(_) => true,
-            Err(_) => false,
+            Ok(Ok(_)) => true,
+            Ok(Err(_)) | Err(_) => false,
         }
     }
 
@@ -57,8 +63,7 @@ impl Story {
             Box::pin(invite(&client, &with, now)).await
         };
         let (one, other) = futures::future::join(Box::pin(invite(&client, &with, now)), later).await;
-        let is_refused = |made: &Result<InvitationLine, TenancyError>| matches!(made, Err(TenancyError::Call(error)) if error.is_conflict());
-        let counts = is_refused(&one) || is_refused(&other);
+        let any_refused = is_refused(&one) || is_refused(&other);
         if one.is_ok() && other.is_ok() {
             let place = self.stage.name(provider);
             self.wrong.push(format!("two commands have made an invitation of one name in {place}"));
@@ -66,7 +71,7 @@ impl Story {
         for line in [one, other].into_iter().flatten() {
             self.remember(provider, line, by_hand);
         }
-        counts
+        any_refused
     }
 
     /// `portolan peer --remote-context` of a provider, by its name or by another one.
@@ -82,10 +87,10 @@ impl Story {
         let result = tokio::time::timeout(PATIENCE, work).await;
         let (from, to) = (self.stage.name(site), self.stage.name(other));
         self.note(&format!("command of {from} to peer with {to} by a context: {result:?}"));
-        if matches!(result, Ok(PeeringByContext::Done)) {
+        if matches!(result, Ok(Ok(PeeringByContext::Done))) {
             self.wrong.push(format!("{from} has peered with {to} by a context over an invitation"));
         }
-        matches!(result, Ok(PeeringByContext::Refused))
+        matches!(result, Ok(Ok(PeeringByContext::Refused)))
     }
 
     /// A namespace of the system is written where those are that a consumer may use.
