@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many seeds one process runs.
+/// How many seeds one process runs at most.
 const BATCH: u64 = 20;
 
 /// The seeds that CI runs start here: beyond those of the test of determinism.
@@ -20,6 +20,12 @@ const FIRST_IN_CI: u64 = 1000;
 
 /// How many seeds CI runs: about five minutes of them on two cores.
 const IN_CI: u64 = 250;
+
+/// From this seed on, worlds are of tenancies: one takes many times as long as another seed.
+const TENANCIES: u64 = 1_000_000;
+
+/// How many worlds of tenancies CI runs. Some acts are prescribed to each of them, so that these draw every act.
+const TENANCIES_IN_CI: u64 = 16;
 
 /// Seeds that show a mistake which is known and not mended yet, a line each: the seed, and what goes wrong.
 const KNOWN: &str = "tests/known-seeds.txt";
@@ -48,6 +54,16 @@ impl FaultsArgs {
     pub(crate) fn in_ci() -> Self {
         Self { seeds: IN_CI, first: FIRST_IN_CI, minutes: None, release: false }
     }
+
+    /// The worlds of tenancies that CI runs beside them.
+    pub(crate) fn tenancies_in_ci() -> Self {
+        Self { seeds: TENANCIES_IN_CI, first: TENANCIES, minutes: None, release: false }
+    }
+
+    /// How many seeds must draw everything together.
+    fn draws_all(&self) -> u64 {
+        if self.first >= TENANCIES { TENANCIES_IN_CI } else { IN_CI }
+    }
 }
 
 pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
@@ -56,6 +72,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
     let workers = thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let start = Instant::now();
     let shared = Shared {
+        batch: batch(args.seeds, u64::try_from(workers)?),
         next: AtomicU64::new(args.first),
         end: args.first.saturating_add(args.seeds),
         until: args.minutes.map(|minutes| start + Duration::from_secs(60 * minutes)),
@@ -101,10 +118,15 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<()> {
         bail!("not one seed was run");
     }
     // Few seeds do not draw everything.
-    if count >= IN_CI && !never.is_empty() {
+    if count >= args.draws_all() && !never.is_empty() {
         bail!("never drawn in {count} seeds: {}", never.join("; "));
     }
     Ok(())
+}
+
+/// How many seeds one process runs: few, if there are few, so that no core waits long for another one in the end.
+fn batch(seeds: u64, workers: u64) -> u64 {
+    (seeds / (4 * workers.max(1))).clamp(1, BATCH)
 }
 
 /// Prints how often each thing was drawn, and in how many seeds; answers what never was.
@@ -144,6 +166,8 @@ fn known() -> Result<BTreeSet<u64>> {
 }
 
 struct Shared {
+    /// How many seeds one process runs.
+    batch: u64,
     next: AtomicU64,
     end: u64,
     until: Option<Instant>,
@@ -159,21 +183,21 @@ impl Shared {
     /// Runs batch after batch until there is no more time or seed.
     fn work(&self, program: &str) -> Result<()> {
         loop {
-            let first = self.next.fetch_add(BATCH, Ordering::SeqCst);
+            let first = self.next.fetch_add(self.batch, Ordering::SeqCst);
             let late = self.until.is_some_and(|until| Instant::now() >= until);
             if late || first >= self.end || self.stopped.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            let batch = self.batch(program, first, first.saturating_add(BATCH).min(self.end));
-            if batch.is_err() {
+            let done = self.run_batch(program, first, first.saturating_add(self.batch).min(self.end));
+            if done.is_err() {
                 self.stopped.store(true, Ordering::SeqCst);
             }
-            batch?;
+            done?;
         }
     }
 
     /// Runs seeds in a process of their own, and goes on after one that ends it.
-    fn batch(&self, program: &str, mut first: u64, end: u64) -> Result<()> {
+    fn run_batch(&self, program: &str, mut first: u64, end: u64) -> Result<()> {
         while first < end {
             first = self.process(program, first, end)?;
         }

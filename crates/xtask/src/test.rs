@@ -42,6 +42,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     )?;
     steps.tests("sandbox tests", &selecting(&[], &others, |name| name == "sandbox"))?;
     steps.step("seeds", || faults::run(&faults::FaultsArgs::in_ci()))?;
+    steps.step("seeds of tenancies", || faults::run(&faults::FaultsArgs::tenancies_in_ci()))?;
     steps.step("generated files", || generate::run(&generate::GenerateArgs::checking()))?;
     steps.step("documentation", docs::run)?;
     if !with_lab {

@@ -75,12 +75,13 @@ pub async fn invite(
     let objects = tenant_policy().into_iter().chain(provider_roles());
     let objects: Vec<Value> = objects.map(of_this_version).collect();
     install_roles(cluster, &objects, place).await?;
-    for namespace in &inviting.namespaces {
-        open(cluster, namespace, &id, place).await?;
-    }
     let letter = |byte: &u8| char::from(INVITATION_LETTERS[usize::from(*byte) % INVITATION_LETTERS.len()]);
     let name: String = inviting.random.iter().map(letter).collect();
     let made = create(cluster, inviting, &name).await?;
+    // After what the API server may refuse; nobody can come before the token is made.
+    for namespace in &inviting.namespaces {
+        open(cluster, namespace, &id, place).await?;
+    }
     let owner = json!({
         "apiVersion": portolan_api::API_VERSION, "kind": "Invitation", "name": name,
         "uid": made.metadata.uid.unwrap_or_default(),

@@ -5,7 +5,7 @@ use super::stage::{Stage, command};
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
-use portolan_control::peering::{self, Address, Peer, PeerError};
+use portolan_control::peering::{self, Address, Peer, PeerError, Sides};
 use portolan_control::tenancy::{self, Inviting, Redeeming, TenancyError};
 use portolan_core::tenancy::InvitationLine;
 use portolan_runtime::Clock;
@@ -93,6 +93,14 @@ pub(super) fn inviting(provider: &str, now: Timestamp, life: SignedDuration, ran
     }
 }
 
+/// What came of a command to peer by a context.
+#[derive(Debug)]
+pub(super) enum PeeringByContext {
+    Done,
+    /// The cluster has peered by an invitation.
+    Refused,
+}
+
 impl Stage {
     /// A client by which a command of a cluster's administrator works.
     pub(super) fn commands(&self, site: usize) -> Client {
@@ -114,5 +122,30 @@ impl Stage {
             tenancy::revoke(&hub, name, &self.clock(site)).await.map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// `portolan peer NAME --remote-context OTHER`, with rights in both clusters.
+    pub(super) async fn peer_by_context(
+        &self,
+        site: usize,
+        other: usize,
+        name: &str,
+    ) -> Result<PeeringByContext, String> {
+        let hub = self.commands(site);
+        let clusters: Api<ForeignCluster> = Api::all(hub.clone());
+        // The command looks there first: an account of the hub would take the place of the tenant's credential.
+        let found = clusters.get_opt(name).await.map_err(|error| error.to_string())?;
+        if found.is_some_and(|found| found.spec.outgoing.is_some()) {
+            return Ok(PeeringByContext::Refused);
+        }
+        let member = self.cluster(other).client(&command(self.name(site)));
+        let address = Address { server: format!("https://{}", self.name(other)), ..Address::default() };
+        let sides = Sides { hub, member, address };
+        let peer = Peer { name: name.to_owned(), token_lifetime: 3600, ..Peer::default() };
+        match Box::pin(peering::join(&sides, &peer, self.clock(site).now(), &|_| ())).await {
+            Ok(_) => Ok(PeeringByContext::Done),
+            Err(PeerError::MemberAlready { .. }) => Ok(PeeringByContext::Refused),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }

@@ -6,6 +6,7 @@ mod commands;
 mod dial;
 mod judge;
 mod left;
+mod own_work;
 mod plan;
 mod settled;
 mod stage;
@@ -40,8 +41,8 @@ pub(super) async fn run(seed: u64) -> Outcome {
     let world = stage.world.clone();
     let mut story = Story::new(stage, rng, tally, judge, seed);
     let mut problems = Vec::new();
-    for _ in 0..STEPS {
-        story.act().await;
+    for left in (1..=STEPS).rev() {
+        story.act(left).await;
         tokio::time::sleep(Duration::from_secs(story.rng.random_range(2..=45))).await;
         problems.extend(story.look(false));
     }

@@ -42,6 +42,7 @@ impl Story {
                 }
             }
             problems.extend(self.enforced(consumer, &clusters[consumer]).await);
+            problems.extend(self.stage.own_work_lost(consumer).await);
         }
         problems
     }

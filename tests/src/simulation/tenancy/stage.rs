@@ -2,6 +2,7 @@
 
 use super::dial::{by_config, keys};
 use super::judge::Judge;
+use super::own_work;
 use super::plan::{Plan, Site};
 use crate::open_namespace;
 use crate::simulation::{CONTROLLER, apply};
@@ -67,6 +68,7 @@ impl Stage {
             let mut extra = open_namespace();
             extra["metadata"]["name"] = json!(EXTRA);
             apply(&admin, &extra).await;
+            own_work::create(&admin).await;
         }
         let seed = Seed::new(seed);
         let (sites, lifetime) = (plan.clusters, plan.lifetime);

@@ -4,8 +4,13 @@ use super::{Story, all_of, objects};
 use crate::NAMESPACE;
 use crate::simulation::tally::Drawn;
 use crate::simulation::tenancy::stage::EXTRA;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use portolan_control::peering::NAMESPACE as OWN;
+use portolan_control::tenancy::TENANT_POLICY;
 use rand::RngExt;
 use serde_json::json;
 
@@ -27,6 +32,7 @@ pub(super) const ACTS: &[Drawn] = &[
     Drawn::NamespacesEdited,
     Drawn::QuotaDeleted,
     Drawn::RangeDeleted,
+    Drawn::PolicyDeleted,
     Drawn::OfferDeleted,
 ];
 
@@ -54,9 +60,19 @@ impl Story {
             Drawn::BootstrapDeleted => {
                 self.delete_one("Secret", |each| invited(each) && !is_key(each), true).await
             }
-            Drawn::KeyDeleted => self.delete_one("Secret", is_key, true).await,
+            Drawn::KeyDeleted => {
+                if self.one_of("Secret", is_key).await.is_none() {
+                    self.wait_for_acceptance().await;
+                }
+                self.delete_one("Secret", is_key, true).await
+            }
             Drawn::CredentialDeleted => self.forget().await,
-            Drawn::RequestDeleted => self.delete_one("CertificateSigningRequest", |_| true, true).await,
+            Drawn::RequestDeleted => {
+                if self.one_of("CertificateSigningRequest", |_| true).await.is_none() {
+                    self.wait_for_acceptance().await;
+                }
+                self.delete_one("CertificateSigningRequest", |_| true, true).await
+            }
             Drawn::LeaseDeleted => {
                 let own = |each: &DynamicObject| of_tenant(each) && name(each) == "consumer";
                 self.delete_one("Lease", own, true).await
@@ -77,6 +93,7 @@ impl Story {
             Drawn::NamespacesEdited => self.edit_namespaces().await,
             Drawn::QuotaDeleted => self.delete_one("ResourceQuota", portolans, false).await,
             Drawn::RangeDeleted => self.delete_one("LimitRange", portolans, false).await,
+            Drawn::PolicyDeleted => self.delete_policy().await,
             _ => self.delete_one("ResourceOffer", |_| true, false).await,
         }
     }
@@ -94,6 +111,27 @@ impl Story {
         }
         let api = objects(&self.stage, site, kind, object.metadata.namespace.as_deref());
         api.delete(name(&object), &Default::default()).await.is_ok()
+    }
+
+    /// The admission policy that bounds tenants is deleted in one cluster, or what puts it into force.
+    async fn delete_policy(&mut self) -> bool {
+        let first = self.site();
+        let is_binding = self.rng.random_bool(0.5);
+        let count = self.stage.sites.len();
+        for site in (0..count).map(|each| (first + each) % count) {
+            let admin = self.stage.admin(site);
+            let deleted = if is_binding {
+                let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(admin);
+                bindings.delete(TENANT_POLICY, &Default::default()).await.is_ok()
+            } else {
+                let policies: Api<ValidatingAdmissionPolicy> = Api::all(admin);
+                policies.delete(TENANT_POLICY, &Default::default()).await.is_ok()
+            };
+            if deleted {
+                return true;
+            }
+        }
+        false
     }
 
     /// Peerings of a cluster that are not established on both sides may come to nothing.

@@ -1,15 +1,9 @@
-//! Invitations are made and used, as they should be and otherwise.
+//! Invitations are used, as they should be and otherwise.
 
 use super::{Finished, Line, Story, Use, objects};
-use crate::NAMESPACE;
 use crate::simulation::tally::Drawn;
-use crate::simulation::tenancy::commands::inviting;
-use jiff::SignedDuration;
 use kube::api::{ListParams, Patch, PatchParams};
-use portolan_api::invitation::Acceptance;
-use portolan_api::sharing::Sharing;
 use portolan_control::peering::NAMESPACE as OWN;
-use portolan_control::tenancy::{Inviting, invite};
 use rand::RngExt;
 use serde_json::json;
 use std::time::Duration;
@@ -25,6 +19,7 @@ pub(super) const ACTS: &[Drawn] = &[
     Drawn::InvitationByHand,
     Drawn::InvitationShares,
     Drawn::InvitationInterrupted,
+    Drawn::InvitationWithPods,
     Drawn::InvitationAccepted,
     Drawn::InvitationAccepted,
     Drawn::LineUsedAgain,
@@ -50,6 +45,7 @@ impl Story {
             | Drawn::InvitationByHand
             | Drawn::InvitationShares => self.invite(provider, Some(drawn)).await.is_some(),
             Drawn::InvitationInterrupted => self.interrupted(provider).await,
+            Drawn::InvitationWithPods => self.with_pods(provider, consumer).await,
             Drawn::InvitationAccepted => self.accept().await,
             Drawn::LineUsed => {
                 let Some(line) = self.fresh(provider).await else { return false };
@@ -71,7 +67,11 @@ impl Story {
             Drawn::LineLate => {
                 let now = self.stage.world.clock().now();
                 let late = |line: &Line| line.line.expires < now && !line.used;
-                let Some(line) = self.lines.iter().position(late) else { return false };
+                let line = match self.lines.iter().position(late) {
+                    Some(found) => Some(found),
+                    None => self.expired(provider).await,
+                };
+                let Some(line) = line else { return false };
                 let consumer = if consumer == self.lines[line].provider { provider } else { consumer };
                 self.use_line(line, consumer, |_| ());
                 true
@@ -109,76 +109,8 @@ impl Story {
         }
     }
 
-    /// An invitation of a cluster that nobody has used, or a new one.
-    async fn fresh(&mut self, provider: usize) -> Option<usize> {
-        let now = self.stage.world.clock().now();
-        let open =
-            |line: &Line| line.provider == provider && !line.used && !line.deleted && line.line.expires > now;
-        match self.lines.iter().position(open) {
-            Some(found) => Some(found),
-            None => Box::pin(self.invite(provider, None)).await,
-        }
-    }
-
-    async fn invite(&mut self, provider: usize, asked: Option<Drawn>) -> Option<usize> {
-        let (with, by_hand) = self.describe(provider, asked);
-        let (client, now) = (self.stage.commands(provider), self.stage.clock(provider).now());
-        let mut line = match Box::pin(invite(&client, &with, now)).await {
-            Ok(made) => made,
-            Err(error) => {
-                self.note(&format!("the command to invite failed: {error}"));
-                return None;
-            }
-        };
-        // Times of the world, for those who ask whether it has expired.
-        line.expires = line.expires.saturating_sub(self.stage.sites[provider].ahead).unwrap_or(line.expires);
-        self.lines.push(Line { provider, line, by_hand, deleted: false, used: false });
-        if asked.is_none() {
-            self.tally.add(Drawn::InvitationMade);
-        }
-        Some(self.lines.len() - 1)
-    }
-
-    /// What the administrator says who invites.
-    fn describe(&mut self, provider: usize, asked: Option<Drawn>) -> (Inviting, bool) {
-        let mut drawn = |what: Drawn, chance: f64| {
-            let yes = asked == Some(what) || self.rng.random_bool(chance);
-            if yes && asked != Some(what) {
-                self.tally.add(what);
-            }
-            yes
-        };
-        let opens = drawn(Drawn::InvitationOpens, 0.6);
-        let short = drawn(Drawn::InvitationShort, 0.15);
-        let by_hand = drawn(Drawn::InvitationByHand, 0.15);
-        let shares = drawn(Drawn::InvitationShares, 0.5);
-        let life = SignedDuration::from_secs(if short { 60 } else { self.rng.random_range(300..=1800) });
-        let (now, random) = (self.stage.clock(provider).now(), self.rng.random::<[u8; 10]>());
-        let mut with = inviting(self.stage.name(provider), now, life, random);
-        if opens {
-            with.namespaces.push(NAMESPACE.to_owned());
-        }
-        if by_hand {
-            with.acceptance = Acceptance::Manual;
-        }
-        if shares {
-            let percentage = Some(self.rng.random_range(0..=100));
-            with.sharing = Some(Sharing { percentage, ..Sharing::default() });
-        }
-        (with, by_hand)
-    }
-
-    /// The command to invite ends in the middle.
-    async fn interrupted(&mut self, provider: usize) -> bool {
-        let (with, _) = self.describe(provider, None);
-        let (client, now) = (self.stage.commands(provider), self.stage.clock(provider).now());
-        let patience = Duration::from_millis(self.rng.random_range(5..=250));
-        let _ = tokio::time::timeout(patience, Box::pin(invite(&client, &with, now))).await;
-        true
-    }
-
     /// Begins to use a line.
-    fn use_line(&mut self, line: usize, consumer: usize, edit: impl FnOnce(&mut Use)) {
+    pub(super) fn use_line(&mut self, line: usize, consumer: usize, edit: impl FnOnce(&mut Use)) {
         let (provider, line) = {
             let known = &mut self.lines[line];
             known.used = true;
@@ -258,17 +190,6 @@ impl Story {
         tokio::time::sleep(pause).await;
         self.use_line(line, consumer, |_| ());
         true
-    }
-
-    /// `portolan accept` for one that waits, or will.
-    async fn accept(&mut self) -> bool {
-        // Also others wait: those that say that they are a cluster that is known.
-        let waits = |line: &&Line| (line.by_hand || line.used) && !line.deleted;
-        let Some(line) = self.lines.iter().rfind(waits) else { return false };
-        let (provider, name) = (line.provider, line.line.invitation.clone());
-        let invitations = objects(&self.stage, provider, "Invitation", Some(OWN));
-        let patch = Patch::Merge(json!({"spec": {"accepted": true}}));
-        invitations.patch(&name, &PatchParams::default(), &patch).await.is_ok()
     }
 
     /// Somebody says that a certificate is due.

@@ -2,9 +2,11 @@
 
 mod breaks;
 mod hands;
+mod inviting;
 mod lines;
 mod offers;
 mod parting;
+mod refusals;
 
 use super::commands::Use;
 use super::judge::Judge;
@@ -21,11 +23,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinSet;
 
 /// Everything that happens, in groups, with how often each group has its turn.
-const GROUPS: [(u32, &[Drawn]); 5] =
-    [(38, lines::ACTS), (22, hands::ACTS), (16, offers::ACTS), (10, parting::ACTS), (14, breaks::ACTS)];
+const GROUPS: [(u32, &[Drawn]); 6] = [
+    (34, lines::ACTS),
+    (21, hands::ACTS),
+    (15, offers::ACTS),
+    (10, parting::ACTS),
+    (12, breaks::ACTS),
+    (8, refusals::ACTS),
+];
 
-/// How many acts each world must see, so that every act is seen in few worlds.
-const ON_AGENDA: usize = 5;
+/// How many acts each world must see, so that every act is seen in few worlds: in those that CI runs.
+const ON_AGENDA: usize = 6;
 
 /// One world and what goes on in it.
 pub(super) struct Story {
@@ -47,6 +55,8 @@ pub(super) struct Story {
     broken: breaks::Broken,
     /// How many things were named so far.
     named: u32,
+    /// What an act has found that must not be.
+    wrong: Vec<String>,
 }
 
 /// An invitation that was made.
@@ -69,7 +79,9 @@ struct Finished {
 
 impl Story {
     pub(super) fn new(stage: Stage, rng: ChaCha8Rng, tally: Tally, judge: Judge, number: u64) -> Self {
-        let all: Vec<Drawn> = GROUPS.iter().flat_map(|(_, acts)| acts.iter().copied()).collect();
+        let mut all: Vec<Drawn> = GROUPS.iter().flat_map(|(_, acts)| acts.iter().copied()).collect();
+        // Those that are frequent are listed several times.
+        all.dedup();
         let number = usize::try_from(number).unwrap_or(0);
         let agenda = (0..ON_AGENDA).map(|place| all[(number * ON_AGENDA + place) % all.len()]).collect();
         Self {
@@ -85,16 +97,19 @@ impl Story {
             agenda,
             broken: breaks::Broken::default(),
             named: 0,
+            wrong: Vec::new(),
         }
     }
 
     /// What must not have been since the last look.
-    pub(super) fn look(&self, is_calm: bool) -> Vec<String> {
-        self.judge.look(is_calm)
+    pub(super) fn look(&mut self, is_calm: bool) -> Vec<String> {
+        let mut problems = std::mem::take(&mut self.wrong);
+        problems.extend(self.judge.look(is_calm));
+        problems
     }
 
-    /// One thing happens.
-    pub(super) async fn act(&mut self) {
+    /// One thing happens; so many acts are left with this one.
+    pub(super) async fn act(&mut self, left: usize) {
         if self.identities.is_empty() {
             for site in 0..self.stage.sites.len() {
                 let id = identity(&self.stage.admin(site), "the cluster").await;
@@ -107,7 +122,8 @@ impl Story {
             Box::pin(self.happens(Drawn::LineUsed)).await;
             return;
         }
-        if !self.agenda.is_empty() && self.rng.random_bool(0.5) {
+        let is_due = left <= self.agenda.len();
+        if !self.agenda.is_empty() && (is_due || self.rng.random_bool(0.5)) {
             let next = self.agenda.remove(0);
             if !Box::pin(self.happens(next)).await {
                 self.agenda.push(next);
@@ -137,6 +153,8 @@ impl Story {
             self.offer(drawn).await
         } else if parting::ACTS.contains(&drawn) {
             self.parting(drawn).await
+        } else if refusals::ACTS.contains(&drawn) {
+            self.refusal(drawn).await
         } else {
             self.breaks(drawn).await
         };
@@ -238,6 +256,7 @@ impl Story {
     /// All end their workloads, their peerings and their invitations.
     pub(super) async fn part(&mut self) -> Vec<String> {
         for site in 0..self.stage.sites.len() {
+            self.stage.end_own_work(site).await;
             for kind in ["MultiClusterDeployment", "Invitation", "SharingClass"] {
                 for object in all_of(&self.stage, site, kind).await {
                     let name = object.metadata.name.clone().unwrap_or_default();

@@ -7,11 +7,13 @@ use crate::workload;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use rand::RngExt;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub(super) const ACTS: &[Drawn] = &[
     Drawn::SharedPercentage,
     Drawn::SharedQuantities,
     Drawn::SharedClass,
+    Drawn::ClassToZero,
     Drawn::SharedNoClass,
     Drawn::SharedNothing,
     Drawn::SharedByDefault,
@@ -22,6 +24,14 @@ pub(super) const ACTS: &[Drawn] = &[
     Drawn::TenantWorks,
     Drawn::TenantWorks,
 ];
+
+/// A class that administrators name when they share.
+fn gold(percentage: i32) -> Value {
+    json!({
+        "apiVersion": "portolan.dev/v1alpha1", "kind": "SharingClass", "metadata": {"name": "gold"},
+        "spec": {"percentage": percentage, "defaultRequests": {"cpu": "50m", "memory": "32Mi"}},
+    })
+}
 
 impl Story {
     pub(super) async fn offer(&mut self, drawn: Drawn) -> bool {
@@ -34,7 +44,8 @@ impl Story {
             Drawn::SharedNothing => json!({"percentage": 0}),
             Drawn::SharedByDefault => Value::Null,
             Drawn::SharedNoClass => json!({"className": "nobody-made-it"}),
-            Drawn::SharedClass => return self.share_class().await,
+            Drawn::SharedClass => return self.share_class().await.is_some(),
+            Drawn::ClassToZero => return self.class_to_zero().await,
             Drawn::DefaultChanged => return self.change_default().await,
             Drawn::TenantWorks => return self.work().await,
             _ => return self.accept_offer(drawn).await,
@@ -62,16 +73,26 @@ impl Story {
         api.patch(name, &PatchParams::default(), &patch).await.is_ok()
     }
 
-    async fn share_class(&mut self) -> bool {
+    /// Shares by a class; answers where, and how much.
+    async fn share_class(&mut self) -> Option<(usize, i32)> {
         let is_tenant = |cluster: &DynamicObject| cluster.data["spec"]["incoming"].is_object();
-        let Some((site, cluster)) = self.one_of("ForeignCluster", is_tenant).await else { return false };
+        let (site, cluster) = self.one_of("ForeignCluster", is_tenant).await?;
         let percentage = self.rng.random_range(5..=90);
-        let class = json!({
-            "apiVersion": "portolan.dev/v1alpha1", "kind": "SharingClass", "metadata": {"name": "gold"},
-            "spec": {"percentage": percentage, "defaultRequests": {"cpu": "50m", "memory": "32Mi"}},
-        });
-        let _ = try_apply(&self.stage.admin(site), &class).await;
-        self.write_sharing(site, &cluster, &json!({"className": "gold"})).await
+        let _ = try_apply(&self.stage.admin(site), &gold(percentage)).await;
+        let is_written = self.write_sharing(site, &cluster, &json!({"className": "gold"})).await;
+        is_written.then_some((site, percentage))
+    }
+
+    /// A class that is in use shares nothing for a while, and then as much as before.
+    async fn class_to_zero(&mut self) -> bool {
+        let Some((site, before)) = self.share_class().await else { return false };
+        for percentage in [0, before] {
+            tokio::time::sleep(Duration::from_secs(self.rng.random_range(1..=40))).await;
+            if try_apply(&self.stage.admin(site), &gold(percentage)).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     async fn change_default(&mut self) -> bool {

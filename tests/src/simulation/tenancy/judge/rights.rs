@@ -22,6 +22,11 @@ fn users(binding: &Value) -> Vec<String> {
     names.filter(|name| Tenant::of_user(name).is_some()).collect()
 }
 
+/// Whether a namespace is one of the system, in which no tenant places anything.
+fn is_of_system(namespace: &str) -> bool {
+    namespace == "portolan" || ["kube-", "portolan-"].iter().any(|system| namespace.starts_with(system))
+}
+
 /// All users of tenants that have any right in a cluster.
 fn with_rights(live: &Live, cluster: &str) -> BTreeSet<String> {
     BINDINGS.iter().flat_map(|kind| live.all(kind, cluster)).flat_map(|(_, binding)| users(binding)).collect()
@@ -51,7 +56,7 @@ impl Rights {
             let any_open = opened.is_some_and(|all| !all.is_empty());
             let allowed = match (role.as_str(), namespace.as_str()) {
                 ("portolan-tenant", namespace) => namespace == format!("portolan-tenant-{foreign}"),
-                ("portolan-tenant-placement", namespace) => is_open(namespace),
+                ("portolan-tenant-placement", namespace) => is_open(namespace) && !is_of_system(namespace),
                 (role, "") if role == format!("portolan-tenant-{foreign}-namespaces") => any_open,
                 // Nobody is invited to see a whole cluster in these worlds.
                 (role, "") => role == format!("portolan-tenant-{foreign}-renewal"),
@@ -71,14 +76,20 @@ impl Rights {
         if what.gone {
             return Vec::new();
         }
+        let namespaces: Vec<String> =
+            incoming["namespaces"].as_array().into_iter().flatten().map(text).collect();
+        let of_system = namespaces.iter().filter(|namespace| is_of_system(namespace));
+        let mut problems: Vec<String> = of_system
+            .map(|namespace| format!("namespace {namespace} of the system is opened to {}", what.place.2))
+            .collect();
         if let Some(user) = incoming["user"].as_str() {
             let key = (what.cluster().to_owned(), user.to_owned());
-            let namespaces = incoming["namespaces"].as_array().into_iter().flatten().map(text);
             self.opened.entry(key).or_default().extend(namespaces);
         }
         let all = what.live.all(CLUSTERS, what.cluster());
         let users = all.filter_map(|(_, each)| each["spec"]["incoming"]["user"].as_str()).map(str::to_owned);
-        two_identities(&users.collect())
+        problems.extend(two_identities(&users.collect()));
+        problems
     }
 }
 
