@@ -7,9 +7,9 @@ use kube::CustomResourceExt;
 
 use crate::clusterprofile::upstream_crds;
 use crate::{
-    CloudProvisioner, FeatureConfig, ForeignCluster, Invitation, LiveMigration, MultiClusterDeployment,
-    MultiClusterHorizontalPodAutoscaler, MultiClusterJob, MultiClusterRescheduler, MultiClusterService,
-    NamespaceOffloading, PlacementReview, ResourceOffer, SharingClass,
+    CloudProvisioner, ClusterReport, FeatureConfig, ForeignCluster, Invitation, LiveMigration,
+    MultiClusterDeployment, MultiClusterHorizontalPodAutoscaler, MultiClusterJob, MultiClusterRescheduler,
+    MultiClusterService, NamespaceOffloading, PlacementReview, ResourceOffer, SharingClass,
 };
 
 /// The kinds that have a schema but no controller yet. An object of them is stored and nothing happens, so their
@@ -36,6 +36,7 @@ pub fn served_crds() -> Vec<CustomResourceDefinition> {
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut crds = vec![
         CloudProvisioner::crd(),
+        ClusterReport::crd(),
         FeatureConfig::crd(),
         ForeignCluster::crd(),
         Invitation::crd(),

@@ -6,6 +6,7 @@
 pub mod autoscaling;
 pub mod cloudprovisioner;
 pub mod clusterprofile;
+pub mod clusterreport;
 mod condition_type;
 pub mod conditions;
 pub mod convert;
@@ -36,6 +37,7 @@ mod unknown;
 pub mod words;
 
 pub use cloudprovisioner::{CloudProvisioner, CloudProvisionerSpec, CloudProvisionerStatus};
+pub use clusterreport::{ClusterReport, ClusterReportSpec, ClusterReportStatus};
 pub use crds::{
     EXPERIMENTAL_KINDS, PROGRAM_VERSION, RenderError, VERSION_LABEL, all_crds, crds, hub_crds, is_served,
     render, render_crds, served_crds,

@@ -43,7 +43,7 @@ fn rendering_is_stable_and_reads_back() {
 #[test]
 fn every_kind_follows_the_conventions() {
     let crds = portolan_api::crds();
-    assert_eq!(crds.len(), 14);
+    assert_eq!(crds.len(), 15);
     for crd in &crds {
         let name = crd.metadata.name.as_deref().unwrap();
         let version = &crd.spec.versions[0];

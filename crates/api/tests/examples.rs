@@ -99,6 +99,7 @@ fn accepted_examples_round_trip_through_their_types() {
             let stored = with_defaults(schema_of(kind(step)), step);
             let written = match kind(step) {
                 "CloudProvisioner" => round_trip::<portolan_api::CloudProvisioner>(&stored),
+                "ClusterReport" => round_trip::<portolan_api::ClusterReport>(&stored),
                 "FeatureConfig" => round_trip::<portolan_api::FeatureConfig>(&stored),
                 "ForeignCluster" => round_trip::<portolan_api::ForeignCluster>(&stored),
                 "Invitation" => round_trip::<portolan_api::Invitation>(&stored),

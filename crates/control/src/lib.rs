@@ -8,6 +8,7 @@ mod driver;
 pub mod fleet;
 mod hub_kinds;
 mod jobs;
+pub mod measurement;
 pub mod monitor;
 pub mod names;
 pub mod peering;

@@ -12,6 +12,7 @@ pub mod latency;
 pub mod migration;
 pub mod placement;
 pub mod provision;
+pub mod report;
 pub mod reschedule;
 pub mod sharing;
 pub mod summary;

@@ -210,6 +210,7 @@ fn container() -> Node {
                 Item::One(fixed(format!("--listen=[::]:{PORT}"))),
                 Item::When("cluster.sharing", sharing),
                 Item::When("controller.prometheus", prometheus),
+                Item::When("controller.measureLatency", fixed("--measure-latency")),
                 Item::Each("controller.extraArgs"),
             ]),
         ),

@@ -88,6 +88,9 @@ pub struct ControllerValues {
     pub prometheus: String,
     /// Let it place workloads in this cluster too, as a member of its own fleet (`portolan peer --local`).
     pub hub_as_member: bool,
+    /// Let it connect to the other members of the fleets that this cluster is a member of, at addresses that their hubs name, and
+    /// report to the hubs how long each answer takes.
+    pub measure_latency: bool,
     /// More arguments of `portolan controller`.
     pub extra_args: Vec<String>,
 }
@@ -135,6 +138,7 @@ impl Default for ControllerValues {
             pod_annotations: BTreeMap::new(),
             prometheus: String::new(),
             hub_as_member: false,
+            measure_latency: false,
             extra_args: Vec::new(),
         }
     }

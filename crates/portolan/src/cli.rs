@@ -228,6 +228,11 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) share_by_default: Option<String>,
 
+    /// Measure the round-trip time to the other members of the fleets that this cluster is a member of, and report it to their
+    /// hubs. The controller then connects to addresses that a hub names, by TLS, and tells how long each answer takes.
+    #[arg(long)]
+    pub(crate) measure_latency: bool,
+
     /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as [::]:8080, which is all addresses of
     /// both families. Without it, nothing is served.
     #[arg(long, value_name = "ADDRESS:PORT")]

@@ -290,7 +290,8 @@ mod tests {
         for crd in portolan_api::served_crds() {
             let names = crd.spec.names;
             let Some(kind) = all.iter().copied().find(|kind| kind.resource().kind == names.kind) else {
-                let unasked = ["Invitation", "PlacementReview", "ResourceOffer", "SharingClass"];
+                let unasked =
+                    ["ClusterReport", "Invitation", "PlacementReview", "ResourceOffer", "SharingClass"];
                 assert!(unasked.contains(&names.kind.as_str()), "users ask for {} too", names.kind);
                 continue;
             };

@@ -7,6 +7,7 @@ mod complete;
 mod connection;
 mod endpoints;
 mod failure;
+mod handshake;
 mod human;
 mod kind;
 mod manifest;

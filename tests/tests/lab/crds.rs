@@ -179,6 +179,7 @@ fn through_our_type(object: &Value) -> Result<Value> {
     }
     match object["kind"].as_str().unwrap_or_default() {
         "CloudProvisioner" => through::<portolan_api::CloudProvisioner>(object),
+        "ClusterReport" => through::<portolan_api::ClusterReport>(object),
         "FeatureConfig" => through::<portolan_api::FeatureConfig>(object),
         "ForeignCluster" => through::<portolan_api::ForeignCluster>(object),
         "Invitation" => through::<portolan_api::Invitation>(object),

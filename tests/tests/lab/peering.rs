@@ -50,11 +50,14 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         ..Peer::default()
     };
     tells_traffic(member).await?;
+    has_reports(member).await?;
     // Time is set so that the token is due for renewal at once: half of its ten minutes is over.
     let joined_at = Timestamp::now() - jiff::SignedDuration::from_secs(900);
     join(&sides, &peer, joined_at, &|_| ()).await?;
     let _controllers = control(hub).await?;
     hub.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/c2", TIMEOUT]).await?;
+    let hub_id = identity(&sides.hub, "the hub").await?;
+    reports_are_asked_for(member, &Names::of(&hub_id).account).await?;
     let token = "jsonpath={.metadata.annotations.portolan\\.dev/renew-at}";
     eventually("the token is renewed", async || {
         let at = hub.kubectl(&["-n", "portolan", "get", "secret", "c2", "-o", token]).await?;
@@ -71,7 +74,6 @@ async fn by_its_role(lab: &Lab) -> Result<()> {
         &[service("web", json!({"app": "web"})), job("sum", 2, 1, json!({"locations": ["c2"]}))],
     )
     .await?;
-    let hub_id = identity(&sides.hub, "the hub").await?;
     let account = format!("system:serviceaccount:portolan:{}", Names::of(&hub_id).account);
     everything_that_is_done_with_a_deployment(hub, member).await?;
     names_that_are_taken(hub, member, &account).await?;
@@ -288,6 +290,25 @@ async fn names_that_are_taken(hub: &Cluster, member: &Cluster, account: &str) ->
     member.kubectl(&[&["-n", NAMESPACE, "delete"], &names[..], &[TIMEOUT]].concat()).await.map(|_| ())
 }
 
+/// The definition that an installation of Portolan brings.
+async fn has_reports(member: &Cluster) -> Result<()> {
+    let reports = portolan_api::crds().into_iter().filter(|crd| crd.spec.names.kind == "ClusterReport");
+    let definitions: Vec<Value> = reports.map(serde_json::to_value).collect::<Result<_, _>>()?;
+    kubectl_apply(member, &definitions).await?;
+    member
+        .kubectl(&["wait", "--for=condition=Established", "crd/clusterreports.portolan.dev", TIMEOUT])
+        .await?;
+    Ok(())
+}
+
+async fn reports_are_asked_for(member: &Cluster, name: &str) -> Result<()> {
+    eventually("the hub has made its report in the member", async || {
+        let found = member.kubectl(&["-n", "portolan", "get", "clusterreports", "-o", "name"]).await?;
+        Ok(if found.contains(name) { Seen::Ready(()) } else { Seen::NotYet(found) })
+    })
+    .await
+}
+
 async fn replicas(member: &Cluster, count: &str) -> Result<()> {
     eventually("the member has the replicas", async || {
         let path = "jsonpath={.spec.replicas}";
@@ -341,6 +362,7 @@ fn requests(log: &str, account: &str) -> Result<(BTreeSet<Request>, BTreeSet<Str
         let resource = format!("{}{subresource}", text(&object["resource"]));
         let scope = match object["namespace"].as_str() {
             None => Scope::Cluster,
+            Some("portolan") if resource == "clusterreports" => Scope::OwnReport,
             Some("portolan") => Scope::OwnAccount,
             Some(MONITORING) => Scope::Traffic,
             Some(_) => Scope::OpenNamespaces,

@@ -21,6 +21,7 @@ mod job_members;
 mod jobs;
 mod leaders;
 mod limits;
+mod measurement;
 mod mistakes;
 mod peering;
 mod placement;

@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterDeploymentStatus};
+use portolan_api::{ClusterReport, ForeignCluster, MultiClusterDeployment, MultiClusterDeploymentStatus};
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_control::peering::{
     Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_local,
@@ -78,6 +78,10 @@ impl Connect for AsAccount {
         let user = User::service_account("portolan", &self.account);
         let client = self.world.cluster(name).map(|cluster| cluster.client_as("controller", user));
         Box::pin(async { client.ok_or(ConnectError::NoCredentials) })
+    }
+
+    fn server(&self, cluster: &str) -> Option<String> {
+        Some(format!("https://{cluster}:6443"))
     }
 }
 
@@ -253,6 +257,36 @@ async fn missing_rights_are_named_also_to_a_user_who_may_read_no_namespace() {
     let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let api: Api<DynamicObject> = Api::all_with(fleet.hub.client("admin"), &ApiResource::from_gvk(&kind));
     assert!(api.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was made in the hub");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rights_of_peering_do_for_a_report_which_goes_when_the_hub_leaves() {
+    let fleet = Fleet::new();
+    let admin = fleet.members[0].client("admin");
+    let definitions = portolan_api::crds().into_iter().filter(|crd| crd.spec.names.kind == "ClusterReport");
+    for definition in definitions {
+        apply(&admin, &serde_json::to_value(definition).unwrap()).await;
+    }
+    fleet.join(&peer("paris")).await.unwrap();
+    fleet.join(&peer("rome")).await.unwrap();
+    let controller = fleet.control().await;
+    pass(60).await;
+    let user = fleet.hub.client("user");
+    let hub = identity(&user, "the hub").await.unwrap();
+    let name = Names::of(&hub).account;
+    let reports: Api<ClusterReport> = Api::namespaced(admin.clone(), "portolan");
+    let measured = Patch::Merge(json!({"status": {"observedAt": fleet.world.clock().now()}}));
+    reports.patch_status(&name, &PatchParams::default(), &measured).await.unwrap();
+    pass(60).await;
+    let targets = reports.get(&name).await.unwrap().spec.targets;
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!(names, ["rome"], "a member that measures learns where the others are");
+    controller.abort();
+    assert!(leave_hub(&user, "paris").await.unwrap());
+    let came = leave_member(&admin, &hub).await.unwrap();
+    assert!(came.went.contains(&format!("ClusterReport portolan/{name}")), "{:?}", came.went);
+    assert_eq!(came.stays, [""; 0]);
+    assert!(reports.get_opt(&name).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,4 +119,6 @@ pub enum LatencySource {
     Measured,
     /// It was given in a spec.
     Static,
+    /// The cluster measured it itself, and reported it.
+    Reported,
 }

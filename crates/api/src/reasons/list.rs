@@ -312,6 +312,9 @@ reasons! {
     MaxConcurrentMoves, [Staying],
         "As many workloads are being moved as `spec.maxConcurrentMoves` allows.",
         "A larger `maxConcurrentMoves`.";
+    Measuring, [on(Ready)],
+        "The cluster measures the round-trip time to the other members, and reports it to the hub.",
+        "";
     MemberError, [Placement],
         "The cluster failed several requests in a row; it is tried again.",
         "The message has the error.";

@@ -57,6 +57,12 @@ pub trait Connect: Send + Sync + 'static {
         None
     }
 
+    /// The URL of the API server that the open connection to this cluster leads to, if it leads over a network.
+    fn server(&self, cluster: &str) -> Option<String> {
+        let _ = cluster;
+        None
+    }
+
     /// From when to when the credential is valid that the open connection to this cluster uses, if it has an end.
     fn credential_validity(&self, cluster: &str) -> Option<Validity> {
         let _ = cluster;
@@ -113,6 +119,7 @@ pub struct Credentials {
 
 /// What an open connection uses.
 struct Open {
+    server: String,
     bearer: Option<Bearer>,
     switch: Switch,
     certificate: Option<String>,
@@ -218,9 +225,10 @@ impl Credentials {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|error| unusable(reference, error.to_string()))?;
+        let server = config.cluster_url.to_string();
         let client = (self.dial)(config, bearer.as_ref()).map_err(|problem| unusable(reference, problem))?;
         let switch = Switch::new(bounded(client, self.requests.of(name)));
-        Ok((switch.client(), Open { bearer, switch, certificate, made_of, version, validity }))
+        Ok((switch.client(), Open { server, bearer, switch, certificate, made_of, version, validity }))
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
@@ -250,6 +258,10 @@ impl Connect for Credentials {
 
     fn credential_version(&self, cluster: &str) -> Option<String> {
         self.open().get(cluster).and_then(|open| open.version.clone())
+    }
+
+    fn server(&self, cluster: &str) -> Option<String> {
+        self.open().get(cluster).map(|open| open.server.clone())
     }
 
     fn credential_validity(&self, cluster: &str) -> Option<Validity> {

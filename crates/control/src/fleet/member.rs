@@ -5,6 +5,7 @@ use super::gate::Gate;
 use super::health::probe;
 use super::prometheus::ask;
 use super::readable::{Needs, Readable, Watches, supervise};
+use super::report::{Asking, Others, Reported};
 use super::rights::{self, MissingRights, NeededRight};
 use super::traffic::TrafficReport;
 use super::watched::{CopyKind, CopyTest, EventSink, Indexes, KEEP, Registration, Starting, Watched};
@@ -47,6 +48,8 @@ pub struct Member {
     pub(crate) offers: Option<Index<ResourceOffer>>,
     /// Whether it answers.
     pub health: Health,
+    /// What it reports of its distance to the others.
+    pub(super) reported: Reported,
     /// The rights that the hub lacks where it holds copies.
     pub(super) missing_rights: MissingRights,
     /// How much it is asked to do at the same time.
@@ -85,6 +88,7 @@ impl Watcher {
         client: Client,
         source: Option<&TrafficSource>,
         tenant: Option<&TenantOf>,
+        others: Option<Others>,
         on_event: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) -> Member {
         let sink: EventSink = Arc::new(on_event);
@@ -165,6 +169,18 @@ impl Watcher {
                 self.clock.clone(),
             ));
         }
+        let reported = Reported::default();
+        if let Some(others) = others {
+            let asking = Asking {
+                client: client.clone(),
+                hub: self.hub.clone(),
+                others,
+                reported: reported.clone(),
+                health: health.clone(),
+                clock: self.clock.clone(),
+            };
+            tasks.spawn(asking.run());
+        }
         let (after, changed) = (Arc::clone(&sink), watches.clone());
         let heard = move |what: MemberEvent| {
             changed.look_again();
@@ -193,6 +209,7 @@ impl Watcher {
             asked_traffic,
             offers,
             health,
+            reported,
             missing_rights,
             actuator: Actuator::new(Arc::clone(&gate), self.spawner.clone()),
             gate,

@@ -7,6 +7,7 @@ use super::identity::Identity;
 use super::member::Watcher;
 use super::observed::Observed;
 use super::registry::{Connected, MadeOf};
+use super::report::Others;
 use super::secrets::Secrets;
 use super::sites::{hub_name, news};
 use super::{Connect, ConnectError, Fleet, Hub, Member, MemberEvent, Needs, Registration};
@@ -20,6 +21,7 @@ use kube::runtime::watcher;
 use portolan_api::conditions::{self, ConditionType, Finding};
 use portolan_api::foreigncluster::OutgoingStatus;
 use portolan_api::{ForeignCluster, ForeignClusterStatus, Reason};
+use portolan_core::report::Report;
 use portolan_runtime::{
     Action, CallError, Change, Clock, EventType, Index, Key, Queue, Recorder, Seed, call, follow_with,
     supervise, work,
@@ -384,7 +386,8 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let (queue, cluster) = (self.queue.clone(), name.to_owned());
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
         let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant.as_ref());
-        let member = self.watcher.watch(name, client, traffic, tenant, tell);
+        let others = Others::of(foreign, self.fleet.clusters.clone(), Arc::clone(&self.connect));
+        let member = self.watcher.watch(name, client, traffic, tenant, others, tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }
 
@@ -393,7 +396,18 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let known = member.is_known(Needs::ROOM);
         let summary = self.fleet.ledger.transact(|book| book.summary(&member.name)).filter(|_| known);
         let round_trip = (member.name != hub).then(|| (hub, member.health.round_trip()));
-        Observed { version: member.health.version(), summary, round_trip, credential: None, outgoing: None }
+        let now = self.clock.now();
+        let reported = member.reported.last();
+        // One that has grown old says nothing any more.
+        let reported = reported.map(|report| if report.is_fresh(now) { report } else { Report::default() });
+        Observed {
+            version: member.health.version(),
+            summary,
+            round_trip,
+            reported,
+            credential: None,
+            outgoing: None,
+        }
     }
 
     /// Tells what was found, if it is new; says when to look again.

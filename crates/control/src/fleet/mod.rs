@@ -27,6 +27,7 @@ mod query;
 mod reachability;
 mod readable;
 mod registry;
+mod report;
 mod rights;
 mod room;
 mod secrets;

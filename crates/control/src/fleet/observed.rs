@@ -7,6 +7,8 @@ use portolan_api::foreigncluster::{
 use portolan_api::placement::Resources;
 use portolan_core::capacity::{self, CPU, MEMORY, amount, milli};
 use portolan_core::latency::RoundTrip;
+use portolan_core::report::Report;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What was observed of a member.
@@ -18,6 +20,8 @@ pub(super) struct Observed {
     pub(super) summary: Option<capacity::ClusterSummary>,
     /// What the hub is called, and how far away it is.
     pub(super) round_trip: Option<(String, RoundTrip)>,
+    /// What it reports of its distance to the others; nothing if it was not asked yet.
+    pub(super) reported: Option<Report>,
     /// The version of the Secret whose credential it has accepted.
     pub(super) credential: Option<String>,
     /// What it offers to this cluster.
@@ -45,6 +49,7 @@ impl Observed {
             status.pending_pods = Some(count(summary.pending_pods));
         }
         self.tell_round_trip(status, now);
+        self.tell_report(status);
         status.summary = Some(self.summary_of(status));
     }
 
@@ -83,6 +88,32 @@ impl Observed {
         });
         status.latencies.sort_by(|one, other| one.to.cmp(&other.to));
     }
+
+    /// Writes what the member reports beside what the hub measures itself. What it reports no more is no more told.
+    fn tell_report(&self, status: &mut ForeignClusterStatus) {
+        let Some(report) = &self.reported else { return };
+        let all = std::mem::take(&mut status.latencies);
+        let (told, own): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|each| each.source == LatencySource::Reported);
+        let mut told: BTreeMap<String, Latency> =
+            told.into_iter().map(|each| (each.to.clone(), each)).collect();
+        let measured: BTreeMap<String, Latency> =
+            own.into_iter().map(|each| (each.to.clone(), each)).collect();
+        let mut latencies: BTreeMap<String, Latency> = BTreeMap::new();
+        for (to, time) in report.latencies() {
+            let before = told.remove(to).filter(|before| !RoundTrip::is_news(Some(before.rtt.0), *time));
+            let latency = before.unwrap_or_else(|| Latency {
+                to: to.clone(),
+                rtt: whole(*time),
+                deviation: None,
+                source: LatencySource::Reported,
+                measured_at: report.observed_at().map(Time),
+            });
+            latencies.insert(to.clone(), latency);
+        }
+        latencies.extend(measured);
+        status.latencies = latencies.into_values().collect();
+    }
 }
 
 /// Whole hundredths of a millisecond: more is noise.
@@ -114,6 +145,33 @@ mod tests {
         assert_eq!(status.latencies.len(), 1);
         assert_eq!(status.latencies[0].rtt, portolan_api::Duration::from_millis(40));
         assert_eq!(status.latencies[0].measured_at, Some(time(3)));
+    }
+
+    #[test]
+    fn what_a_member_reports_is_told_beside_what_the_hub_measures_and_goes_when_it_grows_old() {
+        let reporting = |latencies: serde_json::Value| {
+            let report = serde_json::json!({"observedAt": "2026-01-01T00:00:00Z", "latencies": latencies});
+            let report = portolan_core::report::judge(&serde_json::from_value(report).unwrap(), |_| true);
+            Observed { reported: Some(report), ..at(20) }
+        };
+        let all = |status: &ForeignClusterStatus| -> Vec<(String, LatencySource, String)> {
+            let each = |each: &Latency| (each.to.clone(), each.source, each.rtt.to_string());
+            status.latencies.iter().map(each).collect()
+        };
+        let row = |to: &str, source, rtt: &str| (to.to_owned(), source, rtt.to_owned());
+        let hub = row("hub", LatencySource::Measured, "20ms");
+        let now = Time(jiff_time(1));
+        let mut status = ForeignClusterStatus::default();
+        reporting(serde_json::json!([{"to": "rome", "rtt": "12ms"}, {"to": "hub", "rtt": "1ms"}]))
+            .tell(&mut status, &now);
+        let rome = row("rome", LatencySource::Reported, "12ms");
+        assert_eq!(all(&status), [hub.clone(), rome.clone()], "the hub believes itself");
+        reporting(serde_json::json!([{"to": "rome", "rtt": "13ms"}])).tell(&mut status, &now);
+        assert_eq!(all(&status), [hub.clone(), rome.clone()], "a tenth more is no news");
+        at(20).tell(&mut status, &now);
+        assert_eq!(all(&status), [hub.clone(), rome], "a hub that has just begun has not asked yet");
+        Observed { reported: Some(Report::default()), ..at(20) }.tell(&mut status, &now);
+        assert_eq!(all(&status), [hub]);
     }
 
     fn jiff_time(seconds: i64) -> k8s_openapi::jiff::Timestamp {

@@ -57,7 +57,7 @@ fn join(fleet: &Fleet, refused: &'static str) -> Arc<Member> {
         clock,
         seed: Seed::new(1),
     };
-    let member = Arc::new(watcher.watch("a", client(refused), None, None, tell));
+    let member = Arc::new(watcher.watch("a", client(refused), None, None, None, tell));
     fleet.add_for_tests(&member);
     member
 }

@@ -4,6 +4,7 @@ use super::MemberEvent;
 use crate::names::{ALLOW_ADOPTION_ANNOTATION, CONFIRMED_LOST_ANNOTATION};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
+use portolan_api::foreigncluster::LatencySource;
 use portolan_core::placement::Site;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,24 +42,29 @@ fn reach(cluster: &ForeignCluster) -> [Option<&str>; 2] {
 }
 
 /// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what
-/// was measured.
+/// was measured. Where both sides report, the longer time counts: no member comes nearer to another by its own word alone.
 pub(super) fn sites<'a>(
     clusters: impl Iterator<Item = &'a ForeignCluster> + Clone,
 ) -> BTreeMap<String, Arc<Site>> {
     let name = |cluster: &ForeignCluster| cluster.metadata.name.clone().unwrap_or_default();
     let mut rtt: BTreeMap<String, BTreeMap<String, Duration>> = BTreeMap::new();
-    let mut tell = |from: &str, to: &str, time: Duration| {
+    let mut tell = |from: &str, to: &str, time: Duration, source: LatencySource| {
+        let known = rtt.get(from).and_then(|all| all.get(to)).copied();
+        let time = match (source, known) {
+            (LatencySource::Reported, Some(known)) => known.max(time),
+            _ => time,
+        };
         rtt.entry(from.to_owned()).or_default().insert(to.to_owned(), time);
         rtt.entry(to.to_owned()).or_default().insert(from.to_owned(), time);
     };
     for cluster in clusters.clone() {
         for measured in cluster.status.iter().flat_map(|status| &status.latencies) {
-            tell(&name(cluster), &measured.to, measured.rtt.0);
+            tell(&name(cluster), &measured.to, measured.rtt.0, measured.source);
         }
     }
     for cluster in clusters.clone() {
         for given in &cluster.spec.latencies {
-            tell(&name(cluster), &given.to, given.rtt.0);
+            tell(&name(cluster), &given.to, given.rtt.0, LatencySource::Static);
         }
     }
     let hub = hub_name(clusters.clone());
@@ -112,6 +118,28 @@ mod tests {
             "status": {"conditions": [condition], "latencies": [latency]},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn of_two_members_that_report_their_distance_the_longer_time_counts_and_a_given_one_before_both() {
+        let member = |name: &str, to: &str, rtt: &str, given: serde_json::Value| -> ForeignCluster {
+            serde_json::from_value(json!({
+                "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": name},
+                "spec": {"clusterIdentity": {"clusterID": name, "clusterName": name}, "latencies": given},
+                "status": {"latencies": [{"to": to, "rtt": rtt, "source": "Reported"}]},
+            }))
+            .unwrap()
+        };
+        let rtt = |one: &ForeignCluster, other: &ForeignCluster| {
+            let sites = sites([one, other].into_iter());
+            assert_eq!(sites["a"].rtt["b"], sites["b"].rtt["a"]);
+            sites["a"].rtt["b"]
+        };
+        let (near, far) = (member("a", "b", "1ms", json!([])), member("b", "a", "50ms", json!([])));
+        assert_eq!(rtt(&near, &far), Duration::from_millis(50));
+        assert_eq!(rtt(&far, &near), Duration::from_millis(50));
+        let given = member("a", "b", "1ms", json!([{"to": "b", "rtt": "9ms"}]));
+        assert_eq!(rtt(&given, &far), Duration::from_millis(9));
     }
 
     #[test]

@@ -123,7 +123,8 @@ pub fn in_whole_member(account: Option<&str>) -> Vec<Need> {
             (Scope::Cluster, _) => (None, None),
             (Scope::OwnAccount, Some(account)) => (Some(NAMESPACE), Some(account)),
             // Traffic is asked for in few members, and shows in their status.
-            (Scope::OwnAccount | Scope::OpenNamespaces | Scope::Traffic, _) => continue,
+            // Reports are of use where Portolan runs, and a member is as well without them.
+            (Scope::OwnAccount | Scope::OpenNamespaces | Scope::OwnReport | Scope::Traffic, _) => continue,
         };
         needs.extend(right.verbs.iter().map(|verb| Need {
             name: name.map(str::to_owned),
@@ -200,7 +201,7 @@ pub(super) async fn of_member(member: &Client, peer: &Peer) -> Result<Vec<Need>,
                 Scope::Cluster => vec![None],
                 Scope::OpenNamespaces if peer.everywhere => vec![None],
                 Scope::OpenNamespaces => namespaces.iter().map(|name| Some(name.as_str())).collect(),
-                Scope::OwnAccount => vec![own],
+                Scope::OwnAccount | Scope::OwnReport => vec![own],
                 Scope::Traffic => traffic.map(Some).into_iter().collect(),
             };
             for (place, verb) in

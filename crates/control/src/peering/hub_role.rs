@@ -98,6 +98,13 @@ const AT_HOME: &[Row] = &[
     ),
     ("coordination.k8s.io", "leases", &["get", "create", "update", "patch"], "one controller leads"),
     (
+        "portolan.dev",
+        "clusterreports",
+        &["list", "watch"],
+        "the other members that a hub asks this cluster to measure, if that is switched on",
+    ),
+    ("portolan.dev", "clusterreports/status", &["patch"], "the round-trip times that were measured"),
+    (
         "multicluster.x-k8s.io",
         "clusterprofiles",
         &["get", "create", "patch", "delete"],

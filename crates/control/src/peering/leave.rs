@@ -11,7 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams, Preconditions, Request};
 use kube::{Api, Client, Resource};
 use portolan_api::Reason;
-use portolan_api::{ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService};
+use portolan_api::{
+    ClusterReport, ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService,
+};
 use portolan_runtime::{CallError, call};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -183,12 +185,23 @@ pub async fn leave_member(member: &Client, hub: &str) -> Result<Departure, PeerE
     went.extend(sweep::<RoleBinding>(member, &names.selector()).await?);
     went.extend(sweep::<ClusterRole>(member, &names.selector()).await?);
     went.extend(sweep::<Role>(member, &names.selector()).await?);
+    // Without its rights the hub does not make it again.
+    went.extend(forget_report(member, &names).await?);
     went.extend(sweep::<ServiceAccount>(member, &names.selector()).await?);
     came.went.extend(went);
     let own = give_back(member, &names, &opened, |namespace| namespace == NAMESPACE).await?;
     came.went.extend(own.went);
     came.stays.extend(own.stays);
     Ok(came)
+}
+
+/// Deletes the hub's report, if there is one. A member without Portolan has no such kind.
+async fn forget_report(member: &Client, names: &Names) -> Result<Option<String>, PeerError> {
+    let reports: Api<ClusterReport> = Api::namespaced(member.clone(), NAMESPACE);
+    let called = format!("ClusterReport {NAMESPACE}/{}", names.account);
+    let what = format!("delete {called} in the member");
+    let went = gone(call(what, reports.delete(&names.account, &DeleteParams::default())).await)?;
+    Ok(went.then_some(called))
 }
 
 /// Takes back what made the hub a member of its own fleet: the namespaces and labels that peering made, as far as nobody

@@ -31,7 +31,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     hub: String,
-    /// The service account, and the Role on it.
+    /// The service account, the Role on it, and the hub's ClusterReport.
     pub account: String,
     /// The ClusterRole and binding for the whole member.
     pub sight: String,
@@ -88,6 +88,9 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
         object
     };
     let (account, sight, placement) = (&names.account, &names.sight, &names.placement);
+    let mut own = role("Role", account, Scope::OwnAccount, account);
+    let of_account = rules(Scope::OwnAccount, account).into_iter();
+    own["rules"] = of_account.chain(rules(Scope::OwnReport, account)).collect();
     let mut objects = vec![
         json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -100,7 +103,7 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
         }),
         role("ClusterRole", sight, Scope::Cluster, ""),
         role("ClusterRole", placement, Scope::OpenNamespaces, ""),
-        within(role("Role", account, Scope::OwnAccount, account), NAMESPACE),
+        within(own, NAMESPACE),
         binding("ClusterRoleBinding", sight, sight, "ClusterRole"),
         within(binding("RoleBinding", account, account, "Role"), NAMESPACE),
     ];

@@ -17,6 +17,8 @@ pub enum Scope {
     OpenNamespaces,
     /// In Portolan's own namespace in the member, on the hub's own service account only.
     OwnAccount,
+    /// In Portolan's own namespace in the member, on the hub's own report only.
+    OwnReport,
     /// In the namespace of the member's Prometheus, on its Service only, if traffic is asked of it.
     Traffic,
 }
@@ -46,7 +48,7 @@ const fn right(
     Right { scope, group, resource, verbs, why }
 }
 
-use Scope::{Cluster, OpenNamespaces, OwnAccount, Traffic};
+use Scope::{Cluster, OpenNamespaces, OwnAccount, OwnReport, Traffic};
 
 /// An object that is watched.
 const LOOK: &[&str] = &["list", "watch"];
@@ -77,21 +79,37 @@ const OTHER: &[Right] = &[
         "the use of workloads that have an autoscaler",
     ),
     right(OwnAccount, "", "serviceaccounts/token", &["create"], "a new token before the old one ends"),
+    right(
+        OwnReport,
+        portolan_api::GROUP,
+        "clusterreports",
+        &["get", "create", "patch"],
+        "the round-trip times to the other members, where Portolan runs there and measures them",
+    ),
     right(Traffic, "", "services/proxy", &["get"], "the traffic of applications, by a query"),
 ];
 
-/// The rows of a scope as rules of RBAC; `named` is the one object that those of [`Scope::OwnAccount`] and
+/// The rows of a scope as rules of RBAC; `named` is the one object that those of [`Scope::OwnAccount`], [`Scope::OwnReport`] and
 /// [`Scope::Traffic`] are about.
 #[must_use]
 pub fn rules(scope: Scope, named: &str) -> Vec<Value> {
     let rows = rights().into_iter().filter(|right| right.scope == scope);
-    rows.map(|right| {
-        let mut rule =
-            json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs });
-        if matches!(scope, Scope::OwnAccount | Scope::Traffic) {
+    let rule = |right: &Right, verbs: &[&str], named: Option<&str>| {
+        let mut rule = json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": verbs });
+        if let Some(named) = named {
             rule["resourceNames"] = json!([named]);
         }
         rule
+    };
+    rows.flat_map(|right| match scope {
+        Scope::Cluster | Scope::OpenNamespaces => vec![rule(&right, right.verbs, None)],
+        Scope::OwnAccount | Scope::Traffic => vec![rule(&right, right.verbs, Some(named))],
+        // Whether an object may be created is decided before it has a name.
+        Scope::OwnReport => {
+            let (create, others): (Vec<&str>, Vec<&str>) =
+                right.verbs.iter().copied().partition(|verb| *verb == "create");
+            vec![rule(&right, &others, Some(named)), rule(&right, &create, None)]
+        }
     })
     .collect()
 }
@@ -127,6 +145,11 @@ pub fn page() -> String {
             OwnAccount,
             "On the hub's own service account",
             "By a Role in namespace `portolan` that names this one account.",
+        ),
+        (
+            OwnReport,
+            "On the hub's own report",
+            "By the same Role, which names this one ClusterReport in namespace `portolan`. Only creating it cannot be bound to a name.",
         ),
         (
             Traffic,
@@ -177,6 +200,18 @@ mod tests {
                 assert_ne!(right.resource, "secrets", "what is secret is nobody's to list");
             }
         }
+    }
+
+    #[test]
+    fn of_reports_only_the_own_one_is_read_and_changed() {
+        let rules = rules(Scope::OwnReport, "hub-1");
+        let named = |rule: &&Value| rule["resourceNames"] == json!(["hub-1"]);
+        let verbs: Vec<_> = rules.iter().filter(named).map(|rule| &rule["verbs"]).collect();
+        assert_eq!(verbs, [&json!(["get", "patch"])]);
+        assert_eq!(
+            rules.iter().find(|rule| !named(rule)).map(|rule| &rule["verbs"]),
+            Some(&json!(["create"]))
+        );
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub(crate) struct ValueArgs {
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) sharing: Option<String>,
 
+    /// Measure the round-trip time to the other members of the fleets that this cluster is a member of, and report it to their
+    /// hubs: the controller connects to addresses that a hub names.
+    #[arg(long)]
+    pub(crate) measure_latency: bool,
+
     /// The URL by which other clusters reach the API server, if it is not that of the kubeconfig.
     #[arg(long, value_name = "URL")]
     pub(crate) api_server_url: Option<String>,

@@ -6,12 +6,14 @@ use crate::cli::ControllerArgs;
 use crate::connection;
 use crate::endpoints::{self, Endpoints, Watched};
 use crate::failure::Failure;
+use crate::handshake::OverTheNetwork;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
+use portolan_control::measurement::{Handshake, measure};
 use portolan_control::sharing::{Providing, provide_with};
 use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
@@ -31,6 +33,8 @@ pub(super) fn run(args: &ControllerArgs) -> Result<(), Failure> {
 
 async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
     let by_default = args.share_by_default.as_deref().map(parsed).transpose()?;
+    let handshake = args.measure_latency.then(OverTheNetwork::new).transpose().map_err(Failure::other)?;
+    let handshake = handshake.map(|handshake| Arc::new(handshake) as Arc<dyn Handshake>);
     let (monitor, standing) = (Monitor::default(), Standing::default());
     let say =
         |text: String| if args.log_format.is_json() { tracing::info!("{text}") } else { eprintln!("{text}") };
@@ -70,6 +74,16 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
             new_key,
             &monitor,
         );
+        let measuring = {
+            let (cluster, handshake, clock) = (hub.clone(), handshake.clone(), clock.clone());
+            let (own, term) = (seed.child("measurement"), term.clone());
+            async move {
+                match handshake {
+                    Some(handshake) => measure(cluster, handshake, clock, own, term).await,
+                    None => std::future::pending().await,
+                }
+            }
+        };
         let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
         let providing = Providing { term: term.clone(), by_default, monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
@@ -77,7 +91,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         let peering = peering::run_with(hub.clone(), connect.clone(), clock.clone(), own, &monitor);
         let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), providing);
         Box::pin(async {
-            tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {} }
+            tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {}, () = measuring => {} }
         })
     };
     if !args.leader_elect {

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{DynamicObject, ListParams, LogParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use portolan_api::{Invitation, ResourceOffer, SharingClass};
+use portolan_api::{ClusterReport, Invitation, ResourceOffer, SharingClass};
 use portolan_runtime::{call, chain};
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -68,6 +68,7 @@ async fn collect(args: &BugReportArgs) -> Result<Vec<(String, String)>, Failure>
         }
     }
     for resource in [
+        ApiResource::erase::<ClusterReport>(&()),
         ApiResource::erase::<Invitation>(&()),
         ApiResource::erase::<ResourceOffer>(&()),
         ApiResource::erase::<SharingClass>(&()),

@@ -120,7 +120,7 @@ fn round_trips(cluster: &ForeignCluster, status: &ForeignClusterStatus) -> Vec<S
         .collect();
     all.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let mark = |source: LatencySource| match source {
-        LatencySource::Measured => "",
+        LatencySource::Measured | LatencySource::Reported => "",
         LatencySource::Static => "=",
     };
     all.iter().map(|(rtt, to, source)| format!("{to}:{}{}", mark(*source), round_trip(*rtt))).collect()

@@ -73,6 +73,9 @@ fn flags(args: &ValueArgs) -> Result<Value, Failure> {
     if args.enable_ha {
         values["highAvailability"] = json!(true);
     }
+    if args.measure_latency {
+        values["controller"]["measureLatency"] = json!(true);
+    }
     Ok(values)
 }
 
