@@ -90,26 +90,18 @@ const OTHER: &[Right] = &[
 ];
 
 /// The rows of a scope as rules of RBAC; `named` is the one object that those of [`Scope::OwnAccount`], [`Scope::OwnReport`] and
-/// [`Scope::Traffic`] are about.
+/// [`Scope::Traffic`] are about. All of their requests have its name in the URL: a report is made by applying it, which is
+/// authorised as `create` with its name, and not by POST.
 #[must_use]
 pub fn rules(scope: Scope, named: &str) -> Vec<Value> {
     let rows = rights().into_iter().filter(|right| right.scope == scope);
-    let rule = |right: &Right, verbs: &[&str], named: Option<&str>| {
-        let mut rule = json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": verbs });
-        if let Some(named) = named {
+    rows.map(|right| {
+        let mut rule =
+            json!({ "apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs });
+        if matches!(scope, Scope::OwnAccount | Scope::OwnReport | Scope::Traffic) {
             rule["resourceNames"] = json!([named]);
         }
         rule
-    };
-    rows.flat_map(|right| match scope {
-        Scope::Cluster | Scope::OpenNamespaces => vec![rule(&right, right.verbs, None)],
-        Scope::OwnAccount | Scope::Traffic => vec![rule(&right, right.verbs, Some(named))],
-        // Whether an object may be created is decided before it has a name.
-        Scope::OwnReport => {
-            let (create, others): (Vec<&str>, Vec<&str>) =
-                right.verbs.iter().copied().partition(|verb| *verb == "create");
-            vec![rule(&right, &others, Some(named)), rule(&right, &create, None)]
-        }
     })
     .collect()
 }
@@ -149,7 +141,7 @@ pub fn page() -> String {
         (
             OwnReport,
             "On the hub's own report",
-            "By the same Role, which names this one ClusterReport in namespace `portolan`. Only creating it cannot be bound to a name.",
+            "By the same Role, which names this one ClusterReport in namespace `portolan`.",
         ),
         (
             Traffic,
@@ -203,15 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn of_reports_only_the_own_one_is_read_and_changed() {
+    fn of_reports_only_the_own_one_is_made_read_and_changed() {
         let rules = rules(Scope::OwnReport, "hub-1");
-        let named = |rule: &&Value| rule["resourceNames"] == json!(["hub-1"]);
-        let verbs: Vec<_> = rules.iter().filter(named).map(|rule| &rule["verbs"]).collect();
-        assert_eq!(verbs, [&json!(["get", "patch"])]);
-        assert_eq!(
-            rules.iter().find(|rule| !named(rule)).map(|rule| &rule["verbs"]),
-            Some(&json!(["create"]))
-        );
+        assert!(rules.iter().all(|rule| rule["resourceNames"] == json!(["hub-1"])), "{rules:?}");
+        let verbs: Vec<_> = rules.iter().map(|rule| &rule["verbs"]).collect();
+        assert_eq!(verbs, [&json!(["get", "create", "patch"])]);
     }
 
     #[test]
