@@ -12,6 +12,7 @@ use portolan_api::{API_VERSION, ClusterReport, ClusterReportStatus, Reason};
 use portolan_core::report::{Endpoint, Measurements};
 use portolan_runtime::{CallError, Clock, Index, Key, Seed, Term, chain, feed, supervise};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -39,7 +40,24 @@ pub async fn measure(cluster: Client, handshake: Arc<dyn Handshake>, clock: Cloc
         seed.child("clusterreports"),
     ));
     let measuring = Measuring { cluster, handshake, clock, term, reports };
-    supervise(tasks, measuring.run()).await;
+    supervise(tasks, Box::pin(measuring.run())).await;
+}
+
+/// Why reports were not written in the last round: the same again is no news.
+#[derive(Debug, Default)]
+struct Failures(BTreeMap<Key, String>);
+
+impl Failures {
+    fn is_news(&self, key: &Key, problem: &str) -> bool {
+        self.0.get(key).is_none_or(|before| before != problem)
+    }
+
+    fn take(&mut self, key: Key, problem: Option<String>) {
+        match problem {
+            Some(problem) => self.0.insert(key, problem),
+            None => self.0.remove(&key),
+        };
+    }
 }
 
 struct Measuring {
@@ -53,6 +71,7 @@ struct Measuring {
 impl Measuring {
     async fn run(&self) {
         let mut measurements = Measurements::default();
+        let mut failures = Failures::default();
         loop {
             tokio::time::sleep(PERIOD).await;
             let reports = self.reports.all();
@@ -62,10 +81,17 @@ impl Measuring {
             for (endpoint, answered) in answers {
                 measurements.take(&endpoint, answered);
             }
-            for (_, report) in reports {
-                if let Err(error) = self.report(&measurements, &report).await {
-                    tracing::warn!(error = %chain(&error), "measured round-trip times are not reported");
+            failures.0.retain(|key, _| reports.iter().any(|(known, _)| known == key));
+            for (key, report) in reports {
+                let problem = self.report(&measurements, &report).await.err().map(|error| chain(&error));
+                match &problem {
+                    Some(error) if failures.is_news(&key, error) => {
+                        tracing::warn!(error, "measured round-trip times are not reported");
+                    }
+                    Some(error) => tracing::debug!(error, "measured round-trip times are still not reported"),
+                    None => {}
                 }
+                failures.take(key, problem);
             }
         }
     }
@@ -89,8 +115,8 @@ impl Measuring {
     async fn report(&self, measurements: &Measurements, report: &ClusterReport) -> Result<(), CallError> {
         let told = report.status.clone().unwrap_or_default();
         let (targets, now) = (&report.spec.targets, self.clock.now());
-        let Some(latencies) = measurements.news(targets, &told, now) else { return Ok(()) };
         let generation = report.metadata.generation;
+        let Some(latencies) = measurements.news(targets, generation, &told, now) else { return Ok(()) };
         let mut status = ClusterReportStatus {
             observed_generation: generation,
             conditions: told.conditions,
@@ -114,5 +140,22 @@ impl Measuring {
             Err(error) if error.is_not_found() => Ok(()),
             other => other.map(|_| ()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_failure_again_is_no_news_and_another_one_is() {
+        let (one, other) = (Key::new(NAMESPACE, "hub-1"), Key::new(NAMESPACE, "hub-2"));
+        let mut failures = Failures::default();
+        assert!(failures.is_news(&one, "forbidden"));
+        failures.take(one.clone(), Some("forbidden".to_owned()));
+        assert!(!failures.is_news(&one, "forbidden"));
+        assert!(failures.is_news(&one, "not served") && failures.is_news(&other, "forbidden"));
+        failures.take(one.clone(), None);
+        assert!(failures.is_news(&one, "forbidden"));
     }
 }

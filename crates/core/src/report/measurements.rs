@@ -63,11 +63,13 @@ impl Measurements {
         }
     }
 
-    /// What is to be told of the targets of a hub; nothing if what was told before will do.
+    /// What is to be told of the targets of a hub, which are those of this generation of its report; nothing if what was told before
+    /// will do.
     #[must_use]
     pub fn news(
         &self,
         targets: &[ReportTarget],
+        generation: Option<i64>,
         told: &ClusterReportStatus,
         now: Timestamp,
     ) -> Option<Vec<ReportedLatency>> {
@@ -84,7 +86,8 @@ impl Measurements {
         });
         let has_changed = !before.keys().eq(times.keys())
             || times.iter().any(|(name, time)| RoundTrip::is_news(before.get(name).copied(), *time));
-        (is_old || has_changed).then(|| {
+        let is_of_another = told.observed_generation != generation;
+        (is_old || is_of_another || has_changed).then(|| {
             times
                 .iter()
                 .map(|(name, time)| ReportedLatency { to: (*name).to_owned(), rtt: whole(*time) })
@@ -134,7 +137,7 @@ mod tests {
         let mut measurements = Measurements::default();
         measurements.aim(targets.iter());
         let news = |measurements: &Measurements, told: &ClusterReportStatus, second| {
-            measurements.news(&targets, told, at(second))
+            measurements.news(&targets, None, told, at(second))
         };
         assert_eq!(news(&measurements, &ClusterReportStatus::default(), 0), Some(vec![]), "that it measures");
         measurements.take(&endpoint("lille"), Some(ms(20)));
@@ -153,13 +156,23 @@ mod tests {
     }
 
     #[test]
+    fn a_new_generation_is_told_at_once_even_if_its_times_are_the_same() {
+        let targets = [target("lille")];
+        let mut measurements = Measurements::default();
+        measurements.aim(targets.iter());
+        let status = ClusterReportStatus { observed_generation: Some(1), ..told(vec![], 0) };
+        assert_eq!(measurements.news(&targets, Some(1), &status, at(5)), None);
+        assert_eq!(measurements.news(&targets, Some(2), &status, at(5)), Some(vec![]));
+    }
+
+    #[test]
     fn who_falls_silent_is_left_out_after_a_while_and_measured_anew_when_it_answers() {
         let targets = [target("lille")];
         let mut measurements = Measurements::default();
         measurements.aim(targets.iter());
         measurements.take(&endpoint("lille"), Some(ms(20)));
         let all = |measurements: &Measurements| {
-            measurements.news(&targets, &ClusterReportStatus::default(), at(0)).unwrap()
+            measurements.news(&targets, None, &ClusterReportStatus::default(), at(0)).unwrap()
         };
         for _ in 1..MISSED_AT_MOST {
             measurements.take(&endpoint("lille"), None);
