@@ -10,15 +10,23 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
+/// How many names are resolved at the same time. Each takes a thread until the resolver of the machine gives up, also if nobody
+/// waits for it any more.
+const LOOKUPS: usize = 16;
+
 /// Connects over the network.
-pub(crate) struct OverTheNetwork(TlsConnector);
+pub(crate) struct OverTheNetwork {
+    tls: TlsConnector,
+    lookups: Arc<Semaphore>,
+}
 
 impl OverTheNetwork {
     /// # Errors
@@ -30,15 +38,30 @@ impl OverTheNetwork {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)), lookups: Arc::new(Semaphore::new(LOOKUPS)) })
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Duration, String> {
-        let found = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port)).await;
+        let found = self.resolve(endpoint).await?;
         // Looked at after the name was resolved, since whoever owns a name decides where it leads.
-        let address = found.map_err(told)?.find(|address| Endpoint::is_elsewhere(address.ip()));
+        let address = found.into_iter().find(|address| Endpoint::is_elsewhere(address.ip()));
         let address = address.ok_or("it has no address outside of this cluster's machines")?;
         self.shake_hands(endpoint, address).await
+    }
+
+    /// The addresses of an endpoint. The permit stays with the lookup until that ends, however early the caller gives up.
+    async fn resolve(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, String> {
+        let Endpoint { host, port } = endpoint.clone();
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(told)?;
+        let lookup = tokio::spawn(async move {
+            let found = tokio::net::lookup_host((host.as_str(), port)).await.map(Vec::from_iter);
+            drop(permit);
+            found
+        });
+        lookup.await.map_err(told)?.map_err(told)
     }
 
     /// The time from the connection to the end of the handshake: what stands before the API server may accept the connection, but
@@ -49,7 +72,7 @@ impl OverTheNetwork {
         // The end of the handshake must not wait for more to be sent.
         stream.set_nodelay(true).map_err(told)?;
         let started = Instant::now();
-        self.0.connect(name, stream).await.map_err(told)?;
+        self.tls.connect(name, stream).await.map_err(told)?;
         Ok(started.elapsed())
     }
 }
@@ -150,6 +173,21 @@ mod tests {
         tokio::spawn(async move { while listener.accept().await.is_ok() {} });
         let endpoint = Endpoint { host: "127.0.0.1".to_owned(), port: address.port() };
         assert!(OverTheNetwork::new().unwrap().shake_hands(&endpoint, address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_is_resolved_only_while_few_others_are() {
+        let network = OverTheNetwork::new().unwrap();
+        let named = |host: &str| Endpoint { host: host.to_owned(), port: 1 };
+        let others = u32::try_from(LOOKUPS).unwrap();
+        let others = Arc::clone(&network.lookups).acquire_many_owned(others).await.unwrap();
+        let short = Duration::from_millis(50);
+        assert!(tokio::time::timeout(short, network.resolve(&named("localhost"))).await.is_err());
+        assert_eq!(network.resolve(&named("127.0.0.1")).await.unwrap().len(), 1, "it is no name");
+        drop(others);
+        let found = network.resolve(&named("localhost")).await.unwrap();
+        assert!(!found.is_empty() && found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
+        assert_eq!(network.lookups.available_permits(), LOOKUPS);
     }
 
     #[tokio::test]
