@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::foreigncluster::{ForeignClusterStatus, LatencySource};
+use portolan_api::foreigncluster::ForeignClusterStatus;
 use portolan_api::{ClusterReport, ForeignCluster};
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_control::measurement::{Handshake, measure};
@@ -105,9 +105,8 @@ async fn seen(fleet: &Fleet, name: &str) -> ForeignClusterStatus {
 
 /// What a member reports, as its ForeignCluster tells it.
 async fn reported(fleet: &Fleet, name: &str) -> Vec<(String, Duration)> {
-    let latencies = seen(fleet, name).await.latencies.into_iter();
-    let own = latencies.filter(|each| each.source == LatencySource::Reported);
-    own.map(|each| (each.to, each.rtt.0)).collect()
+    let latencies = seen(fleet, name).await.reported_latencies.into_iter();
+    latencies.map(|each| (each.to, each.rtt.0)).collect()
 }
 
 /// A workload that is too large for c2.

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::capacity::{ClusterCapacity, NodeTemplate};
 pub use self::peering::{IncomingPeering, IncomingStatus, OfferAcceptance, OutgoingPeering, OutgoingStatus};
-pub use self::status::{ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount};
+pub use self::status::{
+    ClusterSummary, ForeignClusterStatus, Latency, LatencySource, MemberLatency, NodeCount,
+};
 use crate::{
     duration::Duration,
     placement::ClusterTaint,

@@ -51,6 +51,11 @@ pub struct ForeignClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
     pub latencies: Vec<Latency>,
+    /// Round-trip times to other members that the cluster measured itself.
+    // Apart from the others: an older version of Portolan reads the status too, and refuses sources that it does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
+    pub reported_latencies: Vec<MemberLatency>,
     /// What the cluster was given of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incoming: Option<IncomingStatus>,
@@ -119,6 +124,17 @@ pub enum LatencySource {
     Measured,
     /// It was given in a spec.
     Static,
-    /// The cluster measured it itself, and reported it.
-    Reported,
+}
+
+/// A round-trip time that a member measured itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberLatency {
+    /// The name of the other cluster.
+    pub to: String,
+    /// The round-trip time, smoothed over the last measurements.
+    pub rtt: Duration,
+    /// When it was last measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<Time>,
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use portolan_api::foreigncluster::{
-    ClusterSummary, ForeignClusterStatus, Latency, LatencySource, NodeCount, OutgoingStatus,
+    ClusterSummary, ForeignClusterStatus, Latency, LatencySource, MemberLatency, NodeCount, OutgoingStatus,
 };
 use portolan_api::placement::Resources;
 use portolan_core::capacity::{self, CPU, MEMORY, amount, milli};
@@ -89,30 +89,21 @@ impl Observed {
         status.latencies.sort_by(|one, other| one.to.cmp(&other.to));
     }
 
-    /// Writes what the member reports beside what the hub measures itself. What it reports no more is no more told.
+    /// Writes what the member reports. What it reports no more is no more told.
     fn tell_report(&self, status: &mut ForeignClusterStatus) {
         let Some(report) = &self.reported else { return };
-        let all = std::mem::take(&mut status.latencies);
-        let (told, own): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|each| each.source == LatencySource::Reported);
-        let mut told: BTreeMap<String, Latency> =
+        let told = std::mem::take(&mut status.reported_latencies);
+        let mut told: BTreeMap<String, MemberLatency> =
             told.into_iter().map(|each| (each.to.clone(), each)).collect();
-        let measured: BTreeMap<String, Latency> =
-            own.into_iter().map(|each| (each.to.clone(), each)).collect();
-        let mut latencies: BTreeMap<String, Latency> = BTreeMap::new();
-        for (to, time) in report.latencies() {
+        let latencies = report.latencies().iter().map(|(to, time)| {
             let before = told.remove(to).filter(|before| !RoundTrip::is_news(Some(before.rtt.0), *time));
-            let latency = before.unwrap_or_else(|| Latency {
+            before.unwrap_or_else(|| MemberLatency {
                 to: to.clone(),
                 rtt: whole(*time),
-                deviation: None,
-                source: LatencySource::Reported,
                 measured_at: report.observed_at().map(Time),
-            });
-            latencies.insert(to.clone(), latency);
-        }
-        latencies.extend(measured);
-        status.latencies = latencies.into_values().collect();
+            })
+        });
+        status.reported_latencies = latencies.collect();
     }
 }
 
@@ -154,24 +145,24 @@ mod tests {
             let report = portolan_core::report::judge(&serde_json::from_value(report).unwrap(), |_| true);
             Observed { reported: Some(report), ..at(20) }
         };
-        let all = |status: &ForeignClusterStatus| -> Vec<(String, LatencySource, String)> {
-            let each = |each: &Latency| (each.to.clone(), each.source, each.rtt.to_string());
-            status.latencies.iter().map(each).collect()
+        let all = |status: &ForeignClusterStatus| -> Vec<(String, String)> {
+            let each = |each: &MemberLatency| (each.to.clone(), each.rtt.to_string());
+            status.reported_latencies.iter().map(each).collect()
         };
-        let row = |to: &str, source, rtt: &str| (to.to_owned(), source, rtt.to_owned());
-        let hub = row("hub", LatencySource::Measured, "20ms");
+        let rome = [("rome".to_owned(), "12ms".to_owned())];
         let now = Time(jiff_time(1));
         let mut status = ForeignClusterStatus::default();
-        reporting(serde_json::json!([{"to": "rome", "rtt": "12ms"}, {"to": "hub", "rtt": "1ms"}]))
-            .tell(&mut status, &now);
-        let rome = row("rome", LatencySource::Reported, "12ms");
-        assert_eq!(all(&status), [hub.clone(), rome.clone()], "the hub believes itself");
+        reporting(serde_json::json!([{"to": "rome", "rtt": "12ms"}])).tell(&mut status, &now);
+        assert_eq!(all(&status), rome);
+        let own: Vec<&str> = status.latencies.iter().map(|each| each.to.as_str()).collect();
+        assert_eq!(own, ["hub"], "what is reported stands apart");
         reporting(serde_json::json!([{"to": "rome", "rtt": "13ms"}])).tell(&mut status, &now);
-        assert_eq!(all(&status), [hub.clone(), rome.clone()], "a tenth more is no news");
+        assert_eq!(all(&status), rome, "a tenth more is no news");
         at(20).tell(&mut status, &now);
-        assert_eq!(all(&status), [hub.clone(), rome], "a hub that has just begun has not asked yet");
+        assert_eq!(all(&status), rome, "a hub that has just begun has not asked yet");
         Observed { reported: Some(Report::default()), ..at(20) }.tell(&mut status, &now);
-        assert_eq!(all(&status), [hub]);
+        assert_eq!(all(&status), []);
+        assert_eq!(status.latencies.len(), 1);
     }
 
     fn jiff_time(seconds: i64) -> k8s_openapi::jiff::Timestamp {

@@ -4,8 +4,8 @@ use super::MemberEvent;
 use crate::names::{ALLOW_ADOPTION_ANNOTATION, CONFIRMED_LOST_ANNOTATION};
 use portolan_api::ForeignCluster;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::foreigncluster::LatencySource;
 use portolan_core::placement::Site;
+use portolan_core::report::agreed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,10 @@ pub const HUB: &str = "hub";
 pub(super) fn news(before: Option<&ForeignCluster>, after: &ForeignCluster) -> Option<MemberEvent> {
     let latencies = |cluster: &ForeignCluster| {
         let measured = cluster.status.iter().flat_map(|status| &status.latencies);
-        measured.map(|each| (each.to.clone(), each.rtt)).collect::<Vec<_>>()
+        let measured = measured.map(|each| (each.to.clone(), each.rtt));
+        let reported = cluster.status.iter().flat_map(|status| &status.reported_latencies);
+        let reported = reported.map(|each| (each.to.clone(), each.rtt));
+        (measured.collect::<Vec<_>>(), reported.collect::<Vec<_>>())
     };
     let Some(before) = before else { return Some(MemberEvent::Health) };
     let differs = before.spec != after.spec
@@ -41,33 +44,40 @@ fn reach(cluster: &ForeignCluster) -> [Option<&str>; 2] {
         .map(|type_| conditions::find(conditions, type_).map(|found| found.status.as_str()))
 }
 
-/// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what
-/// was measured. Where both sides report, the longer time counts: no member comes nearer to another by its own word alone.
+/// Looks at all ForeignClusters. Round-trip times are told to both sides of each pair; what a spec says goes before what the hub
+/// measured, and that before what members [report](agreed).
 pub(super) fn sites<'a>(
     clusters: impl Iterator<Item = &'a ForeignCluster> + Clone,
 ) -> BTreeMap<String, Arc<Site>> {
     let name = |cluster: &ForeignCluster| cluster.metadata.name.clone().unwrap_or_default();
+    let hub = hub_name(clusters.clone());
     let mut rtt: BTreeMap<String, BTreeMap<String, Duration>> = BTreeMap::new();
-    let mut tell = |from: &str, to: &str, time: Duration, source: LatencySource| {
-        let known = rtt.get(from).and_then(|all| all.get(to)).copied();
-        let time = match (source, known) {
-            (LatencySource::Reported, Some(known)) => known.max(time),
-            _ => time,
-        };
+    let mut tell = |from: &str, to: &str, time: Duration| {
         rtt.entry(from.to_owned()).or_default().insert(to.to_owned(), time);
         rtt.entry(to.to_owned()).or_default().insert(from.to_owned(), time);
     };
     for cluster in clusters.clone() {
         for measured in cluster.status.iter().flat_map(|status| &status.latencies) {
-            tell(&name(cluster), &measured.to, measured.rtt.0, measured.source);
+            tell(&name(cluster), &measured.to, measured.rtt.0);
         }
     }
     for cluster in clusters.clone() {
         for given in &cluster.spec.latencies {
-            tell(&name(cluster), &given.to, given.rtt.0, LatencySource::Static);
+            tell(&name(cluster), &given.to, given.rtt.0);
         }
     }
-    let hub = hub_name(clusters.clone());
+    let reported = clusters.clone().flat_map(|cluster| {
+        let from = cluster.metadata.name.as_deref().unwrap_or_default();
+        let all = cluster.status.iter().flat_map(|status| &status.reported_latencies);
+        all.map(move |each| (from, each.to.as_str(), each.rtt.0))
+    });
+    let known = |from: &str, to: &str| rtt.get(from)?.get(to).copied();
+    let agreed = agreed(reported, |member| known(&hub, member)).into_iter();
+    let unknown: Vec<_> = agreed.filter(|((one, other), _)| known(one, other).is_none()).collect();
+    for ((one, other), time) in unknown {
+        rtt.entry(one.to_owned()).or_default().insert(other.to_owned(), time);
+        rtt.entry(other.to_owned()).or_default().insert(one.to_owned(), time);
+    }
     let site = |cluster: &ForeignCluster| {
         let name = name(cluster);
         let rtt = rtt.get(&name).cloned().unwrap_or_default();
@@ -126,7 +136,7 @@ mod tests {
             serde_json::from_value(json!({
                 "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": name},
                 "spec": {"clusterIdentity": {"clusterID": name, "clusterName": name}, "latencies": given},
-                "status": {"latencies": [{"to": to, "rtt": rtt, "source": "Reported"}]},
+                "status": {"reportedLatencies": [{"to": to, "rtt": rtt}]},
             }))
             .unwrap()
         };
@@ -140,6 +150,43 @@ mod tests {
         assert_eq!(rtt(&far, &near), Duration::from_millis(50));
         let given = member("a", "b", "1ms", json!([{"to": "b", "rtt": "9ms"}]));
         assert_eq!(rtt(&given, &far), Duration::from_millis(9));
+    }
+
+    #[test]
+    fn a_member_alone_does_not_come_nearer_to_another_than_their_distances_from_the_hub_allow() {
+        let member = |name: &str, from_hub: &str, reported: serde_json::Value| -> ForeignCluster {
+            let measured = json!([{"to": "hub", "rtt": from_hub, "source": "Measured"}]);
+            serde_json::from_value(json!({
+                "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": name},
+                "spec": {"clusterIdentity": {"clusterID": name, "clusterName": name}},
+                "status": {"latencies": measured, "reportedLatencies": reported},
+            }))
+            .unwrap()
+        };
+        let told = |to: &str, rtt: &str| json!([{"to": to, "rtt": rtt}]);
+        let rtt = |a: &ForeignCluster, b: &ForeignCluster| sites([a, b].into_iter())["a"].rtt["b"];
+        let (near, silent) = (member("a", "2ms", told("b", "1ms")), member("b", "30ms", json!([])));
+        assert_eq!(rtt(&near, &silent), Duration::from_millis(28));
+        let agreeing = member("b", "30ms", told("a", "3ms"));
+        assert_eq!(rtt(&near, &agreeing), Duration::from_millis(3));
+        let far = member("a", "2ms", told("b", "50ms"));
+        assert_eq!(rtt(&far, &silent), Duration::from_millis(50));
+        assert_eq!(sites([&far, &silent].into_iter())["a"].from_hub, Some(Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn a_reported_time_that_changes_is_news() {
+        let reporting = |rtt: &str| {
+            let mut cluster = cluster("True", "1ms");
+            let reported = json!([{"to": "b", "rtt": rtt}]);
+            let reported = serde_json::from_value(reported).unwrap();
+            cluster.status.get_or_insert_default().reported_latencies = reported;
+            cluster
+        };
+        let (one, other) = (reporting("5ms"), reporting("9ms"));
+        assert_eq!(news(Some(&one), &other), Some(MemberEvent::Latency));
+        assert_eq!(news(Some(&one), &cluster("True", "1ms")), Some(MemberEvent::Latency));
+        assert_eq!(news(Some(&one), &one), None);
     }
 
     #[test]

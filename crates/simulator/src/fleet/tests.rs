@@ -245,6 +245,28 @@ fn distances_silence_jobs_and_autoscalers_are_taken_over() {
 }
 
 #[test]
+fn of_what_two_members_report_the_longer_time_is_taken_over_and_a_given_or_measured_one_before_it() {
+    let reporting = |to: &str, rtt: &str, spec: Value| {
+        let measured = json!([{"to": "hub", "rtt": "5ms", "source": "Measured"}]);
+        let reported =
+            json!([{"to": to, "rtt": rtt}, {"to": "hub", "rtt": "1ms"}, {"to": "gone", "rtt": "1ms"}]);
+        json!({"spec": spec, "status": {"latencies": measured, "reportedLatencies": reported}})
+    };
+    let taken_over = |near: &Value, far: &Value| -> Vec<String> {
+        let members = vec![("paris", read(Vec::new(), Vec::new())), ("rome", read(Vec::new(), Vec::new()))];
+        let found = converted(vec![cluster("paris", near), cluster("rome", far)], members, Vec::new());
+        let latencies = found.scenario.latencies.iter();
+        latencies.map(|each| format!("{} {} {}", each.between.0, each.between.1, each.rtt)).collect()
+    };
+    let (near, far) = (reporting("rome", "1ms", json!({})), reporting("paris", "50ms", json!({})));
+    assert_eq!(taken_over(&near, &far), ["hub paris 5ms", "hub rome 5ms", "paris rome 50ms"]);
+    let (near, far) = (reporting("rome", "50ms", json!({})), reporting("paris", "1ms", json!({})));
+    assert_eq!(taken_over(&near, &far), ["hub paris 5ms", "hub rome 5ms", "paris rome 50ms"]);
+    let given = reporting("rome", "1ms", json!({"latencies": [{"to": "rome", "rtt": "9ms"}]}));
+    assert_eq!(taken_over(&given, &far), ["hub paris 5ms", "hub rome 5ms", "paris rome 9ms"]);
+}
+
+#[test]
 fn a_cloud_provisioner_becomes_the_cloud_without_its_cluster() {
     let provisioner = |name: &str, types: Value| -> CloudProvisioner {
         serde_json::from_value(json!({

@@ -10,6 +10,7 @@ use portolan_api::conditions::{self, ConditionType};
 use portolan_api::foreigncluster::{ClusterType, ForeignClusterStatus, LatencySource};
 use portolan_control::names::LEAVING_TAINT;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const REGION: &str = "topology.kubernetes.io/region";
@@ -108,20 +109,45 @@ fn latencies(cluster: &ForeignCluster, status: &ForeignClusterStatus, wide: bool
     if texts.is_empty() { "-".to_owned() } else { texts.join(",") }
 }
 
+/// Of several times to one cluster, that which decisions use: a given one before a measured one, and that before a reported one.
 fn round_trips(cluster: &ForeignCluster, status: &ForeignClusterStatus) -> Vec<String> {
-    let given =
-        cluster.spec.latencies.iter().map(|each| (each.to.clone(), each.rtt.0, LatencySource::Static));
-    let known = |to: &str| status.latencies.iter().any(|each| each.to == to);
-    let mut all: Vec<(Duration, String, LatencySource)> = status
-        .latencies
-        .iter()
-        .map(|each| (each.rtt.0, each.to.clone(), each.source))
-        .chain(given.filter(|(to, ..)| !known(to)).map(|(to, rtt, source)| (rtt, to, source)))
-        .collect();
-    all.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    let reported = status.reported_latencies.iter().map(|each| (&each.to, each.rtt, LatencySource::Measured));
+    let measured = status.latencies.iter().map(|each| (&each.to, each.rtt, each.source));
+    let given = cluster.spec.latencies.iter().map(|each| (&each.to, each.rtt, LatencySource::Static));
+    let mut all: BTreeMap<&str, (Duration, LatencySource)> = BTreeMap::new();
+    for (to, rtt, source) in reported.chain(measured).chain(given) {
+        all.insert(to, (rtt.0, source));
+    }
+    let mut all: Vec<_> = all.into_iter().map(|(to, (rtt, source))| (rtt, to, source)).collect();
+    all.sort_by_key(|(rtt, to, _)| (*rtt, *to));
     let mark = |source: LatencySource| match source {
-        LatencySource::Measured | LatencySource::Reported => "",
+        LatencySource::Measured => "",
         LatencySource::Static => "=",
     };
     all.iter().map(|(rtt, to, source)| format!("{to}:{}{}", mark(*source), round_trip(*rtt))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn of_several_times_to_one_cluster_that_is_shown_which_decisions_use() {
+        let cluster: ForeignCluster = serde_json::from_value(json!({
+            "apiVersion": "portolan.dev/v1alpha1", "kind": "ForeignCluster", "metadata": {"name": "paris"},
+            "spec": {
+                "clusterIdentity": {"clusterID": "p", "clusterName": "paris"}, "latencies": [{"to": "rome", "rtt": "9ms"}],
+            },
+            "status": {
+                "latencies": [{"to": "hub", "rtt": "5ms", "source": "Measured"}],
+                "reportedLatencies": [{"to": "hub", "rtt": "1ms"}, {"to": "lille", "rtt": "2ms"}, {"to": "rome", "rtt": "1ms"}],
+            },
+        }))
+        .unwrap();
+        let shown = |to: &str, mark: &str, time: u64| {
+            format!("{to}:{mark}{}", round_trip(Duration::from_millis(time)))
+        };
+        assert_eq!(distances(&cluster), [shown("lille", "", 2), shown("hub", "", 5), shown("rome", "=", 9)]);
+    }
 }
