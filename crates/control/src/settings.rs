@@ -9,6 +9,9 @@ use std::str::FromStr;
 pub struct Settings {
     /// The Prometheus of the hub, which queries of autoscalers are put to.
     pub prometheus: Option<PrometheusService>,
+    /// Whether members are asked to measure their distance to each other. Those that measure learn the names of the others, and the
+    /// addresses of their API servers.
+    pub measure_latency: bool,
     /// Where the controllers can be seen from outside.
     pub monitor: Monitor,
 }

@@ -88,8 +88,9 @@ pub struct ControllerValues {
     pub prometheus: String,
     /// Let it place workloads in this cluster too, as a member of its own fleet (`portolan peer --local`).
     pub hub_as_member: bool,
-    /// Let it connect to the other members of the fleets that this cluster is a member of, at addresses that their hubs name, and
-    /// report to the hubs how long each answer takes.
+    /// Let members measure the round-trip time to each other. In a hub: tell each member that measures the names of the others and
+    /// the addresses of their API servers. In a member: connect to the addresses that its hubs name, and report how long each answer
+    /// takes.
     pub measure_latency: bool,
     /// More arguments of `portolan controller`.
     pub extra_args: Vec<String>,

@@ -228,8 +228,9 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) share_by_default: Option<String>,
 
-    /// Measure the round-trip time to the other members of the fleets that this cluster is a member of, and report it to their
-    /// hubs. The controller then connects to addresses that a hub names, by TLS, and tells how long each answer takes.
+    /// Let members measure the round-trip time to each other. The controller of the hub then tells each member that measures the
+    /// names of the others and the addresses of their API servers. The controller of a member connects to the addresses that a
+    /// hub names, by TLS, and reports how long each answer takes.
     #[arg(long)]
     pub(crate) measure_latency: bool,
 

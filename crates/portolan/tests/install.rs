@@ -51,6 +51,14 @@ fn it_is_installed_once_changed_and_deleted() {
         assert!(args.contains(&json!(format!("--share-by-default={percentage}"))), "{args:?}");
     };
     shares("50%");
+    let measures = |flags: &[&str]| {
+        let flags = [&["upgrade"], flags].concat();
+        let deployment = rendered(&world, &flags, "Deployment", "portolan-controller");
+        let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+        args.as_array().unwrap().contains(&json!("--measure-latency"))
+    };
+    assert!(!measures(&[]) && measures(&["--measure-latency"]));
+    assert!(!measures(&["--measure-latency", "--set", "controller.measureLatency=false"]));
 
     world.succeeds(&["upgrade", "--enable-ha", "--set", "cluster.sharing=10%"]);
     assert_eq!(config(&[])["name"], json!("paris"));

@@ -125,7 +125,10 @@ impl Installed {
             ],
             &["image.pullSecrets={a,b},controller.extraArgs={--verbose},controller.podLabels.x=y"],
             &["image.digest=sha256:0123456789012345678901234567890123456789012345678901234567890123"],
-            &["controller.prometheus=monitoring/prometheus:9090,controller.nodeSelector.disk=ssd"],
+            &[
+                "controller.prometheus=monitoring/prometheus:9090,controller.nodeSelector.disk=ssd",
+                "controller.measureLatency=true",
+            ],
             &["controller.tolerations[0].key=edge,controller.resources.limits=null,crds.install=false"],
         ] {
             let sets: Vec<&str> = flags.iter().flat_map(|flag| ["--set", flag]).collect();

@@ -10,6 +10,7 @@ use portolan_control::fleet::Credentials;
 use portolan_control::peering::{
     Address, Names, Peer, Right, Scope, Sides, identity, join, leave_hub, leave_member, rights,
 };
+use portolan_control::{Settings, run_with};
 use portolan_lab::{Cluster, Lab, Seen};
 use portolan_runtime::{Clock, Seed, Term};
 use portolan_tests::{NAMESPACE, autoscaler, job, open_namespace, service, workload};
@@ -324,7 +325,8 @@ async fn control(hub: &Cluster) -> Result<JoinSet<()>> {
     let clock = Clock::starting_at(Timestamp::now());
     let mut tasks = JoinSet::new();
     let term = Term::alone("test");
-    tasks.spawn(portolan_control::run(client.clone(), connect.clone(), clock.clone(), Seed::new(1), term));
+    let settings = Settings { measure_latency: true, ..Settings::default() };
+    tasks.spawn(run_with(client.clone(), connect.clone(), clock.clone(), Seed::new(1), term, settings));
     tasks.spawn(portolan_control::peering::run(client, connect, clock, Seed::new(2)));
     Ok(tasks)
 }

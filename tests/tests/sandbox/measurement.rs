@@ -10,6 +10,7 @@ use portolan_api::foreigncluster::ForeignClusterStatus;
 use portolan_api::{ClusterReport, ForeignCluster};
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_control::measurement::{Handshake, measure};
+use portolan_control::{Settings, run_with};
 use portolan_core::report::Endpoint;
 use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{NodeConfig, World, WorldConfig};
@@ -33,6 +34,15 @@ impl Connect for ByName {
 
     fn server(&self, cluster: &str) -> Option<String> {
         Some(format!("https://{cluster}:6443"))
+    }
+}
+
+/// Connects to nobody.
+struct ToNobody;
+
+impl Connect for ToNobody {
+    fn connect<'a>(&'a self, _: &'a ForeignCluster) -> BoxFuture<'a, Result<Client, ConnectError>> {
+        Box::pin(async { Err(ConnectError::NoCredentials) })
     }
 }
 
@@ -63,11 +73,15 @@ async fn fleet() -> (Fleet, JoinHandle<()>) {
     for (party, cluster, milliseconds) in far.into_iter().chain([("controller", "c3", 6), ("c2", "c4", 2)]) {
         fleet.world.set_round_trip(party, cluster, Duration::from_millis(milliseconds));
     }
-    let connect = Arc::new(ByName(fleet.world.clone()));
-    let (client, clock) = (fleet.hub.client("controller"), fleet.world.clock().clone());
-    let controller =
-        tokio::spawn(portolan_control::run(client, connect, clock, Seed::new(1), Term::alone("test")));
+    let controller = control(&fleet, Arc::new(ByName(fleet.world.clone())), true);
     (fleet, controller)
+}
+
+/// The controller of the hub, where measuring is switched on or not.
+fn control(fleet: &Fleet, connect: Arc<dyn Connect>, measure_latency: bool) -> JoinHandle<()> {
+    let (client, clock) = (fleet.hub.client("controller"), fleet.world.clock().clone());
+    let settings = Settings { measure_latency, ..Settings::default() };
+    tokio::spawn(run_with(client, connect, clock, Seed::new(1), Term::alone("test"), settings))
 }
 
 /// What an installation of Portolan brings into a member, as far as it matters here.
@@ -166,6 +180,53 @@ async fn a_report_that_grows_old_is_not_believed_and_its_member_is_asked_for_not
     pass(240).await;
     assert_eq!(reported(&fleet, "c2").await, []);
     assert_eq!(report(&fleet, 0).await.spec.targets, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_reported_does_not_outlive_a_hub_that_cannot_ask_any_more() {
+    let (fleet, controller) = fleet().await;
+    install(&fleet, 0).await;
+    let _measuring = measuring(&fleet);
+    pass(120).await;
+    assert_eq!(reported(&fleet, "c2").await.len(), 2);
+    controller.abort();
+    fleet.world.partition("controller", "c2");
+    let _controller = control(&fleet, Arc::new(ByName(fleet.world.clone())), true);
+    pass(180).await;
+    assert_eq!(reported(&fleet, "c2").await.len(), 2, "it may answer again");
+    pass(180).await;
+    assert_eq!(reported(&fleet, "c2").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_reported_does_not_count_when_the_member_is_not_connected_to_or_not_asked() {
+    for is_connected in [false, true] {
+        let (fleet, controller) = fleet().await;
+        install(&fleet, 0).await;
+        let _measuring = measuring(&fleet);
+        pass(120).await;
+        assert_eq!(reported(&fleet, "c2").await.len(), 2);
+        controller.abort();
+        let _controller = if is_connected {
+            control(&fleet, Arc::new(ByName(fleet.world.clone())), false)
+        } else {
+            control(&fleet, Arc::new(ToNobody), true)
+        };
+        pass(60).await;
+        assert_eq!(reported(&fleet, "c2").await, [], "{is_connected}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_whose_operator_has_not_switched_it_on_tells_no_member_of_another() {
+    let (fleet, controller) = fleet().await;
+    controller.abort();
+    install(&fleet, 0).await;
+    let _controller = control(&fleet, Arc::new(ByName(fleet.world.clone())), false);
+    let _measuring = measuring(&fleet);
+    pass(120).await;
+    assert_eq!(reports(&fleet, 0).list(&ListParams::default()).await.unwrap().items, []);
+    assert_eq!(reported(&fleet, "c2").await, []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
@@ -15,6 +15,7 @@ use portolan_control::peering::{
     Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_local,
     leave_member, publish,
 };
+use portolan_control::{Settings, run_with};
 use portolan_runtime::{Seed, Term};
 use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldConfig};
 use portolan_tests::simulation::apply;
@@ -54,11 +55,16 @@ impl Fleet {
 
     /// The controller, which reaches members by the account that peering made for it.
     async fn control(&self) -> tokio::task::JoinHandle<()> {
+        self.control_with(Settings::default()).await
+    }
+
+    /// The same, with what its operator has set.
+    async fn control_with(&self, settings: Settings) -> tokio::task::JoinHandle<()> {
         let hub = identity(&self.hub.client("admin"), "the hub").await.unwrap();
         let connect = Arc::new(AsAccount { world: self.world.clone(), account: Names::of(&hub).account });
         let client = self.hub.client("controller");
         let (clock, term) = (self.world.clock().clone(), Term::alone("test"));
-        tokio::spawn(portolan_control::run(client, connect, clock, Seed::new(1), term))
+        tokio::spawn(run_with(client, connect, clock, Seed::new(1), term, settings))
     }
 
     async fn status(&self, name: &str) -> MultiClusterDeploymentStatus {
@@ -259,17 +265,59 @@ async fn missing_rights_are_named_also_to_a_user_who_may_read_no_namespace() {
     assert!(api.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was made in the hub");
 }
 
+/// What an installation of Portolan brings into a member, as far as it matters to reports.
+async fn define_reports(member: &Client) {
+    let definitions = portolan_api::crds().into_iter().filter(|crd| crd.spec.names.kind == "ClusterReport");
+    for definition in definitions {
+        apply(member, &serde_json::to_value(definition).unwrap()).await;
+    }
+}
+
+/// What the operator of a hub sets so that members measure.
+fn measuring() -> Settings {
+    Settings { measure_latency: true, ..Settings::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_reported_goes_with_the_right_to_the_report_also_if_the_hub_begins_anew() {
+    let fleet = Fleet::new();
+    let admin = fleet.members[0].client("admin");
+    define_reports(&admin).await;
+    fleet.join(&peer("paris")).await.unwrap();
+    fleet.join(&peer("rome")).await.unwrap();
+    let controller = fleet.control_with(measuring()).await;
+    pass(60).await;
+    let user = fleet.hub.client("user");
+    let hub = identity(&user, "the hub").await.unwrap();
+    let name = Names::of(&hub).account;
+    let reports: Api<ClusterReport> = Api::namespaced(admin.clone(), "portolan");
+    let status =
+        json!({"observedAt": fleet.world.clock().now(), "latencies": [{"to": "rome", "rtt": "7ms"}]});
+    let measured = Patch::Merge(json!({ "status": status }));
+    reports.patch_status(&name, &PatchParams::default(), &measured).await.unwrap();
+    pass(60).await;
+    let reported = async || {
+        let api: Api<ForeignCluster> = Api::all(user.clone());
+        let latencies = api.get("paris").await.unwrap().status.unwrap_or_default().reported_latencies;
+        latencies.into_iter().map(|each| each.to).collect::<Vec<_>>()
+    };
+    assert_eq!(reported().await, ["rome"]);
+    controller.abort();
+    let roles: Api<Role> = Api::namespaced(admin, "portolan");
+    roles.delete(&name, &DeleteParams::default()).await.unwrap();
+    let _controller = fleet.control_with(measuring()).await;
+    pass(400).await;
+    assert_eq!(reported().await, [""; 0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_rights_of_peering_do_for_a_report_which_goes_when_the_hub_leaves() {
     let fleet = Fleet::new();
     let admin = fleet.members[0].client("admin");
-    let definitions = portolan_api::crds().into_iter().filter(|crd| crd.spec.names.kind == "ClusterReport");
-    for definition in definitions {
-        apply(&admin, &serde_json::to_value(definition).unwrap()).await;
-    }
+    define_reports(&admin).await;
     fleet.join(&peer("paris")).await.unwrap();
     fleet.join(&peer("rome")).await.unwrap();
-    let controller = fleet.control().await;
+    let controller = fleet.control_with(measuring()).await;
     pass(60).await;
     let user = fleet.hub.client("user");
     let hub = identity(&user, "the hub").await.unwrap();

@@ -24,7 +24,8 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(hub: Hub, clock: Clock, seed: Seed, term: Term, settings: Settings) -> Self {
         let fence = EpochFence::new(&term);
-        let (fleet, sources, reschedulers) = <(Fleet, Sources, Reschedulers)>::default();
+        let (sources, reschedulers) = <(Sources, Reschedulers)>::default();
+        let fleet = Fleet::measuring(settings.measure_latency);
         Self { hub, fleet, sources, reschedulers, fence, clock, term, seed, settings }
     }
 }

@@ -170,16 +170,20 @@ impl Watcher {
             ));
         }
         let reported = Reported::default();
-        if let Some(others) = others {
-            let asking = Asking {
-                client: client.clone(),
-                hub: self.hub.clone(),
-                others,
-                reported: reported.clone(),
-                health: health.clone(),
-                clock: self.clock.clone(),
-            };
-            tasks.spawn(asking.run());
+        match others {
+            Some(others) => {
+                let asking = Asking {
+                    client: client.clone(),
+                    hub: self.hub.clone(),
+                    others,
+                    reported: reported.clone(),
+                    health: health.clone(),
+                    clock: self.clock.clone(),
+                };
+                tasks.spawn(asking.run());
+            }
+            // What it reported to an earlier run does not count any more.
+            None => reported.clear(),
         }
         let (after, changed) = (Arc::clone(&sink), watches.clone());
         let heard = move |what: MemberEvent| {

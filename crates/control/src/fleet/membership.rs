@@ -296,7 +296,9 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         self.fleet.cannot_join(name);
         (self.on_event)(name, MemberEvent::Health);
         let message = portolan_runtime::chain(error);
-        self.report(cluster, &cannot_connect(message), &Observed::default()).await
+        // Nobody asks it for its report any more.
+        let observed = Observed { reported: Some(Report::default()), ..Observed::default() };
+        self.report(cluster, &cannot_connect(message), &observed).await
     }
 
     /// Tells what a connection shows.
@@ -387,6 +389,7 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let (client, identity) = Identity::guard(client, &made_of.id, move || queue.add(cluster.clone()));
         let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant.as_ref());
         let others = Others::of(foreign, self.fleet.clusters.clone(), Arc::clone(&self.connect));
+        let others = others.filter(|_| self.fleet.is_measuring);
         let member = self.watcher.watch(name, client, traffic, tenant, others, tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }

@@ -33,6 +33,8 @@ pub struct Fleet {
     /// When it was first known which clusters there are.
     started: Arc<OnceLock<Instant>>,
     pub(super) spawner: Spawner,
+    /// Whether members are asked for their distance to each other.
+    pub(super) is_measuring: bool,
     /// The work queues of the controllers, for those who watch over them.
     pub(crate) queues: Queues,
 }
@@ -76,6 +78,11 @@ impl MadeOf {
 }
 
 impl Fleet {
+    /// A fleet of which nothing is known yet, whose members are asked for their distance to each other or not.
+    pub(crate) fn measuring(is_measuring: bool) -> Self {
+        Self { is_measuring, ..Self::default() }
+    }
+
     /// The member of this name, once it is connected.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Arc<Member>> {

@@ -1,6 +1,6 @@
 //! What a member reports of its distance to the others, where Portolan runs in it.
 //!
-//! The hub makes a ClusterReport in the member, and names the others in it once the member measures at all: a member that does not
+//! Only if its operator has switched measuring on, the hub makes a ClusterReport in the member, and names the others in it once the member measures at all: a member that does not
 //! learns no addresses. One without the definition of the kind is asked again after minutes, and is as well as any other.
 
 use super::{Connect, Health};
@@ -14,6 +14,7 @@ use portolan_api::{API_VERSION, ClusterReport, ClusterReportSpec, ForeignCluster
 use portolan_core::report::{Endpoint, Report, judge};
 use portolan_runtime::{CallError, Clock, Index, Key, call, chain, foreign_text};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,11 @@ impl Reported {
     /// The report; nothing if the member was not asked yet.
     pub(super) fn last(&self) -> Option<Report> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Nothing is reported, and what was reported before does not count any more.
+    pub(super) fn clear(&self) {
+        self.set(Report::default());
     }
 
     fn set(&self, report: Report) {
@@ -67,13 +73,24 @@ impl Others {
     }
 
     fn targets(&self) -> Vec<ReportTarget> {
-        let names = self.clusters.all().into_iter().map(|(key, _)| key.name).filter(|name| self.has(name));
-        let targets = names.filter_map(|name| {
-            let server = Endpoint::parse(&self.connect.server(&name)?)?.to_string();
-            Some(ReportTarget { name, server })
+        let all = self.clusters.all().into_iter().filter_map(|(key, _)| {
+            let endpoint = Endpoint::parse(&self.connect.server(&key.name)?)?;
+            Some((key.name, endpoint))
         });
+        let others = unshared(all.collect()).into_iter().filter(|(name, _)| self.has(name));
+        let targets = others.map(|(name, endpoint)| ReportTarget { name, server: endpoint.to_string() });
         targets.take(TARGETS_AT_MOST).collect()
     }
+}
+
+/// The clusters whose endpoint is no other cluster's: of a proxy that several are behind, the distance says nothing of theirs.
+fn unshared(mut all: Vec<(String, Endpoint)>) -> Vec<(String, Endpoint)> {
+    let mut clusters: BTreeMap<Endpoint, usize> = BTreeMap::new();
+    for (_, endpoint) in &all {
+        *clusters.entry(endpoint.clone()).or_default() += 1;
+    }
+    all.retain(|(_, endpoint)| clusters.get(endpoint) == Some(&1));
+    all
 }
 
 /// Whether a cluster was made a member by somebody who has rights in it.
@@ -93,32 +110,38 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Asks for ever. What cannot be asked grows old and then counts as not reported.
+    /// Asks for ever. Of a member that could not be asked for five minutes, nothing is reported any more, also if it reported to an
+    /// earlier run.
     pub(super) async fn run(self) {
-        let mut wait = ASK_EVERY;
+        let (mut wait, mut unheard) = (ASK_EVERY, Duration::ZERO);
         loop {
             tokio::time::sleep(wait).await;
-            if !self.health.is_reachable() || !self.others.is_reached_by_address() {
-                continue;
+            unheard += wait;
+            if self.health.is_reachable() && self.others.is_reached_by_address() {
+                wait = match self.ask(&mut unheard).await {
+                    Ok(true) => ASK_EVERY,
+                    Ok(false) => LOOK_AGAIN_EVERY,
+                    Err(error) => {
+                        let why = foreign_text(&chain(&error));
+                        tracing::debug!(member = self.others.own, why, "a member does not report");
+                        if error.is_final() { LOOK_AGAIN_EVERY } else { ASK_EVERY }
+                    }
+                };
             }
-            wait = match self.ask().await {
-                Ok(true) => ASK_EVERY,
-                Ok(false) => LOOK_AGAIN_EVERY,
-                Err(error) => {
-                    let why = foreign_text(&chain(&error));
-                    tracing::debug!(member = self.others.own, why, "a member does not report");
-                    if error.is_final() { LOOK_AGAIN_EVERY } else { ASK_EVERY }
-                }
-            };
+            if unheard >= LOOK_AGAIN_EVERY {
+                self.reported.clear();
+            }
         }
     }
 
-    /// Reads the report, and has the right targets in it; answers whether the member has the kind at all.
-    async fn ask(&self) -> Result<bool, CallError> {
+    /// Reads the report, and has the right targets in it; answers whether the member has the kind at all. `unheard` is how long it
+    /// could not be read.
+    async fn ask(&self, unheard: &mut Duration) -> Result<bool, CallError> {
         let name = Names::of(&self.hub).account;
         let api = Api::<ClusterReport>::namespaced(self.client.clone(), NAMESPACE);
         let what = format!("read ClusterReport {NAMESPACE}/{name}");
         let found = call(what, api.get_opt(&name)).await?;
+        *unheard = Duration::ZERO;
         let status = found.as_ref().and_then(|found| found.status.as_ref());
         let report = status.map(|status| judge(status, |name| self.others.has(name))).unwrap_or_default();
         let targets = if report.is_fresh(self.clock.now()) { self.others.targets() } else { Vec::new() };
@@ -143,5 +166,23 @@ impl Asking {
             Err(error) => Err(error),
             Ok(_) => Ok(true),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_shares_an_endpoint_is_not_measured() {
+        let named = |name: &str, server: &str| (name.to_owned(), Endpoint::parse(server).unwrap());
+        let all = vec![
+            named("lille", "https://proxy.example.org:6443"),
+            named("oslo", "https://203.0.113.7:6443"),
+            named("paris", "https://Proxy.example.org:6443/"),
+            named("rome", "https://203.0.113.7:6444"),
+        ];
+        let names: Vec<String> = unshared(all).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["oslo", "rome"]);
     }
 }

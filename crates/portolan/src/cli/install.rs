@@ -34,8 +34,8 @@ pub(crate) struct ValueArgs {
     #[arg(long, value_name = "PERCENTAGE")]
     pub(crate) sharing: Option<String>,
 
-    /// Measure the round-trip time to the other members of the fleets that this cluster is a member of, and report it to their
-    /// hubs: the controller connects to addresses that a hub names.
+    /// Let members measure the round-trip time to each other. It is needed in the hub, which then tells each member that measures
+    /// the addresses of the others, and in each member that is to connect to them.
     #[arg(long)]
     pub(crate) measure_latency: bool,
 

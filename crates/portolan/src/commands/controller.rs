@@ -84,7 +84,11 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
                 }
             }
         };
-        let settings = Settings { prometheus: args.prometheus.clone(), monitor: monitor.clone() };
+        let settings = Settings {
+            prometheus: args.prometheus.clone(),
+            measure_latency: args.measure_latency,
+            monitor: monitor.clone(),
+        };
         let providing = Providing { term: term.clone(), by_default, monitor: monitor.clone() };
         let placing = run_with(hub.clone(), connect.clone(), clock.clone(), seed, term, settings);
         let own = seed.child("peering");

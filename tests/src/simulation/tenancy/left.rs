@@ -9,8 +9,9 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// The kinds of which nothing may be left: group, version, kind, plural.
-const KINDS: [(&str, &str, &str, &str); 17] = [
+const KINDS: [(&str, &str, &str, &str); 18] = [
     ("portolan.dev", "v1alpha1", "ForeignCluster", "foreignclusters"),
+    ("portolan.dev", "v1alpha1", "ClusterReport", "clusterreports"),
     ("portolan.dev", "v1alpha1", "Invitation", "invitations"),
     ("portolan.dev", "v1alpha1", "ResourceOffer", "resourceoffers"),
     ("portolan.dev", "v1alpha1", "SharingClass", "sharingclasses"),
