@@ -4,7 +4,7 @@ use crate::node::{Item, Node, Part, at, field, field_when, fixed, is_set, object
 use crate::{VERSION, Values};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use portolan_api::{RenderError, VERSION_LABEL};
-use portolan_control::peering::{hub_as_member_binding, hub_roles};
+use portolan_control::peering::{hub_as_member_binding, hub_roles, measurement_binding};
 use serde_json::{Value, json};
 
 /// Portolan's own namespace.
@@ -65,6 +65,11 @@ pub(crate) fn documents() -> Result<Vec<Document>, RenderError> {
         file: "roles",
         when: vec!["controller.hubAsMember"],
         node: fixed(labelled(hub_as_member_binding())),
+    });
+    documents.push(Document {
+        file: "roles",
+        when: vec!["controller.measureLatency"],
+        node: fixed(labelled(measurement_binding())),
     });
     documents.push(always("cluster", cluster_config()));
     documents.push(always("controller", deployment()));

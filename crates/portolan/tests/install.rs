@@ -280,7 +280,10 @@ fn what_helm_installed_is_left_to_helm() {
 fn a_purge_leaves_the_cluster_as_it_was() {
     let mut world = World::start("purge", 1);
     let bare = world.everything("c1");
-    install(&mut world, &["--enable-ha", "--set", "crds.experimental=true,controller.hubAsMember=true"]);
+    let all =
+        ["--enable-ha", "--measure-latency", "--set", "crds.experimental=true,controller.hubAsMember=true"];
+    install(&mut world, &all);
+    assert!(world.everything("c1").contains("rolebindings/portolan/portolan-measurement "));
     world.kill_controller();
     let dry = world.succeeds(&["uninstall", "--purge", "--dry-run"]);
     assert!(

@@ -108,6 +108,11 @@ fn hub_role() -> Result<String> {
          kubectl create clusterrolebinding portolan-hub-as-member --clusterrole portolan-hub-as-member \\\n  \
          --serviceaccount portolan:portolan-controller\n\
          ```\n\n\
+         If it measures (`--measure-latency`), it needs the Role `portolan-measurement` too:\n\n\
+         ```sh\n\
+         kubectl create rolebinding portolan-measurement --namespace portolan --role portolan-measurement \\\n  \
+         --serviceaccount portolan:portolan-controller\n\
+         ```\n\n\
          ## All roles\n\n```yaml\n{yaml}```\n"
     ))
 }

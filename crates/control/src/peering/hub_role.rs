@@ -18,6 +18,9 @@ pub const CONTROLLER: &str = "portolan-controller";
 /// A ClusterRole that nothing binds: what the controller needs beside the others where the hub is a member of its own fleet.
 const AS_MEMBER: &str = "portolan-hub-as-member";
 
+/// A Role that nothing binds: what the controller needs beside the others where it measures how far other members are.
+const MEASUREMENT: &str = "portolan-measurement";
+
 const DEVELOPER: &str = "portolan-developer";
 const FLEET_VIEWER: &str = "portolan-fleet-viewer";
 
@@ -98,19 +101,23 @@ const AT_HOME: &[Row] = &[
     ),
     ("coordination.k8s.io", "leases", &["get", "create", "update", "patch"], "one controller leads"),
     (
-        "portolan.dev",
-        "clusterreports",
-        &["list", "watch"],
-        "the other members that a hub asks this cluster to measure, if that is switched on",
-    ),
-    ("portolan.dev", "clusterreports/status", &["patch"], "the round-trip times that were measured"),
-    (
         "multicluster.x-k8s.io",
         "clusterprofiles",
         &["get", "create", "patch", "delete"],
         "members as other tools know them",
     ),
     ("multicluster.x-k8s.io", "clusterprofiles/status", STATUS, "what is known of members"),
+];
+
+/// What it does in its own namespace where it measures.
+const MEASURING: &[Row] = &[
+    (
+        "portolan.dev",
+        "clusterreports",
+        &["list", "watch"],
+        "the other members that hubs ask this cluster to measure",
+    ),
+    ("portolan.dev", "clusterreports/status", &["patch"], "the round-trip times that were measured"),
 ];
 
 /// What is applied to a hub so that its controller, its users and its tenants have their rights, and no others.
@@ -127,6 +134,7 @@ pub fn hub_roles() -> Vec<Value> {
         binding("Role", CONTROLLER),
         binding("ClusterRole", PROVIDER),
         role("ClusterRole", AS_MEMBER, as_member.collect()),
+        role("Role", MEASUREMENT, rows(MEASURING)),
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
     ];
@@ -161,6 +169,12 @@ pub fn hub_as_member_binding() -> Value {
     binding("ClusterRole", AS_MEMBER)
 }
 
+/// What a cluster needs beside [`hub_roles`] to measure how far other members are.
+#[must_use]
+pub fn measurement_binding() -> Value {
+    binding("Role", MEASUREMENT)
+}
+
 /// The table of the rights of the controller, for the documentation.
 #[must_use]
 pub fn hub_rights_table() -> String {
@@ -174,6 +188,11 @@ pub fn hub_rights_table() -> String {
     text.push_str(&sharing::rights_rows());
     text.push_str("\nTo serve invitations and tenants (ClusterRole `portolan-provider`):\n\n");
     text.push_str(&provider_rights_table());
+    text.push_str("\nTo measure round-trip times (Role `portolan-measurement` in namespace `portolan`):\n\n");
+    text.push_str("| resource | verbs | what for |\n|---|---|---|\n");
+    for (group, resource, verbs, why) in MEASURING {
+        text.push_str(&format!("| `{resource}.{group}` | {} | {why} |\n", verbs.join(", ")));
+    }
     text
 }
 
@@ -256,8 +275,19 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_bound_is_there() {
+    fn what_is_only_needed_to_measure_is_not_bound_by_itself() {
+        let is_about_reports = |need: &Need| need.resource.starts_with("clusterreports");
+        assert!(!hub_needs().iter().any(is_about_reports));
         let all = hub_roles();
+        let role = all.iter().find(|role| role["kind"] == "Role" && role["metadata"]["name"] == MEASUREMENT);
+        let needs = allowed_by(role.unwrap(), Some(NAMESPACE));
+        assert!(needs.len() == 3 && needs.iter().all(is_about_reports), "{needs:?}");
+    }
+
+    #[test]
+    fn everything_that_is_bound_is_there() {
+        let all: Vec<Value> =
+            hub_roles().into_iter().chain([hub_as_member_binding(), measurement_binding()]).collect();
         for binding in all.iter().filter(|object| object["roleRef"].is_object()) {
             let role = &binding["roleRef"];
             assert!(

@@ -38,7 +38,9 @@ pub use definitions::install_definitions;
 pub(crate) use definitions::install_roles;
 pub use depart::depart;
 pub(crate) use hub_role::of_this_version;
-pub use hub_role::{CONTROLLER, hub_as_member_binding, hub_needs, hub_rights_table, hub_roles};
+pub use hub_role::{
+    CONTROLLER, hub_as_member_binding, hub_needs, hub_rights_table, hub_roles, measurement_binding,
+};
 pub use identity::identity;
 pub use join::{Joined, Sides, join};
 pub(crate) use join::{admit, check_name, declare, grant};
