@@ -13,7 +13,7 @@ use portolan_api::{ClusterReport, ForeignCluster, MultiClusterDeployment, MultiC
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_control::peering::{
     Address, Names, Peer, PeerError, Sides, TokenFacts, holdings, identity, join, leave_hub, leave_local,
-    leave_member, publish,
+    leave_member, publish, rights,
 };
 use portolan_control::{Settings, run_with};
 use portolan_runtime::{Seed, Term};
@@ -21,6 +21,7 @@ use portolan_sandbox::{Cluster, ClusterConfig, NodeConfig, User, World, WorldCon
 use portolan_tests::simulation::apply;
 use portolan_tests::{NAMESPACE, open_namespace, workload};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -243,6 +244,42 @@ async fn missing_rights_are_named_verb_by_verb_before_anything_is_made() {
     assert!(!missing.iter().any(|each| each.contains("patch serviceaccounts")), "{missing:?}");
     let accounts: Api<ServiceAccount> = Api::namespaced(admin, "portolan");
     assert!(accounts.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_rights_on_reports_peers_without_them_and_unpeers_to_the_end() {
+    let fleet = Fleet::new();
+    let admin = fleet.members[0].client("admin");
+    define_reports(&admin).await;
+    let groups = rights().into_iter().map(|right| right.group).filter(|group| *group != portolan_api::GROUP);
+    let groups: BTreeSet<&str> = groups.chain(["rbac.authorization.k8s.io"]).collect();
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let rules = json!([{"apiGroups": groups, "resources": ["*"], "verbs": verbs}]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "most"}, "rules": rules});
+    apply(&admin, &role).await;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "most"},
+        "subjects": [{"kind": "User", "name": "jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "most"},
+    });
+    apply(&admin, &binding).await;
+    let jane = fleet.members[0].client_as("jane", User::named("jane"));
+    let sides = Sides { member: jane.clone(), ..fleet.sides(&fleet.members[0]) };
+    let now = fleet.world.clock().now();
+    let joined = join(&sides, &peer("paris"), now, &|_| ()).await.unwrap();
+    assert!(!joined.can_report);
+    let hub = identity(&fleet.hub.client("admin"), "the hub").await.unwrap();
+    let name = Names::of(&hub).account;
+    let roles: Api<Role> = Api::namespaced(admin.clone(), "portolan");
+    let rules = roles.get(&name).await.unwrap().rules.unwrap();
+    let resources: Vec<String> = rules.into_iter().flat_map(|rule| rule.resources.unwrap()).collect();
+    assert_eq!(resources, ["serviceaccounts/token"]);
+
+    assert!(join(&fleet.sides(&fleet.members[0]), &peer("paris"), now, &|_| ()).await.unwrap().can_report);
+    let came = leave_member(&jane, &hub).await.unwrap();
+    let report = format!("ClusterReport portolan/{name}, if the hub made one: you may not delete it");
+    assert!(came.stays.contains(&report), "{came:?}");
+    assert!(came.went.contains(&format!("ServiceAccount portolan/{name}")), "{came:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,9 @@ use super::definitions::install_definitions;
 use super::identity::identity;
 use super::leave::check_credential;
 use super::namespaces::{make, make_missing};
-use super::objects::{Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace};
+use super::objects::{
+    Names, SERVER_ANNOTATION, foreign_cluster, in_hub, in_member, open_namespace, without_report,
+};
 use super::peer::{NAMESPACE, Peer};
 use super::token::request_token;
 use super::{Address, Need};
@@ -40,6 +42,8 @@ pub struct Joined {
     pub kubeconfig: Option<Value>,
     /// When its token ends.
     pub expires: Option<Timestamp>,
+    /// Whether the hub may have a report in the member. The user may not be able to give that right away.
+    pub can_report: bool,
 }
 
 /// Makes a cluster a member, or sets right what is already there.
@@ -106,15 +110,15 @@ async fn make_member(
     if !peer.local {
         check_credential(&sides.hub, &peer.name).await?;
     }
-    let (kubeconfig, expires) = if peer.local {
+    let (kubeconfig, expires, can_report) = if peer.local {
         for namespace in &peer.namespaces {
             make(term, &sides.hub, &open_namespace(namespace, peer), &hub_id, "the hub").await?;
         }
-        (None, None)
+        (None, None, true)
     } else {
         let names = Names::of(&hub_id);
         tell("making the hub's account and its roles in the member");
-        grant(term, &sides.member, &names, peer).await?;
+        let can_report = grant(term, &sides.member, &names, peer).await?;
         tell("making a token");
         let (token, facts) =
             request_token(&sides.member, NAMESPACE, &names.account, peer.token_lifetime, now).await?;
@@ -131,24 +135,40 @@ async fn make_member(
                 }
             }
         }
-        (Some(kubeconfig), Some(facts.expires))
+        (Some(kubeconfig), Some(facts.expires), can_report)
     };
     let cluster = declare(term, &sides.hub, peer, &id, exists, None).await?;
-    Ok(Joined { cluster, kubeconfig, expires })
+    Ok(Joined { cluster, kubeconfig, expires, can_report })
 }
 
-/// Makes the hub's account and its roles in a member, and opens the namespaces of the peer to it.
+/// Makes the hub's account and its roles in a member, and opens the namespaces of the peer to it. Answers whether the hub has its
+/// right to a report: of a user who may not give that away, the role is made without it.
 ///
 /// # Errors
 /// The member refused, or does not answer, or the term has ended.
-pub(crate) async fn grant(term: &Term, member: &Client, names: &Names, peer: &Peer) -> Result<(), PeerError> {
+pub(crate) async fn grant(
+    term: &Term,
+    member: &Client,
+    names: &Names,
+    peer: &Peer,
+) -> Result<bool, PeerError> {
+    let mut can_report = true;
     for object in in_member(names, peer) {
-        match object["kind"].as_str() {
-            Some("Namespace") => make(term, member, &object, names.hub(), &peer.name).await?,
-            _ => apply_anew(term, member, &object, &peer.name).await?,
+        match (object["kind"].as_str(), without_report(names, &object)) {
+            (Some("Namespace"), _) => make(term, member, &object, names.hub(), &peer.name).await?,
+            (_, None) => apply_anew(term, member, &object, &peer.name).await?,
+            (_, Some(less)) => match apply_by(term, member, &object, &peer.name).await {
+                Err(error) if error.code() == Some(403) => {
+                    can_report = false;
+                    apply_by(term, member, &less, &peer.name).await?;
+                }
+                other => {
+                    other?;
+                }
+            },
         }
     }
-    Ok(())
+    Ok(can_report)
 }
 
 /// The address with the URL that the user gave in an earlier run, unless another one is given now.

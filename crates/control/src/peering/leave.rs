@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, ListParams, Preconditions, Request};
 use kube::{Api, Client, Resource};
 use portolan_api::Reason;
 use portolan_api::{
-    ClusterReport, ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService,
+    API_VERSION, ClusterReport, ForeignCluster, MultiClusterDeployment, MultiClusterJob, MultiClusterService,
 };
 use portolan_runtime::{CallError, call};
 use serde::Deserialize;
@@ -179,29 +179,47 @@ pub async fn leave_member(member: &Client, hub: &str) -> Result<Departure, PeerE
     let opened = opened(member, &names).await?;
     // First, since the bindings tell which namespaces were opened: interrupted here, the next run still knows.
     let mut came = give_back(member, &names, &opened, |namespace| namespace != NAMESPACE).await?;
-    let mut went = Vec::new();
     // The rights go first, then the account that had them, then the namespace of the account.
-    went.extend(sweep::<ClusterRoleBinding>(member, &names.selector()).await?);
-    went.extend(sweep::<RoleBinding>(member, &names.selector()).await?);
-    went.extend(sweep::<ClusterRole>(member, &names.selector()).await?);
-    went.extend(sweep::<Role>(member, &names.selector()).await?);
+    came.went.extend(sweep::<ClusterRoleBinding>(member, &names.selector()).await?);
+    came.went.extend(sweep::<RoleBinding>(member, &names.selector()).await?);
+    came.went.extend(sweep::<ClusterRole>(member, &names.selector()).await?);
+    came.went.extend(sweep::<Role>(member, &names.selector()).await?);
     // Without its rights the hub does not make it again.
-    went.extend(forget_report(member, &names).await?);
-    went.extend(sweep::<ServiceAccount>(member, &names.selector()).await?);
-    came.went.extend(went);
+    forget_report(member, &names, &mut came).await?;
+    came.went.extend(sweep::<ServiceAccount>(member, &names.selector()).await?);
     let own = give_back(member, &names, &opened, |namespace| namespace == NAMESPACE).await?;
     came.went.extend(own.went);
     came.stays.extend(own.stays);
     Ok(came)
 }
 
-/// Deletes the hub's report, if there is one. A member without Portolan has no such kind.
-async fn forget_report(member: &Client, names: &Names) -> Result<Option<String>, PeerError> {
+/// Deletes the hub's report, if there is one. A member without Portolan has no such kind. Of a user who may not delete it, it stays:
+/// nobody keeps it up to date any more.
+async fn forget_report(member: &Client, names: &Names, came: &mut Departure) -> Result<(), PeerError> {
     let reports: Api<ClusterReport> = Api::namespaced(member.clone(), NAMESPACE);
     let called = format!("ClusterReport {NAMESPACE}/{}", names.account);
     let what = format!("delete {called} in the member");
-    let went = gone(call(what, reports.delete(&names.account, &DeleteParams::default())).await)?;
-    Ok(went.then_some(called))
+    match gone(call(what, reports.delete(&names.account, &DeleteParams::default())).await) {
+        Ok(true) => came.went.push(called),
+        Ok(false) => {}
+        Err(error) if error.code() == Some(403) => {
+            if has_reports(member).await? {
+                came.stays.push(format!("{called}, if the hub made one: you may not delete it"));
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Whether the member has the kind of reports. Everybody may ask for that.
+async fn has_reports(member: &Client) -> Result<bool, CallError> {
+    let what = format!("list the kinds of {API_VERSION} in the member");
+    match call(what, member.list_api_group_resources(API_VERSION)).await {
+        Ok(list) => Ok(list.resources.iter().any(|each| each.name == ClusterReport::plural(&()))),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Takes back what made the hub a member of its own fleet: the namespaces and labels that peering made, as far as nobody

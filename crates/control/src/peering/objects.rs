@@ -123,6 +123,16 @@ pub fn in_member(names: &Names, peer: &Peer) -> Vec<Value> {
     objects
 }
 
+/// The Role on the hub's own account without the right to the hub's report; nothing if the object is not that Role.
+pub(super) fn without_report(names: &Names, object: &Value) -> Option<Value> {
+    let is_own = object["kind"] == "Role" && object["metadata"]["name"] == names.account.as_str();
+    is_own.then(|| {
+        let mut role = object.clone();
+        role["rules"] = json!(rules(Scope::OwnAccount, &names.account));
+        role
+    })
+}
+
 /// A namespace, open to placement. What it says about pods holds only if it is made: one that is there is its owner's.
 pub(super) fn open_namespace(name: &str, peer: &Peer) -> Value {
     let level = peer.pod_security.as_deref().unwrap_or(POD_SECURITY);
@@ -213,5 +223,17 @@ mod tests {
         assert_eq!(levels(&privileged), ["baseline", "privileged", "privileged"]);
         let roles: Vec<_> = named.iter().filter(|object| object.get("rules").is_some()).collect();
         assert!(roles.iter().all(|role| !role["rules"].as_array().unwrap().is_empty()));
+    }
+
+    #[test]
+    fn only_the_role_on_the_own_account_has_the_right_to_a_report_and_it_does_without() {
+        let names = Names::of("3fa2bc91-1111-2222-3333-444455556666");
+        let all = in_member(&names, &Peer { namespaces: vec!["shop".into()], ..Peer::default() });
+        let reports = |object: &Value| object["rules"].to_string().contains("clusterreports");
+        let with: Vec<&Value> = all.iter().filter(|object| reports(object)).collect();
+        let without: Vec<Value> = all.iter().filter_map(|object| without_report(&names, object)).collect();
+        assert_eq!((with.len(), without.len()), (1, 1));
+        assert_eq!(with[0]["metadata"], without[0]["metadata"]);
+        assert!(!reports(&without[0]) && without[0]["rules"].to_string().contains("serviceaccounts/token"));
     }
 }

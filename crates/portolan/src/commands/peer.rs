@@ -16,8 +16,8 @@ use portolan_api::words::{is_label, is_name};
 use portolan_control::PrometheusService;
 use portolan_control::fleet::check_server;
 use portolan_control::peering::{
-    Address, NAMESPACE, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster, has_open_namespace,
-    identity, in_hub, in_member, join,
+    Address, Joined, NAMESPACE, Names, Peer, PeerError, Sides, TokenFacts, foreign_cluster,
+    has_open_namespace, identity, in_hub, in_member, join,
 };
 use portolan_runtime::call;
 use serde_json::Value;
@@ -63,6 +63,7 @@ async fn peer(args: &PeerArgs) -> Result<(), Failure> {
     }
     let progress = Progress::start();
     let joined = join(&sides, &peer, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
+    warn_without_report(&joined, &peer.name);
     if let Some(kubeconfig) = &joined.kubeconfig {
         let server = &kubeconfig["clusters"][0]["cluster"]["server"];
         if *server == sides.address.server.as_str() && !sides.address.given {
@@ -158,6 +159,7 @@ async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progr
     let sides = take_over(sides, &mut back, true, args.insecure).await?;
     refuse_invited(&sides, &back.name).await?;
     let joined = join(&sides, &back, Timestamp::now(), &|step| progress.step(step)).await.map_err(told)?;
+    warn_without_report(&joined, &back.name);
     wait(args, &sides.hub, &joined.cluster, progress).await?;
     progress.done(&format!("{} is a member of {}'s fleet", back.name, peer.name));
     Ok(())
@@ -173,6 +175,16 @@ async fn warn_of_unknown(sides: &Sides, peer: &Peer) {
                 latency.to
             );
         }
+    }
+}
+
+/// Says that a member was made without the right of the hub to its report.
+fn warn_without_report(joined: &Joined, name: &str) {
+    if !joined.can_report {
+        anstream::eprintln!(
+            "\u{1b}[1mwarning\u{1b}[0m: you may not give rights on clusterreports.portolan.dev away in {name}: it is a member, and \
+             cannot tell the hub how far it is from other members"
+        );
     }
 }
 
