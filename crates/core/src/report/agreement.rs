@@ -21,11 +21,9 @@ pub fn agreed<'a>(
     let least = |one: &str, other: &str| Some(from_hub(one)?.abs_diff(from_hub(other)?));
     let settled = pairs.into_iter().filter_map(|((one, other), times)| {
         let longest = times.values().max().copied()?;
-        let time = match times.len() {
-            1 => longest.max(least(one, other).unwrap_or_default()),
-            _ => longest,
-        };
-        Some(((one, other), time))
+        let is_one_word = times.len() == 1;
+        let least = if is_one_word { least(one, other) } else { None };
+        Some(((one, other), longest.max(least.unwrap_or_default())))
     });
     settled.collect()
 }
