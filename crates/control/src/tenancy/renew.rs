@@ -29,7 +29,8 @@ use portolan_runtime::{
     foreign_text, supervise, work,
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -103,7 +104,9 @@ pub async fn renew_with(
     ));
     tasks.spawn(forget_keys(hub.clone(), clock.clone(), seed.child("keys"), term.clone()));
     let recorder = Recorder::new(hub.clone(), clock.clone(), "portolan.dev/tenancy");
-    let renewal = Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key };
+    let refused = Mutex::default();
+    let renewal =
+        Renewal { hub, credentials, secrets, clock: clock.clone(), recorder, term, new_key, refused };
     supervise(tasks, work(&queue, 2, &clock, |key| renewal.reconcile(key))).await;
 }
 
@@ -118,6 +121,8 @@ struct Renewal {
     recorder: Recorder,
     term: Term,
     new_key: NewKey,
+    /// The certificates for which a provider that has ended the peering was asked, and when it last was.
+    refused: Mutex<BTreeMap<Key, (CertificateFacts, Instant)>>,
 }
 
 impl Renewal {
@@ -125,6 +130,7 @@ impl Renewal {
         let clusters: Api<ForeignCluster> = Api::all(self.hub.clone());
         let what = format!("read ForeignCluster {}", key.name);
         let Some(cluster) = call(what, clusters.get_opt(&key.name)).await? else {
+            self.refused().remove(&key);
             return Ok(Action::AwaitChange);
         };
         if !self.secrets.synced() {
@@ -149,6 +155,9 @@ impl Renewal {
         if cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Action::RequeueAfter(AGAIN));
         }
+        if let Some(wait) = self.is_refused(&key, &facts) {
+            return Ok(Action::RequeueAfter(wait));
+        }
         match Box::pin(self.renew(&key, &cluster, &facts)).await {
             Ok(fresh) => {
                 tracing::info!(cluster = key.name, until = %fresh.expires, "a certificate is renewed")
@@ -160,13 +169,35 @@ impl Renewal {
                 let found = (valid, Reason::CertificateRenewalFailed, note.clone());
                 let outgoing =
                     if valid { self.outgoing(&cluster, &facts.user).await } else { Some(found.clone()) };
+                let is_ended = outgoing.as_ref().is_some_and(|(holds, ..)| !holds);
                 self.tell(&cluster, found, outgoing).await?;
                 let reason = Reason::CertificateRenewalFailed;
                 self.recorder.record(&cluster, EventType::Warning, reason, &note).await;
-                return Err(error);
+                if !is_ended {
+                    return Err(error);
+                }
+                self.refused().insert(key, (facts, Instant::now()));
+                return Ok(Action::RequeueAfter(STANDING));
             }
         }
         Ok(Action::RequeueAfter(AGAIN))
+    }
+
+    /// How long to leave a provider alone that has ended the peering, or whose certificate is over: only a new invitation
+    /// helps, and that brings another certificate.
+    fn is_refused(&self, key: &Key, facts: &CertificateFacts) -> Option<Duration> {
+        let mut refused = self.refused();
+        let (of, asked) = refused.get(key)?;
+        let left = STANDING.saturating_sub(asked.elapsed());
+        if of == facts && !left.is_zero() {
+            return Some(left);
+        }
+        refused.remove(key);
+        None
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<Key, (CertificateFacts, Instant)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells how it stands with a provider that has given a token.

@@ -133,3 +133,24 @@ async fn a_certificate_of_another_key_is_never_stored_with_ours() {
     assert!(stage.holds(&stage.consumer, "paris", ConditionType::Ready).await);
     Api::<Pod>::namespaced(stage.as_tenant().await, NAMESPACE).list(&ListParams::default()).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_has_ended_the_peering_is_asked_seldom_for_another_certificate() {
+    let mut stage = Stage::new().await;
+    let line = stage.invite(|_| ()).await;
+    stage.redeem_in(&stage.consumer, "keys", 600, &line).await.unwrap();
+    pass(20).await;
+    let clusters: Api<ForeignCluster> = Api::all(stage.provider.client("user"));
+    clusters.delete("rome", &DeleteParams::default()).await.unwrap();
+    let asked = || {
+        let is_request = |line: &&String| line.contains(" PATCH ") && line.contains("/portolan-renewal-");
+        stage.world.log().lines().iter().filter(is_request).count()
+    };
+    // A renewal is due within half of ten minutes, and whoever ended the peering is not asked more than every five.
+    pass(550).await;
+    assert!((1..=2).contains(&asked()), "{} requests", asked());
+    let api: Api<ForeignCluster> = Api::all(stage.consumer.client("user"));
+    let status = api.get("paris").await.unwrap().status.unwrap();
+    let told = conditions::find(&status.conditions, ConditionType::OutgoingPeering).unwrap();
+    assert_eq!(told.reason, "PeeringRevoked", "{}", told.message);
+}
