@@ -1,0 +1,83 @@
+//! Which pod a session is about, and in which role.
+
+use super::SessionError;
+use portolan_node::Name;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The longest UID: Kubernetes' have 36 characters.
+const LONGEST_UID: usize = 64;
+
+/// What the node is in a migration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// The pod runs on this node and is to leave it.
+    Source,
+    /// The pod is to be restored on this node.
+    Destination,
+}
+
+impl Role {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Destination => "destination",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A pod that takes part in a migration. At both ends it is named by the UID of the pod at the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pod {
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl Pod {
+    /// Checks the names, which come from another cluster.
+    ///
+    /// # Errors
+    /// One of them cannot be a name in Kubernetes, or could lead to another folder.
+    pub fn new(namespace: &str, name: &str, uid: &str) -> Result<Self, SessionError> {
+        for (what, text) in [("namespace", namespace), ("pod", name), ("UID of a pod", uid)] {
+            Name::new(what, text)?;
+        }
+        if uid.len() > LONGEST_UID {
+            return Err(SessionError::LongUid { length: uid.len(), limit: LONGEST_UID });
+        }
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The UID of the pod at the source.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+}
+
+impl fmt::Display for Pod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}

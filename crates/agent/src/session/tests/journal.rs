@@ -1,0 +1,92 @@
+//! What stands in the journal, and what does not belong there.
+
+use super::node::{Node, clock, pod, terms};
+use super::world::World;
+use crate::session::{Disk, JournalError, LocalDisk, Pod, Role};
+use portolan_core::migration::source::{SourceGoal, SourceStage};
+use portolan_core::migration::{Order, Report};
+use std::fs;
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_not_understood_is_named_and_the_others_go_on() {
+    let world = World::shared();
+    let mut node = Node::start(&world, Role::Source, &clock()).await;
+    let goal = SourceGoal::Reserved;
+    let begin =
+        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    node.sessions().order_source(&pod(), &begin).await.unwrap();
+    let folder = node.folder.path().to_owned();
+    let good = fs::read_to_string(folder.join(format!("source.{}.json", pod().uid()))).unwrap();
+    let bad = [
+        ("destination.half.json", good[..good.len() / 2].to_owned()),
+        ("source.copy.json", good.clone()),
+        ("source.empty.json", String::new()),
+        ("source.large.json", " ".repeat(70_000)),
+        ("source.new.json", good.replace("\"version\":1", "\"version\":2")),
+        ("source.stage.json", good.replace("Reserved", "Frozen")),
+        ("readme.txt", "hello".to_owned()),
+    ];
+    for (name, text) in &bad {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    fs::create_dir(folder.join("source.folder.json")).unwrap();
+    let broken = node.restart().await;
+    assert_eq!(broken.len(), bad.len() + 1);
+    for (name, _) in &bad {
+        let named: Vec<_> = broken.iter().filter(|error| error.to_string().contains(name)).collect();
+        assert_eq!(named.len(), 1, "{name}: {broken:?}");
+        assert!(folder.join(name).exists(), "it is left as it is");
+    }
+    assert!(
+        broken.iter().any(|error| matches!(error, JournalError::Version { version: 2, supported: 1, .. }))
+    );
+    assert_eq!(node.sessions().pods(), [(Role::Source, pod())]);
+    let report = node.sessions().order_source(&pod(), &begin).await.unwrap();
+    assert!(matches!(report, Report::Progress(progress) if progress.stage == SourceStage::Reserved));
+
+    // Nothing is begun over a file that may say that its pod never runs again.
+    let half = Pod::new("shop", "web-9", "empty").unwrap();
+    let error = node.sessions().order_source(&half, &begin).await.unwrap_err();
+    assert!(
+        error.to_string().contains("web-9") && error.to_string().contains("source.empty.json"),
+        "{error}"
+    );
+    let other = Pod::new("shop", "web-9", pod().uid()).unwrap();
+    let error = node.sessions().order_source(&other, &begin).await.unwrap_err();
+    assert!(error.to_string().contains("not shop/web-9"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_counter_that_is_not_understood_draws_no_number() {
+    let world = World::shared();
+    let node = Node::start(&world, Role::Source, &clock()).await;
+    let counter = node.folder.path().join("sessions.json");
+    fs::write(&counter, "{}").unwrap();
+    let goal = SourceGoal::Reserved;
+    let begin =
+        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    let error = node.sessions().order_source(&pod(), &begin).await.unwrap_err();
+    assert!(error.to_string().contains("sessions.json"), "{error}");
+    fs::remove_file(&counter).unwrap();
+    node.sessions().order_source(&pod(), &begin).await.unwrap();
+}
+
+#[test]
+fn the_disk_of_the_machine_replaces_files_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("source.1.json");
+    LocalDisk.remove(&path).unwrap();
+    for text in ["a longer text", "short"] {
+        LocalDisk.replace(&path, text.as_bytes()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing temporary is left");
+    }
+    LocalDisk.remove(&path).unwrap();
+    LocalDisk.remove(&path).unwrap();
+    assert!(!path.exists());
+    assert!(LocalDisk.replace(&folder.path().join("none/source.1.json"), b"text").is_err());
+    // What cannot be replaced leaves nothing behind.
+    fs::create_dir(&path).unwrap();
+    assert!(LocalDisk.replace(&path, b"text").is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
