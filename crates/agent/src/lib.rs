@@ -1,5 +1,7 @@
 //! What moves a running pod on its node.
 //!
-//! - [`session`] does what the coordinator orders, writes down each step before it takes it, and goes on after a crash.
+//! - [`session`] does what the coordinator orders, writes down each step before it takes it, and goes on after a crash;
+//! - [`transfer`] brings a checkpoint from node to node, over mutual TLS, resumable and checked.
 
 pub mod session;
+pub mod transfer;
