@@ -1,7 +1,9 @@
 //! What moves a running pod on its node.
 //!
 //! - [`session`] does what the coordinator orders, writes down each step before it takes it, and goes on after a crash;
-//! - [`transfer`] brings a checkpoint from node to node, over mutual TLS, resumable and checked.
+//! - [`transfer`] brings a checkpoint from node to node, over mutual TLS, resumable and checked;
+//! - [`images`] decodes what arrives as input of a stranger, and refuses what exceeds the rights of the admitted pod.
 
+pub mod images;
 pub mod session;
 pub mod transfer;

@@ -1,0 +1,119 @@
+//! Cgroups: a process is put into no other one than the container's.
+//!
+//! For each controller, `cgroup.img` has the folder that the container was in. runc replaces this folder by the new container's
+//! and leaves what does not lie in it as it is: such a path is one of the node.
+
+use super::allowed::Allowed;
+use super::image::{Image, Magic};
+use super::path;
+use super::refusal::{Damage, Refusal};
+use super::rule::Rule;
+use super::wire::Fields;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How deep folders may lie in each other.
+const DEEPEST: usize = 12;
+/// Controllers that limit the container: it may not be in their root. The empty name is that of cgroup v2.
+const LIMITING: [&str; 8] = ["", "blkio", "cpu", "cpuset", "devices", "freezer", "memory", "pids"];
+
+/// Checks `cgroup.img`. `used` are the sets that a process or thread is in.
+pub(super) fn check(image: &Image, used: &BTreeSet<u32>, allowed: &Allowed) -> Result<(), Refusal> {
+    let entry = image.one(Magic::Cgroup)?;
+    let mut folders = BTreeMap::new();
+    for controller in entry.messages(2)? {
+        let Some(folder) = root(&controller, allowed)? else { continue };
+        for name in controller.texts(1)? {
+            if folder == "/" && LIMITING.contains(&name) {
+                return Err(refused(
+                    &controller,
+                    format!("the root of {name:?}"),
+                    "the cgroup of a container",
+                ));
+            }
+            if folders.insert(name.to_owned(), folder.clone()).is_some() {
+                return Err(refused(&controller, "a controller twice".to_owned(), "each once"));
+            }
+        }
+    }
+    let mut known = BTreeSet::new();
+    for set in entry.messages(1)? {
+        let id = set.need_u32(1)?;
+        if !known.insert(id) {
+            return Err(Refusal::damaged(set.image(), Damage::SameNumber { number: id }));
+        }
+        if used.contains(&id) {
+            members(&set, &folders)?;
+        }
+    }
+    match used.iter().find(|id| !known.contains(*id)) {
+        Some(id) => Err(refused(&entry, format!("no set {id}"), "the sets of all processes")),
+        None => Ok(()),
+    }
+}
+
+/// The folder that the container has of a controller, with all in it checked.
+fn root(controller: &Fields<'_>, allowed: &Allowed) -> Result<Option<String>, Refusal> {
+    let mut root = None;
+    for folder in controller.messages(2)? {
+        let name = folder.need_text(1)?;
+        if root.is_some() || !path::is_normal(name) {
+            return Err(refused(controller, format!("the folder {name:?}"), "one absolute path"));
+        }
+        let source = allowed.source_cgroup.as_deref();
+        if source.is_some_and(|source| name != "/" && !path::is_in(name, source)) {
+            return Err(refused(controller, format!("{name:?}"), source.unwrap_or_default()));
+        }
+        root = Some(name.to_owned());
+        contents(&folder, 0)?;
+    }
+    Ok(root)
+}
+
+fn contents(folder: &Fields<'_>, depth: usize) -> Result<(), Refusal> {
+    if depth >= DEEPEST {
+        return Err(refused(folder, format!("more than {DEEPEST} folders in each other"), DEEPEST));
+    }
+    // CRIU opens the file of each property by its name.
+    for property in folder.messages(3)? {
+        let name = property.need_text(1)?;
+        if name.is_empty() || name.contains('/') || name.starts_with('.') {
+            return Err(refused(folder, format!("the property {name:?}"), "names of properties"));
+        }
+    }
+    for child in folder.messages(2)? {
+        let name = child.need_text(1)?;
+        let mut parts = name.trim_start_matches('/').split('/');
+        if parts.any(|part| part.is_empty() || part == "." || part == "..") {
+            return Err(refused(folder, format!("the folder {name:?}"), "folders in the container's"));
+        }
+        contents(&child, depth + 1)?;
+    }
+    Ok(())
+}
+
+fn members(set: &Fields<'_>, folders: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    for member in set.messages(2)? {
+        let (names, found) = (member.need_text(1)?, member.need_text(2)?);
+        // One hierarchy may have several controllers: "cpu,cpuacct".
+        for name in names.split(',') {
+            let folder = folder_of(name, folders);
+            let inside = folder.is_some_and(|folder| path::is_normal(found) && path::is_in(found, folder));
+            if !inside {
+                let allowed = folder.unwrap_or("no such controller");
+                return Err(refused(set, format!("{found:?} of {name:?}"), allowed));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A named hierarchy is "name=systemd" in one place and may be "systemd" in the other.
+fn folder_of<'a>(name: &str, folders: &'a BTreeMap<String, String>) -> Option<&'a str> {
+    let named = format!("name={name}");
+    let plain = name.strip_prefix("name=").unwrap_or(name);
+    [name, plain, named.as_str()].into_iter().find_map(|name| folders.get(name)).map(String::as_str)
+}
+
+fn refused(message: &Fields<'_>, found: String, allowed: impl std::fmt::Display) -> Refusal {
+    Refusal::rights(message.image(), None, Rule::Cgroup, found, allowed)
+}

@@ -1,0 +1,57 @@
+//! Restored means no more rights: the check of a checkpoint that came from another node.
+//!
+//! CRIU restores as root what the images say: user IDs, capabilities, seccomp filters, labels, mounts, open files, cgroups.
+//! It does not ask whether the pod may have them. So the images are input from outside, and before CRIU reads them
+//! [`check()`] decodes them with a decoder of its own and compares them with what the destination's container runtime made of
+//! the admitted pod ([`Allowed::from_oci`]). A process may have less than the spec gives, never more. What is not known is
+//! refused. The numbers of fields and kinds are those of CRIU 4.2.1.
+//!
+//! Weaker than it could be:
+//! - A seccomp filter is compared only if its program is given ([`Allowed::with_seccomp_programs`]). Without, a filter that
+//!   restricts anything is enough.
+//! - CRIU resolves the paths of open files in the container's own mounts; here they are compared as texts. A link in the
+//!   container's root or in a volume could still lead through `/proc`.
+//! - CRIU opens files as root: a process may come with an open file of its container that it could not open itself.
+//!
+//! Not checked here: memory (a process may write what it wants to its own); the content of archives of memory file systems
+//! ([`Summary::archives`]: who restores them must refuse devices and set-user-ID files in them); limits of resources (the
+//! cgroup of the destination has them); the values of properties of cgroups (in runc's mode "soft", CRIU writes only those
+//! of cgroups that it makes below the container's). Nobody else may write to the folder between the check and the restore.
+
+mod allowed;
+mod capability;
+mod cgroup;
+mod check;
+mod files;
+mod folder;
+mod ghosts;
+mod image;
+mod kind;
+mod mounts;
+mod namespace;
+mod path;
+mod process;
+mod refusal;
+mod rule;
+mod seccomp;
+mod spec;
+mod tree;
+mod wire;
+
+#[cfg(test)]
+mod build;
+#[cfg(test)]
+mod files_tests;
+#[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
+mod process_tests;
+#[cfg(test)]
+mod tests;
+
+pub use allowed::Allowed;
+pub use check::{Summary, check, check_within};
+pub use folder::Limits;
+pub use refusal::{Damage, Refusal, Unfit};
+pub use rule::Rule;
+pub use spec::SpecError;
