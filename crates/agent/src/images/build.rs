@@ -315,7 +315,7 @@ pub(super) fn healthy() -> Built {
     built.add("mountpoints-13.img", Magic::Mountpoints, readonly);
     built.add("netns-10.img", Magic::Netns, Msg::default().with(8, "extRootNetNS"));
     let pod = "/kubepods/burstable/pod1/c1";
-    let controller = |name: &str| Msg::default().with(1, name).with(2, Msg::default().with(1, pod));
+    let controller = |name: &str| Msg::default().with(1, name).with(2, Msg::default().with(1, &pod[1..]));
     let set = |id: u64, path: &str| {
         let member = |name: &str| Msg::default().with(1, name).with(2, path);
         numbers(&[(1, id)]).with(2, member("memory")).with(2, member("cpu,cpuacct"))

@@ -5,6 +5,7 @@
 
 use super::allowed::Allowed;
 use super::image::{Image, Magic};
+use super::namespace::Namespace;
 use super::path;
 use super::refusal::{Damage, Refusal};
 use super::rule::Rule;
@@ -13,8 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep folders may lie in each other.
 const DEEPEST: usize = 12;
-/// Controllers that limit the container: it may not be in their root. The empty name is that of cgroup v2.
-const LIMITING: [&str; 8] = ["", "blkio", "cpu", "cpuset", "devices", "freezer", "memory", "pids"];
+/// Controllers that limit the container: it may not be in their root.
+const LIMITING: [&str; 7] = ["blkio", "cpu", "cpuset", "devices", "freezer", "memory", "pids"];
+/// What cgroup v2 is called.
+const UNIFIED: &str = "";
 
 /// Checks `cgroup.img`. `used` are the sets that a process or thread is in.
 pub(super) fn check(image: &Image, used: &BTreeSet<u32>, allowed: &Allowed) -> Result<(), Refusal> {
@@ -34,6 +37,12 @@ pub(super) fn check(image: &Image, used: &BTreeSet<u32>, allowed: &Allowed) -> R
                 return Err(refused(&controller, "a controller twice".to_owned(), "each once"));
             }
         }
+    }
+    // A node with cgroup v1 has cgroup v2 beside it, without controllers, and containers in its root.
+    let v1 = LIMITING.iter().all(|name| folders.contains_key(*name))
+        && !allowed.namespaces.contains_key(&Namespace::Cgroup);
+    if !v1 && folders.get(UNIFIED).is_some_and(|folder| folder == "/") {
+        return Err(refused(&entry, "the root of cgroup v2".to_owned(), "the cgroup of a container"));
     }
     let mut known = BTreeSet::new();
     for set in entry.messages(1)? {
@@ -55,15 +64,16 @@ pub(super) fn check(image: &Image, used: &BTreeSet<u32>, allowed: &Allowed) -> R
 fn root(controller: &Fields<'_>, allowed: &Allowed) -> Result<Option<String>, Refusal> {
     let mut root = None;
     for folder in controller.messages(2)? {
-        let name = folder.need_text(1)?;
-        if root.is_some() || !path::is_normal(name) {
-            return Err(refused(controller, format!("the folder {name:?}"), "one absolute path"));
+        // CRIU writes it without the slash at its start.
+        let name = format!("/{}", folder.need_text(1)?);
+        if root.is_some() || !path::is_normal(&name) {
+            return Err(refused(controller, format!("the folder {name:?}"), "one path without '..'"));
         }
         let source = allowed.source_cgroup.as_deref();
-        if source.is_some_and(|source| name != "/" && !path::is_in(name, source)) {
+        if source.is_some_and(|source| name != "/" && !path::is_in(&name, source)) {
             return Err(refused(controller, format!("{name:?}"), source.unwrap_or_default()));
         }
-        root = Some(name.to_owned());
+        root = Some(name);
         contents(&folder, 0)?;
     }
     Ok(root)

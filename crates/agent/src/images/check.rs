@@ -10,7 +10,7 @@ use super::namespace::Namespace;
 use super::process::{self, Core};
 use super::refusal::{Damage, Refusal, Unfit};
 use super::rule::Rule;
-use super::seccomp::Filters;
+use super::seccomp::{Filters, Holder};
 use super::tree::{self, Numbers, Process};
 use super::{cgroup, ghosts};
 use std::collections::BTreeSet;
@@ -144,10 +144,14 @@ impl Tasks {
         let mut namespaces = None;
         let mut cgroup_sets = BTreeSet::<u32>::new();
         for process in processes {
-            let (leader, inner) = core(folder, process.pid, true, checker)?;
+            let (leader, inner) = core(folder, process.pid, Holder::Leader, checker)?;
+            if !process.has_leader && !leader.ended {
+                return Err(Refusal::damaged("pstree.img", Damage::Missing { field: 5 }));
+            }
             cgroup_sets.extend(leader.cgroup_set);
             for thread in &process.threads {
-                cgroup_sets.extend(core(folder, *thread, false, checker)?.0.cgroup_set);
+                let holder = Holder::Thread(leader.filter_for_all);
+                cgroup_sets.extend(core(folder, *thread, holder, checker)?.0.cgroup_set);
             }
             let name = format!("ids-{}.img", process.pid);
             let found = match folder.read_if_there(&name)? {
@@ -173,12 +177,12 @@ impl Tasks {
 fn core(
     folder: &Folder,
     pid: u32,
-    leader: bool,
+    holder: Holder,
     checker: &process::Checker<'_>,
 ) -> Result<(Core, Option<Numbers>), Refusal> {
     let image = folder.read(&format!("core-{pid}.img"))?;
     let entry = image.one(Magic::Core)?;
-    let core = checker.core(pid, &entry, leader)?;
+    let core = checker.core(pid, &entry, holder)?;
     let inner = entry.message(4)?.map(|ids| tree::numbers(&ids)).transpose()?;
     Ok((core, inner))
 }

@@ -111,6 +111,7 @@ impl Checker<'_> {
                 self.namespace_of(file, 20)?;
                 self.raw(file, true)?;
             }
+            8 => self.watches(file)?,
             12 if !self.allowed.can_get(CapabilitySet::SYS_ADMIN) => {
                 return Err(refused(file, Rule::FileType, "a watch of whole file systems", "none"));
             }
@@ -158,6 +159,26 @@ impl Checker<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What inotify watches. CRIU finds a file by its path, if it was written down, or else by its handle on the node's whole
+    /// file system: the number of an inode, which on another node is one of any other file, or of none.
+    fn watches(&self, file: &Fields<'_>) -> Result<(), Refusal> {
+        for watch in file.messages(5)? {
+            let handle = watch.message(7)?;
+            let handle =
+                handle.ok_or_else(|| Refusal::damaged(file.image(), Damage::Missing { field: 7 }))?;
+            let Some(name) = handle.text(4)? else {
+                let found = format!("a watch of inode {} without a path", watch.number(2)?.unwrap_or(0));
+                return Err(refused(file, Rule::FilePath, &found, "watches of paths in the container"));
+            };
+            let mounted = handle.u32(5)?.is_some_and(|mount| self.mounts.0.contains_key(&mount));
+            if !mounted || !path::is_normal(name) || path::leads_through_proc(name) {
+                let found = format!("a watch of {name:?}");
+                return Err(refused(file, Rule::FilePath, &found, "watches of paths in the container"));
+            }
+        }
+        Ok(())
     }
 
     fn unix(&self, file: &Fields<'_>) -> Result<(), Refusal> {

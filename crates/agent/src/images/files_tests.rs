@@ -104,6 +104,23 @@ fn sockets_of_the_node_are_refused() {
 }
 
 #[test]
+fn watches_are_of_paths_in_the_container() {
+    let watch = |handle: Msg| {
+        let watch = numbers(&[(1, 0), (2, 77), (3, 2), (5, 1), (6, 1)]).with(7, handle);
+        let file = numbers(&[(1, 9), (2, 0)]).with(4, Msg::default()).with(5, watch);
+        with_file(numbers(&[(1, 8), (2, 9)]).with(13, file))
+    };
+    let handle = || numbers(&[(1, 8), (2, 1), (3, 7), (3, 0)]);
+    assert_eq!(watch(handle().with(4, "/data/conf").with(5, 24)), None);
+    assert_eq!(watch(handle()), Some(Rule::FilePath), "an inode of the node");
+    assert_eq!(watch(handle().with(4, "/data/conf")), Some(Rule::FilePath), "no mount");
+    assert_eq!(watch(handle().with(4, "/data/conf").with(5, 77)), Some(Rule::FilePath), "another mount");
+    for name in ["data", "/data/../etc", "/proc/1/root/etc"] {
+        assert_eq!(watch(handle().with(4, name).with(5, 24)), Some(Rule::FilePath), "{name}");
+    }
+}
+
+#[test]
 fn references_lead_to_files_that_were_checked() {
     let broken = |name: &str, field: u32| {
         let mut built = healthy();

@@ -47,6 +47,8 @@ mod fuzz_tests;
 #[cfg(test)]
 mod process_tests;
 #[cfg(test)]
+mod real_tests;
+#[cfg(test)]
 mod tests;
 
 pub use allowed::Allowed;

@@ -174,7 +174,7 @@ impl Checker<'_> {
             self.allowed.mounts.iter().find(|spec| spec.is_at(&around.at) && spec.fstype == "cgroup");
         if let Some(spec) = hierarchy.filter(|_| mount.fstype == CGROUP) {
             self.external_only_as(mount, &[at.as_str()])?;
-            return self.restricted(mount, spec);
+            return self.restricted(mount, spec, false);
         }
         Err(self.refused(Rule::Mount, format!("a mount at {at:?}"), "none there"))
     }
@@ -192,7 +192,10 @@ impl Checker<'_> {
         if mount.shared && !spec.has("shared") && !spec.has("rshared") {
             return Err(self.refused(Rule::MountOptions, format!("{at:?} shared"), "it private"));
         }
-        self.restricted(mount, spec)?;
+        // With cgroup v1, runc mounts the folder of the hierarchies writable, whatever the spec has: an empty file system of the
+        // container's own. The hierarchies in it have the options of the spec.
+        let of_hierarchies = spec.fstype == "cgroup" && mount.is_tmpfs() && mount.external.is_none();
+        self.restricted(mount, spec, of_hierarchies)?;
         if spec.is_bind() {
             if mount.external.is_none() {
                 let found = format!("{:?} of device {:#x} at {at:?}", mount.root, mount.device);
@@ -224,8 +227,11 @@ impl Checker<'_> {
         Err(self.refused(Rule::MountType, format!("type {} at {at:?}", mount.fstype), &spec.fstype))
     }
 
-    fn restricted(&self, mount: &Mount, spec: &AllowedMount) -> Result<(), Refusal> {
+    fn restricted(&self, mount: &Mount, spec: &AllowedMount, writable: bool) -> Result<(), Refusal> {
         for (option, flag) in RESTRICTIONS {
+            if writable && flag == READ_ONLY {
+                continue;
+            }
             if spec.has(option) && mount.flags & flag == 0 {
                 let found = format!("{:?} without {option}", mount.at);
                 return Err(self.refused(Rule::MountOptions, found, "it with this option only"));

@@ -4,7 +4,7 @@ use super::allowed::Allowed;
 use super::capability::CapabilitySet;
 use super::refusal::{Damage, Refusal};
 use super::rule::Rule;
-use super::seccomp::Filters;
+use super::seccomp::{Filters, Holder};
 use super::wire::Fields;
 
 /// `SECBIT_KEEP_CAPS`, which every process may set.
@@ -21,6 +21,8 @@ pub(super) struct Core {
     pub(super) ended: bool,
     /// Its set of cgroups, if it has one.
     pub(super) cgroup_set: Option<u32>,
+    /// The last filter of seccomp that it sets for all threads of the process.
+    pub(super) filter_for_all: Option<u32>,
 }
 
 /// What a thread is checked against.
@@ -33,7 +35,8 @@ pub(super) struct Checker<'a> {
 
 impl Checker<'_> {
     /// Checks `core-*.img` of a thread. A leader has the state of the process too.
-    pub(super) fn core(&self, pid: u32, core: &Fields<'_>, leader: bool) -> Result<Core, Refusal> {
+    pub(super) fn core(&self, pid: u32, core: &Fields<'_>, holder: Holder) -> Result<Core, Refusal> {
+        let leader = matches!(holder, Holder::Leader);
         let image = core.image();
         let task = core.message(3)?;
         let mut ended = false;
@@ -51,7 +54,7 @@ impl Checker<'_> {
         }
         let Some(thread) = core.message(5)? else {
             let missing = Refusal::damaged(image, Damage::Missing { field: 5 });
-            return if ended { Ok(Core { ended, cgroup_set }) } else { Err(missing) };
+            return if ended { Ok(Core { ended, cgroup_set, filter_for_all: None }) } else { Err(missing) };
         };
         self.scheduling(pid, &thread)?;
         let credentials =
@@ -59,8 +62,8 @@ impl Checker<'_> {
         self.user(pid, &credentials)?;
         self.capabilities(pid, &credentials)?;
         self.labels(pid, &credentials)?;
-        self.filters.check(pid, &thread, self.allowed)?;
-        Ok(Core { ended, cgroup_set: thread.u32(16)?.or(cgroup_set) })
+        let filter_for_all = self.filters.check(pid, &thread, holder, self.allowed)?;
+        Ok(Core { ended, cgroup_set: thread.u32(16)?.or(cgroup_set), filter_for_all })
     }
 
     fn scheduling(&self, pid: u32, thread: &Fields<'_>) -> Result<(), Refusal> {

@@ -180,6 +180,54 @@ fn a_dropped_seccomp_filter_is_refused() {
     assert_eq!(built.broken_for(&allowed(&config)), None, "the spec wants none");
 }
 
+/// Threads of process 1 that have their filters from the leader, as CRIU writes them if all have the same.
+fn synchronized() -> Built {
+    let mut built = healthy();
+    let filter = |previous: Option<u64>| {
+        let filter = Msg::default().with(1, &program(0x0005_0001)[..]).with(3, 1);
+        previous.map_or(filter.clone(), |previous| filter.with(2, previous))
+    };
+    for previous in [None, Some(2)] {
+        built.message("seccomp.img", 0).0.push((1, filter(previous).into()));
+    }
+    built.message("core-1.img", 0).inner(5).set(12, 3);
+    let thread = built.message("core-3.img", 0).inner(5);
+    thread.remove(11);
+    thread.remove(12);
+    built
+}
+
+#[test]
+fn a_filter_for_all_threads_is_the_only_one_of_the_process() {
+    let allowed_programs = allowed(&config()).with_seccomp_programs(vec![program(0x0005_0001)]);
+    assert_eq!(synchronized().broken(), None);
+    assert_eq!(synchronized().broken_for(&allowed_programs), None);
+    let mut built = synchronized();
+    built.message("core-3.img", 0).inner(5).set(11, 2);
+    assert_eq!(built.broken(), Some(Rule::SeccompFilter), "a mode of the thread's own");
+    // With either, the kernel would set no filter for any thread, and CRIU would not notice.
+    let mut built = synchronized();
+    built.message("core-3.img", 0).inner(5).set(11, 2);
+    built.message("core-3.img", 0).inner(5).set(12, 1);
+    assert_eq!(built.broken(), Some(Rule::SeccompFilter), "a filter of the thread's own");
+    let mut built = synchronized();
+    built.message("core-3.img", 0).inner(5).set(11, 2);
+    built.message("core-3.img", 0).inner(5).set(12, 3);
+    assert_eq!(built.broken(), Some(Rule::SeccompFilter), "the leader's filters once more");
+    let mut built = synchronized();
+    built.message("core-1.img", 0).inner(5).set(12, 1);
+    assert_eq!(built.broken(), Some(Rule::SeccompMode), "the leader's filters are its own");
+    let mut built = synchronized();
+    built.message("core-1.img", 0).inner(5).set(12, 1);
+    built.message("core-3.img", 0).inner(5).set(11, 2);
+    built.message("core-3.img", 0).inner(5).set(12, 3);
+    assert_eq!(built.broken(), Some(Rule::SeccompFilter), "filters for all that are not the leader's");
+    let mut built = synchronized();
+    let filters = &mut built.message("seccomp.img", 0).0;
+    filters[2].1 = Msg::default().with(1, &program(0x0005_0001)[..]).into();
+    assert_eq!(built.broken(), Some(Rule::SeccompFilter), "for all after one of its own");
+}
+
 #[test]
 fn programs_of_seccomp_are_whole_and_end() {
     let with = |filter: Msg| {

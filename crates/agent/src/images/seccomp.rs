@@ -9,6 +9,8 @@ use super::wire::Fields;
 const NAME: &str = "seccomp.img";
 /// `SECCOMP_MODE_FILTER`.
 const MODE_FILTER: u32 = 2;
+/// `SECCOMP_FILTER_FLAG_TSYNC`: the filter is set for all threads of the process at once.
+const FLAG_SYNC: u32 = 1;
 /// `SECCOMP_FILTER_FLAG_LOG`, the one flag that the kernel tells CRIU about.
 const FLAG_LOG: u32 = 2;
 /// Bytes of an instruction, and how many a program may have.
@@ -21,6 +23,15 @@ const LONGEST_CHAIN: usize = 6553;
 struct Filter {
     program: Vec<u8>,
     previous: Option<u32>,
+    sync: bool,
+}
+
+/// Whose filters are checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Holder {
+    Leader,
+    /// Another thread of a process, with the last filter that its leader sets for all threads, if there is one.
+    Thread(Option<u32>),
 }
 
 /// The filters of all threads.
@@ -41,16 +52,17 @@ impl Filters {
                 return Err(broken(format!("a program of {length} bytes"), "programs of whole instructions"));
             }
             let flags = filter.u32(3)?.unwrap_or(0);
-            if flags & !FLAG_LOG != 0 {
-                return Err(broken(format!("the flags {flags:#x}"), format!("{FLAG_LOG:#x}")));
+            if flags & !(FLAG_LOG | FLAG_SYNC) != 0 {
+                return Err(broken(format!("the flags {flags:#x}"), format!("{:#x}", FLAG_LOG | FLAG_SYNC)));
             }
-            filters.push(Filter { program: program.to_vec(), previous: filter.u32(2)? });
+            let (previous, sync) = (filter.u32(2)?, flags & FLAG_SYNC != 0);
+            filters.push(Filter { program: program.to_vec(), previous, sync });
         }
         Ok(Self(filters))
     }
 
-    /// The programs of a thread, the last one first.
-    fn chain(&self, last: u32) -> Result<Vec<&[u8]>, Refusal> {
+    /// The filters of a thread, the last one first.
+    fn chain(&self, last: u32) -> Result<Vec<&Filter>, Refusal> {
         let mut chain = Vec::new();
         let mut next = Some(last);
         while let Some(number) = next {
@@ -61,20 +73,43 @@ impl Filters {
             if chain.len() >= LONGEST_CHAIN.min(self.0.len()) {
                 return Err(broken("a chain that does not end".to_owned(), "a chain of different filters"));
             }
-            chain.push(filter.program.as_slice());
+            chain.push(filter);
             next = filter.previous;
         }
         Ok(chain)
     }
 
-    /// Checks the filters of a thread.
-    pub(super) fn check(&self, pid: u32, thread: &Fields<'_>, allowed: &Allowed) -> Result<(), Refusal> {
+    /// Checks the filters of a thread, and returns the last filter that it sets for all threads of its process.
+    ///
+    /// If all threads of a process have the same filters, CRIU writes them with the leader alone, to be set for all at once.
+    /// The kernel sets nothing at all then if another thread has a filter already, and CRIU takes this for success. So such
+    /// filters are a leader's, all of its own are, and the other threads have none.
+    pub(super) fn check(
+        &self,
+        pid: u32,
+        thread: &Fields<'_>,
+        holder: Holder,
+        allowed: &Allowed,
+    ) -> Result<Option<u32>, Refusal> {
         let image = thread.image();
-        let mode = thread.u32(11)?.unwrap_or(0);
+        let mut mode = thread.u32(11)?.unwrap_or(0);
         let last = thread.u32(12)?;
-        let chain = last.map(|last| self.chain(last)).transpose()?.unwrap_or_default();
+        let mut chain = last.map(|last| self.chain(last)).transpose()?.unwrap_or_default();
         if !allowed.seccomp && allowed.seccomp_programs.is_empty() {
-            return Ok(());
+            return Ok(None);
+        }
+        let sync = chain.iter().any(|filter| filter.sync);
+        if sync && (matches!(holder, Holder::Thread(_)) || !chain.iter().all(|filter| filter.sync)) {
+            let found = "a filter for all threads beside others, or not of the leader";
+            let allowed = "filters of the leader for all threads, or of each thread";
+            return Err(Refusal::rights(image, Some(pid), Rule::SeccompFilter, found, allowed));
+        }
+        if let Holder::Thread(Some(of_leader)) = holder {
+            if mode != 0 || last.is_some() {
+                let found = "a filter of its own beside the leader's for all threads";
+                return Err(Refusal::rights(image, Some(pid), Rule::SeccompFilter, found, "the leader's"));
+            }
+            (mode, chain) = (MODE_FILTER, self.chain(of_leader)?);
         }
         if mode != MODE_FILTER {
             return Err(Refusal::rights(
@@ -87,14 +122,14 @@ impl Filters {
         }
         let refused =
             |found, allowed| Err(Refusal::rights(image, Some(pid), Rule::SeccompFilter, found, allowed));
-        if !chain.iter().any(|program| restricts(program)) {
+        if !chain.iter().any(|filter| restricts(&filter.program)) {
             return refused("no filter that restricts anything", "only a filtered thread");
         }
-        let missing = |program: &Vec<u8>| !chain.contains(&program.as_slice());
+        let missing = |program: &Vec<u8>| !chain.iter().any(|filter| filter.program == *program);
         if allowed.seccomp_programs.iter().any(missing) {
             return refused("other programs", "the programs of the pod's profile and further ones");
         }
-        Ok(())
+        Ok(last.filter(|_| sync))
     }
 }
 

@@ -281,7 +281,7 @@ fn foreign_cgroups_are_refused() {
         built.message("cgroup.img", 0).0[1].1 = set.into();
         assert_eq!(built.broken(), Some(Rule::Cgroup), "{path}");
     }
-    for folder in ["/", "/a/../b", "b"] {
+    for folder in ["", "/", "/kubepods/burstable/pod1/c1", "a/../b", "b"] {
         let mut built = healthy();
         built.message("cgroup.img", 0).inner(2).set(2, Msg::default().with(1, folder));
         assert_eq!(built.broken(), Some(Rule::Cgroup), "{folder}");
@@ -296,6 +296,87 @@ fn foreign_cgroups_are_refused() {
     let mut built = healthy();
     built.message("core-3.img", 0).inner(5).set(16, 9);
     assert_eq!(built.broken(), Some(Rule::Cgroup), "a thread in an unknown set");
+}
+
+/// A checkpoint of a node with cgroup v1, which has cgroup v2 beside it.
+fn with_v1(controllers: &[&str]) -> Built {
+    let mut built = healthy();
+    let folder = "kubepods/burstable/pod1/c1";
+    for name in controllers {
+        let controller = Msg::default().with(1, *name).with(2, Msg::default().with(1, folder));
+        built.message("cgroup.img", 0).0.push((2, controller.into()));
+    }
+    let unified = Msg::default().with(1, "").with(2, Msg::default().with(1, ""));
+    built.message("cgroup.img", 0).0.push((2, unified.into()));
+    let member = Msg::default().with(1, "").with(2, "/");
+    built.message("cgroup.img", 0).0.push((1, numbers(&[(1, 5)]).with(2, member).into()));
+    built.message("core-1.img", 0).inner(5).set(16, 5);
+    built
+}
+
+#[test]
+fn only_cgroup_v1_lets_a_container_be_in_the_root_of_cgroup_v2() {
+    let controllers = ["blkio", "cpuset", "devices", "freezer", "pids"];
+    assert_eq!(with_v1(&controllers).broken(), None);
+    assert_eq!(with_v1(&controllers[1..]).broken(), Some(Rule::Cgroup), "without one of them");
+    assert_eq!(with_v1(&[]).broken(), Some(Rule::Cgroup));
+    let mut config = config();
+    config["linux"]["namespaces"].as_array_mut().unwrap().push(json!({ "type": "cgroup" }));
+    let mut built = with_v1(&controllers);
+    for pid in [1, 2] {
+        built.message(&format!("ids-{pid}.img"), 0).set(11, 14);
+    }
+    assert_eq!(built.broken_for(&allowed(&config)), Some(Rule::Cgroup), "the destination has cgroup v2");
+}
+
+#[test]
+fn the_folder_of_hierarchies_may_be_writable_and_they_may_not() {
+    let mut config = config();
+    let options = ["nosuid", "noexec", "nodev", "ro"];
+    let cgroup = json!({ "destination": "/sys/fs/cgroup", "type": "cgroup", "options": options });
+    config["mounts"].as_array_mut().unwrap().push(cgroup);
+    let with = |folder: Msg, hierarchy: Msg| {
+        let mut built = healthy();
+        built.add("mountpoints-13.img", Magic::Mountpoints, folder);
+        built.add("mountpoints-13.img", Magic::Mountpoints, hierarchy);
+        built.broken_for(&allowed(&config))
+    };
+    let folder = |flags| At("/sys/fs/cgroup").mount(40, 23, 5, flags);
+    let hierarchy = |flags| At("/sys/fs/cgroup/cpu").mount(41, 40, 12, flags).with(18, "/sys/fs/cgroup/cpu");
+    assert_eq!(with(folder(14), hierarchy(15)), None);
+    assert_eq!(with(folder(14), hierarchy(14)), Some(Rule::MountOptions));
+    assert_eq!(with(folder(12), hierarchy(15)), Some(Rule::MountOptions), "set-user-ID files");
+    let shown = At("/sys/fs/cgroup").mount(40, 23, 12, 14);
+    assert_eq!(with(shown, hierarchy(15)), Some(Rule::MountOptions), "a hierarchy itself");
+    let given = At("/sys/fs/cgroup").mount(40, 23, 5, 14).with(18, "/sys/fs/cgroup");
+    assert_eq!(with(given, hierarchy(15)), Some(Rule::MountOptions), "one of the node");
+}
+
+#[test]
+fn clocks_are_those_without_a_time_namespace() {
+    let mut built = healthy();
+    built.raw.insert("timens-0.img".into(), Vec::new());
+    assert_eq!(built.broken(), None);
+    assert_eq!(with_raw("timens-9.img", b""), Unfit::Stray);
+}
+
+#[test]
+fn a_process_without_its_first_thread_has_ended() {
+    let mut built = healthy();
+    built.message("pstree.img", 1).set(5, 1_932_776_048);
+    assert!(matches!(built.check(&allowed(&config())), Err(Refusal::Damaged { .. })), "it lives");
+    built.images.remove("ids-2.img");
+    let core = built.message("core-2.img", 0);
+    core.remove(5);
+    core.inner(3).set(1, 2);
+    core.inner(3).remove(9);
+    assert_eq!(built.broken(), None);
+    // CRIU would take the first one for the leader.
+    let mut built = healthy();
+    let threads = &mut built.message("pstree.img", 0).0;
+    threads.retain(|(field, _)| *field != 5);
+    threads.extend([(5, 3_u64.into()), (5, 1_u64.into())]);
+    assert!(matches!(built.check(&allowed(&config())), Err(Refusal::Damaged { .. })), "another order");
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub(super) struct Process {
     pub(super) pid: u32,
     /// Without the leader.
     pub(super) threads: BTreeSet<u32>,
+    /// Whether the leader is among its threads, as it is of every process that has not ended.
+    pub(super) has_leader: bool,
 }
 
 /// The numbers that CRIU gives the namespaces of one process.
@@ -29,14 +31,20 @@ pub(super) fn processes(folder: &Folder) -> Result<Vec<Process>, Refusal> {
     let mut numbers = BTreeSet::new();
     for entry in image.all(Magic::Pstree)? {
         let pid = entry.need_u32(1)?;
-        let mut threads: BTreeSet<u32> = entry.u32s(5)?.into_iter().collect();
-        threads.remove(&pid);
+        // CRIU takes the first one for the leader, without looking at its number. Of a process that has ended it has never
+        // read this number, and writes what happens to be in its memory.
+        let list = entry.u32s(5)?;
+        let has_leader = list.first() == Some(&pid);
+        let threads: BTreeSet<u32> = list.iter().skip(1).copied().collect();
+        if threads.len() + 1 < list.len() || threads.contains(&pid) {
+            return Err(Refusal::damaged(NAME, Damage::SameNumber { number: pid }));
+        }
         for &number in threads.iter().chain([&pid]) {
             if number == 0 || !numbers.insert(number) {
                 return Err(Refusal::damaged(NAME, Damage::SameNumber { number }));
             }
         }
-        processes.push(Process { pid, threads });
+        processes.push(Process { pid, threads, has_leader });
     }
     if processes.is_empty() { Err(Refusal::damaged(NAME, Damage::Truncated)) } else { Ok(processes) }
 }
@@ -99,6 +107,10 @@ pub(super) fn check_first(
 pub(super) fn check_images(folder: &Folder, own: &Numbers, allowed: &Allowed) -> Result<(), Refusal> {
     for (name, entry) in folder.entries() {
         let Kind::Namespace(namespace) = entry.kind else { continue };
+        // The clocks of the source, of a container without a time namespace: CRIU sets them in a new one.
+        if namespace == Namespace::Time && entry.number == 0 {
+            continue;
+        }
         if own.get(&namespace).is_none_or(|number| u64::from(*number) != entry.number) {
             return Err(Refusal::unfit(name, Unfit::Stray));
         }
