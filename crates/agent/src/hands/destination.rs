@@ -1,0 +1,284 @@
+//! The hands of a destination.
+
+use super::bundles::Bundles;
+use super::cgroups::{Locks, PodOnNode};
+use super::destination_files::DestinationFiles;
+use super::destination_look::{Look, Running};
+use super::error::blocking;
+use super::gate::{Gate, Unpacked};
+use super::parts::Part;
+use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, mark};
+use crate::session::{DestinationHands, HandsError, SessionInfo};
+use crate::transfer::{ExpectedSession, Session};
+use portolan_core::migration::destination::DestinationSeen;
+use portolan_node::freezer::{CgroupFiles, Kernel};
+use portolan_node::store::Mark;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// The hands of an agent at the destination.
+pub struct DestinationNode<P, T, F = Kernel> {
+    settings: Arc<Settings>,
+    bundles: Arc<Bundles>,
+    files: F,
+    pods: P,
+    tickets: T,
+    locks: Locks,
+    active: Mutex<BTreeMap<String, Active>>,
+}
+
+/// What goes on in the background for one migration. It ends when this is dropped.
+#[derive(Default)]
+struct Active {
+    arrival: Option<(Arc<Session>, JoinHandle<()>)>,
+    gate: Option<JoinHandle<()>>,
+    unpacked: Unpacked,
+}
+
+impl Active {
+    fn gate_is_open(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| !gate.is_finished())
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        for task in self.arrival.as_ref().map(|(_, task)| task).into_iter().chain(&self.gate) {
+            task.abort();
+        }
+    }
+}
+
+impl<P: Pods, T: DestinationTickets> DestinationNode<P, T> {
+    /// The hands on the kernel of this node.
+    #[must_use]
+    pub fn new(settings: Settings, pods: P, tickets: T) -> Self {
+        Self::with_files(settings, pods, tickets, Kernel)
+    }
+}
+
+impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'static>
+    DestinationNode<P, T, F>
+{
+    /// The same with other files of cgroups beneath.
+    #[must_use]
+    pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
+        let bundles = Arc::new(Bundles::new(&settings.bundles));
+        let (settings, active) = (Arc::new(settings), Mutex::default());
+        Self { settings, bundles, files, pods, tickets, locks: Locks::default(), active }
+    }
+
+    fn kept(&self, info: &SessionInfo) -> Result<DestinationFiles, NodeError> {
+        DestinationFiles::new(&self.settings, info)
+    }
+
+    fn gate(&self, info: &SessionInfo, unpacked: &Unpacked) -> Result<Gate, NodeError> {
+        Ok(Gate {
+            unpacked: Arc::clone(unpacked),
+            pod: info.pod.clone(),
+            files: self.kept(info)?,
+            settings: Arc::clone(&self.settings),
+            bundles: Arc::clone(&self.bundles),
+        })
+    }
+
+    async fn pod(&self, info: &SessionInfo) -> Result<PodState, NodeError> {
+        let pod = self.pods.get(info).await?;
+        pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))
+    }
+
+    async fn let_arrive(&self, info: &SessionInfo) -> Result<(), NodeError> {
+        let pod = self.pod(info).await?;
+        let mut all = self.active.lock().await;
+        let active = all.entry(info.migration.clone()).or_default();
+        if active.arrival.as_ref().is_some_and(|(_, task)| !task.is_finished()) {
+            return Ok(());
+        }
+        // Closes the session that was admitted before.
+        active.arrival = None;
+        let files = self.kept(info)?;
+        let (folder, free) = (files.parts(), self.settings.stays_free);
+        let made = folder.clone();
+        blocking(move || {
+            files.store.check_room(0, free)?;
+            mark::folder(&made)
+        })
+        .await?;
+        let parts = Part::all(&pod.containers, &pod.volumes);
+        let parts = parts.iter().map(Part::name).collect::<Result<Vec<_>, _>>()?;
+        let Expected { receiver, key, ticket, limits } = self.tickets.expected(info).await?;
+        let deadline = Instant::now() + info.terms.timeout.0;
+        let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
+        let session = Arc::new(receiver.admit(expected).await?);
+        let (gate, whole) = (self.gate(info, &active.unpacked)?, Arc::clone(&session));
+        let containers = pod.containers;
+        let task = tokio::spawn(async move {
+            let pod = gate.pod.clone();
+            let arrived = match whole.whole().await {
+                Ok(_) => gate.arrived(containers).await,
+                Err(error) => Err(error.into()),
+            };
+            report(&pod, arrived);
+        });
+        active.arrival = Some((session, task));
+        Ok(())
+    }
+
+    async fn let_restore(&self, info: &SessionInfo) -> Result<(), NodeError> {
+        let pod = self.pod(info).await?;
+        let mut all = self.active.lock().await;
+        let active = all.entry(info.migration.clone()).or_default();
+        if active.gate_is_open() {
+            return Ok(());
+        }
+        let gate = self.gate(info, &active.unpacked)?;
+        let (begun, containers) = (gate.clone(), pod.containers.clone());
+        blocking(move || begun.begin(&pod)).await?;
+        let name = info.pod.clone();
+        active.gate = Some(tokio::spawn(async move { report(&name, gate.serve(containers).await) }));
+        Ok(())
+    }
+
+    /// Ends what goes on in the background.
+    async fn stop(&self, info: &SessionInfo, discard: bool) -> Result<(), NodeError> {
+        let Some(mut active) = self.active.lock().await.remove(&info.migration) else { return Ok(()) };
+        let arrival = active.arrival.take();
+        drop(active);
+        if let Some((session, task)) = arrival {
+            task.abort();
+            if discard {
+                session.discard().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does something with the containers of the pod that have a cgroup, alone.
+    async fn with_containers(
+        &self,
+        info: &SessionInfo,
+        uid: String,
+        work: impl FnOnce(PodOnNode<'_>, &Running, &F) -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<(), NodeError> {
+        let lock = self.locks.lock(&info.pod).await;
+        let (settings, bundles, files) =
+            (Arc::clone(&self.settings), Arc::clone(&self.bundles), self.files.clone());
+        let pod = info.pod.clone();
+        blocking(move || {
+            let _lock = lock;
+            let on_node = PodOnNode { pod: &pod, uid: &uid };
+            work(on_node, &Running::of(on_node, &settings, &bundles)?, &files)
+        })
+        .await
+    }
+
+    async fn set_going(&self, info: &SessionInfo) -> Result<(), NodeError> {
+        let files = self.kept(info)?;
+        // From here on it may run, and never goes back to its checkpoint.
+        blocking(move || Ok(files.store.mark(&files.migration, Mark::Live)?)).await?;
+        let pod = self.pod(info).await?;
+        self.with_containers(info, pod.uid, |pod, running, files| {
+            let Some(cgroup) = &running.cgroup else { return Ok(()) };
+            let thawed = pod.freezer(cgroup, &running.ids.values().cloned().collect(), files)?.thaw();
+            thawed.map_err(|source| NodeError::Freezer { pod: pod.pod.to_string(), what: "thawed", source })
+        })
+        .await
+    }
+
+    /// Fails once the pod may have run.
+    fn check_not_live(&self, info: &SessionInfo) -> Result<DestinationFiles, NodeError> {
+        let files = self.kept(info)?;
+        if files.store.has(&files.migration, Mark::Live) {
+            return Err(NodeError::state(
+                &info.pod,
+                "it may have run here, so neither it nor its checkpoint is removed",
+            ));
+        }
+        Ok(files)
+    }
+
+    async fn discard_pod(&self, info: &SessionInfo) -> Result<(), NodeError> {
+        let files = self.check_not_live(info)?;
+        self.stop(info, false).await?;
+        // A waiting container would hold up the deletion.
+        blocking(move || Ok(files.store.mark(&files.migration, Mark::Cancel)?)).await?;
+        let Some(pod) = self.pods.get(info).await? else { return Ok(()) };
+        let (kept, containers) = (self.kept(info)?, pod.containers.clone());
+        // A pod that is created later takes no checkpoint before its volumes are filled: a restore puts it back.
+        blocking(move || {
+            for container in &containers {
+                kept.store.take(&kept.migration, container)?;
+            }
+            Ok(())
+        })
+        .await?;
+        self.pods.delete(info, &pod.uid).await?;
+        self.with_containers(info, pod.uid, |pod, running, files| match &running.cgroup {
+            Some(cgroup) => pod.kill(cgroup, &running.ids.values().cloned().collect(), files),
+            None => Ok(()),
+        })
+        .await
+    }
+}
+
+fn report(pod: &crate::session::Pod, outcome: Result<(), NodeError>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%pod, %error, "the checkpoint cannot be used yet");
+    }
+}
+
+impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'static> DestinationHands
+    for DestinationNode<P, T, F>
+{
+    async fn look(&self, session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
+        let pod = self.pods.get(session).await?;
+        let gate_open = self.active.lock().await.get(&session.migration).is_some_and(Active::gate_is_open);
+        let (settings, bundles, files) =
+            (Arc::clone(&self.settings), Arc::clone(&self.bundles), self.files.clone());
+        let (kept, name) = (self.kept(session)?, session.pod.clone());
+        let seen = blocking(move || {
+            let (settings, bundles) = (&*settings, &*bundles);
+            Look { pod: &name, files: &kept, settings, bundles, cgroups: &files, gate_open }
+                .seen(pod.as_ref())
+        });
+        Ok(seen.await?)
+    }
+
+    async fn create_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        let files = self.kept(session)?;
+        // One that was deleted before is created once more.
+        blocking(move || Ok(files.store.unmark(&files.migration, Mark::Cancel)?)).await?;
+        self.pods.create(session).await
+    }
+
+    async fn receive(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(self.let_arrive(session).await?)
+    }
+
+    async fn remove_checkpoint(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        let files = self.check_not_live(session)?;
+        self.stop(session, true).await?;
+        Ok(blocking(move || files.remove()).await?)
+    }
+
+    async fn restore(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(self.let_restore(session).await?)
+    }
+
+    async fn thaw(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(self.set_going(session).await?)
+    }
+
+    async fn delete_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(self.discard_pod(session).await?)
+    }
+
+    async fn remove_files(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        self.stop(session, true).await?;
+        let files = self.kept(session)?;
+        Ok(blocking(move || files.remove()).await?)
+    }
+}

@@ -1,0 +1,127 @@
+//! What a destination keeps of one migration. All functions block.
+
+use super::cgroups::{exists, gone_is_none};
+use super::{NodeError, Settings, mark};
+use crate::session::SessionInfo;
+use portolan_node::Name;
+use portolan_node::store::{Mark, Store};
+use std::fs;
+use std::path::PathBuf;
+
+/// What a store calls the folder of volumes and the one of what arrives; neither is a name of a container.
+const HIDDEN: [&str; 2] = [".volumes", ".incoming"];
+
+/// The files of one migration at the destination.
+#[derive(Clone)]
+pub(super) struct DestinationFiles {
+    pub(super) migration: Name,
+    /// From which `portolan-runc` restores.
+    pub(super) store: Store,
+    /// What is the agent's own. It removes folders without being led out of them.
+    work: Store,
+}
+
+impl DestinationFiles {
+    pub(super) fn new(settings: &Settings, info: &SessionInfo) -> Result<Self, NodeError> {
+        let migration = Name::new("migration", &info.migration)?;
+        let work = Store::new(settings.work.join("destination"));
+        Ok(Self { migration, store: Store::new(&settings.store), work })
+    }
+
+    fn own(&self) -> PathBuf {
+        self.work.folder(&self.migration)
+    }
+
+    /// The folder that parts arrive in.
+    pub(super) fn parts(&self) -> PathBuf {
+        self.own().join("parts")
+    }
+
+    fn complete(&self) -> PathBuf {
+        self.own().join("complete")
+    }
+
+    fn refused(&self) -> PathBuf {
+        self.own().join("refused")
+    }
+
+    /// Says that all parts have arrived and can be used.
+    pub(super) fn mark_complete(&self) -> Result<(), NodeError> {
+        let path = self.complete();
+        mark::write(&path, &true).map_err(NodeError::io("write", &path))
+    }
+
+    /// Whether all parts have arrived.
+    pub(super) fn is_complete(&self) -> Result<bool, NodeError> {
+        exists(&self.complete())
+    }
+
+    /// Says that the checkpoint must not be used.
+    pub(super) fn mark_refused(&self, why: &str) -> Result<(), NodeError> {
+        let path = self.refused();
+        mark::write(&path, &why).map_err(NodeError::io("write", &path))
+    }
+
+    /// Why the checkpoint must not be used, if that is so.
+    pub(super) fn why_refused(&self) -> Result<Option<String>, NodeError> {
+        mark::read(&self.refused())
+    }
+
+    fn volumes(&self) -> PathBuf {
+        self.own().join("filled")
+    }
+
+    /// Says that the volumes of the pod with this UID were filled.
+    pub(super) fn mark_filled(&self, uid: &str) -> Result<(), NodeError> {
+        let path = self.volumes();
+        mark::folder(&self.own())?;
+        mark::write(&path, &uid).map_err(NodeError::io("write", &path))
+    }
+
+    /// Which pod's volumes were filled.
+    pub(super) fn filled(&self) -> Result<Option<String>, NodeError> {
+        mark::read(&self.volumes())
+    }
+
+    /// Whether there is anything of the migration, except for the mark that its pod is live.
+    pub(super) fn has_any(&self) -> Result<bool, NodeError> {
+        let folder = self.store.folder(&self.migration);
+        let entries = gone_is_none(fs::read_dir(&folder)).map_err(NodeError::io("list", &folder))?;
+        for entry in entries.into_iter().flatten() {
+            let entry = entry.map_err(NodeError::io("list", &folder))?;
+            if entry.file_name() != ".live" {
+                return Ok(true);
+            }
+        }
+        exists(&self.own())
+    }
+
+    /// Removes all that there is of the migration. The mark that its pod is live stays: without it, a container of that pod
+    /// that dies would wait for a checkpoint.
+    pub(super) fn remove(&self) -> Result<(), NodeError> {
+        self.work.remove(&self.migration)?;
+        if !self.store.has(&self.migration, Mark::Live) {
+            return Ok(self.store.remove(&self.migration)?);
+        }
+        for mark in [Mark::Frozen, Mark::Cancel] {
+            self.store.unmark(&self.migration, mark)?;
+        }
+        let folder = self.store.folder(&self.migration);
+        let inner = Store::new(&folder);
+        for hidden in HIDDEN {
+            // Under a name that a store removes, and that no container has.
+            let named = folder.join(format!("removed{hidden}"));
+            gone_is_none(fs::rename(folder.join(hidden), &named)).map_err(NodeError::io("rename", &named))?;
+        }
+        let entries = gone_is_none(fs::read_dir(&folder)).map_err(NodeError::io("list", &folder))?;
+        for entry in entries.into_iter().flatten() {
+            let entry = entry.map_err(NodeError::io("list", &folder))?;
+            if let Ok(name) = entry.file_name().into_string()
+                && name != ".live"
+            {
+                inner.remove(&Name::new("container", &name)?)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What a destination does.
+
+use super::look::Node;
+use super::{UID, World, name, state};
+use crate::hands::archives::{Stop, pack_part};
+use crate::hands::destination_files::DestinationFiles;
+use crate::hands::mark;
+use crate::hands::parts::Part;
+use crate::session::DestinationHands;
+use portolan_core::migration::destination::Data;
+use portolan_node::store::{Mark, Presence};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// As if all parts had arrived. The images are none.
+fn arrived(world: &World) -> DestinationFiles {
+    let (settings, info) = (world.settings(), world.session(3));
+    let files = DestinationFiles::new(&settings, &info).unwrap();
+    mark::folder(&files.parts()).unwrap();
+    let folder = world.path("sent");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("inventory.img"), "no image").unwrap();
+    let pod = state(UID);
+    for part in Part::all(&pod.containers, &pod.volumes) {
+        let to = files.parts().join(part.name().unwrap().as_str());
+        // One that is stopped fails.
+        let stopped = Stop::default().flag();
+        pack_part(&info.pod, &part, &folder, &to, &settings, stopped).unwrap_err();
+        fs::remove_file(&to).unwrap();
+        let stop = Stop::default();
+        pack_part(&info.pod, &part, &folder, &to, &settings, stop.flag()).unwrap();
+    }
+    files.mark_complete().unwrap();
+    files
+}
+
+async fn refused(world: &World, node: &Node) -> String {
+    let refused = async {
+        loop {
+            if let Data::Refused(why) = node.look(&world.session(3)).await.unwrap().data {
+                return why;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), refused).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_is_refused_never_appears_in_the_store() {
+    let (world, node) = World::destination();
+    let (info, files) = (world.session(3), arrived(&world));
+    assert_eq!(node.look(&info).await.unwrap().data, Data::Complete);
+    for _ in 0..2 {
+        node.restore(&info).await.unwrap();
+    }
+    // Nothing is let through before the container's own configuration is there to compare with.
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(node.look(&info).await.unwrap().data, Data::Complete);
+    assert_eq!(files.store.presence(&files.migration, &name("a")), Presence::None);
+    world.bundle("a9", Some("a"), Some("m-1"));
+    let why = refused(&world, &node).await;
+    assert!(why.starts_with("the checkpoint of container a of pod shop/web-0 is refused: "), "{why}");
+    for container in ["a", "b"] {
+        assert_eq!(files.store.presence(&files.migration, &name(container)), Presence::None);
+    }
+    assert!(files.store.has(&files.migration, Mark::Frozen));
+    // What was in the volume was of an earlier try.
+    assert!(world.volume(UID).join("inventory.img").exists() && !world.volume(UID).join("count").exists());
+    for _ in 0..2 {
+        node.remove_checkpoint(&info).await.unwrap();
+        let seen = node.look(&info).await.unwrap();
+        assert_eq!((seen.data, seen.has_files), (Data::Incomplete, false));
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_run_is_never_restored_or_deleted_and_stays_marked() {
+    let (world, node) = World::destination();
+    let (info, files) = (world.session(3), arrived(&world));
+    world.taken("a", "a9");
+    for _ in 0..2 {
+        node.thaw(&info).await.unwrap();
+    }
+    for error in [
+        node.restore(&info).await.unwrap_err(),
+        node.delete_pod(&info).await.unwrap_err(),
+        node.remove_checkpoint(&info).await.unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("may have run here"), "{error}");
+    }
+    files.store.volume(&files.migration, &name("data")).unwrap();
+    for _ in 0..2 {
+        node.remove_files(&info).await.unwrap();
+        let seen = node.look(&info).await.unwrap();
+        assert_eq!((seen.live, seen.has_files), (true, false));
+    }
+    assert!(world.pods.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_pod_that_is_deleted_dies_frozen_and_can_be_created_again() {
+    let (world, node) = World::destination();
+    let info = world.session(3);
+    world.taken("a", "a9");
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(world.pod_cgroup().join("a9/cgroup.procs"), format!("{}\n", child.id())).unwrap();
+    world.restored("a9");
+    node.delete_pod(&info).await.unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert!(world.store().has(&name("m-1"), Mark::Cancel));
+    fs::write(world.pod_cgroup().join("a9/cgroup.procs"), "").unwrap();
+    node.delete_pod(&info).await.unwrap();
+    for _ in 0..2 {
+        node.create_pod(&info).await.unwrap();
+        assert!(!world.store().has(&name("m-1"), Mark::Cancel));
+    }
+    let (delete, create) = (format!("delete {UID}"), "create".to_owned());
+    assert_eq!(world.pods.calls(), [delete.clone(), delete, create.clone(), create]);
+    world.pods.set(None);
+    node.delete_pod(&info).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_received_for_a_pod_that_is_not_there_or_from_nobody() {
+    let (world, node) = World::destination();
+    let info = world.session(3);
+    assert_eq!(node.receive(&info).await.unwrap_err().to_string(), "nothing was announced");
+    world.pods.set(None);
+    let error = node.receive(&info).await.unwrap_err().to_string();
+    assert_eq!(error, "pod shop/web-0: it does not exist at the destination");
+}

@@ -1,0 +1,83 @@
+//! Dumps of an agent that has died.
+
+use super::{World, name};
+use crate::hands::mark;
+use crate::hands::process::Started;
+use crate::hands::source_files::SourceFiles;
+use crate::session::SourceHands;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command};
+
+/// A process that is nobody's business unless it is the one that was written down.
+struct Sleep(Child);
+
+impl Sleep {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("1000").process_group(0).spawn().unwrap())
+    }
+
+    fn started(&self) -> Started {
+        Started::of(self.0.id()).unwrap()
+    }
+
+    fn runs(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[tokio::test]
+async fn a_thaw_ends_the_dump_of_a_dead_agent_and_nothing_else() {
+    let world = World::new();
+    let info = world.info().await;
+    let files = SourceFiles::new(&world.settings(), &info).unwrap();
+    files.begin(&[name("a"), name("b"), name("c")]).unwrap();
+    let (mut own, mut later, mut before) = (Sleep::new(), Sleep::new(), Sleep::new());
+    let another = |started: Started| Started { start: started.start + 1, ..started };
+    let of_last_boot = |started: Started| Started { boot: "another".to_owned(), ..started };
+    mark::write(&files.process(&name("a")), &own.started()).unwrap();
+    mark::write(&files.process(&name("b")), &another(later.started())).unwrap();
+    mark::write(&files.process(&name("c")), &of_last_boot(before.started())).unwrap();
+    world.node().freeze(&info).await.unwrap();
+    for _ in 0..2 {
+        world.node().thaw(&info).await.unwrap();
+        assert_eq!(world.own_freezer("a1"), "THAWED");
+    }
+    assert_eq!(own.0.wait().unwrap().signal(), Some(9));
+    assert!(later.runs() && before.runs());
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_does_not_keep_the_pod_frozen() {
+    let world = World::new();
+    let info = world.info().await;
+    let files = SourceFiles::new(&world.settings(), &info).unwrap();
+    files.begin(&[name("a")]).unwrap();
+    world.node().freeze(&info).await.unwrap();
+    std::fs::write(files.process(&name("a")), "{").unwrap();
+    let error = world.node().thaw(&info).await.unwrap_err().to_string();
+    assert!(error.contains("processes/a"), "{error}");
+    assert_eq!(world.own_freezer("a1"), "THAWED");
+}
+
+#[test]
+fn what_a_dump_has_started_ends_after_it() {
+    // The shell leads the group and ends; its child goes on.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "sleep 1000 & read -r line"]).stdin(std::process::Stdio::piped()).process_group(0);
+    let mut shell = shell.spawn().unwrap();
+    let started = Started::of(shell.id()).unwrap();
+    drop(shell.stdin.take());
+    shell.wait().unwrap();
+    assert_eq!(started.left().unwrap().len(), 1);
+    for _ in 0..2 {
+        started.end().unwrap();
+        assert!(started.left().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,122 @@
+//! Freezing, thawing and killing at the source.
+
+use super::{UID, World, state};
+use crate::hands::source_files::SourceFiles;
+use crate::hands::source_node::Baseline;
+use crate::session::SourceHands;
+use portolan_core::migration::source::Frozen;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+#[tokio::test]
+async fn a_baseline_has_the_containers_and_not_the_sandbox() {
+    let world = World::new();
+    let info = world.info().await;
+    let baseline = Baseline::of(&info).unwrap();
+    assert_eq!(baseline.sandboxes, BTreeSet::from(["pause".to_owned()]));
+    let containers = [("a", "a1"), ("b", "b1")].map(|(name, id)| (name.to_owned(), id.to_owned()));
+    assert_eq!(baseline.containers, BTreeMap::from(containers));
+    assert_eq!(world.path("cgroup").join(baseline.cgroup), world.pod_cgroup());
+    assert_eq!(world.info().await.baseline, info.baseline);
+}
+
+#[tokio::test]
+async fn a_container_that_is_not_known_is_an_error_that_names_it() {
+    let world = World::new();
+    fs::remove_dir_all(world.path("bundles/b1")).unwrap();
+    let error = world.node().baseline(&world.session(7).pod).await.unwrap_err().to_string();
+    assert!(error.contains("container b1 of pod shop/web-0"), "{error}");
+    // A cgroup without processes is what is left of a container.
+    fs::write(world.pod_cgroup().join("b1/cgroup.procs"), "").unwrap();
+    assert!(!world.info().await.baseline.contains("b1"));
+}
+
+#[tokio::test]
+async fn a_pod_is_gone_without_its_cgroup_but_not_without_all_cgroups() {
+    let world = World::new();
+    let info = world.info().await;
+    assert!(!world.node().look(&info).await.unwrap().gone);
+    fs::remove_dir_all(world.pod_cgroup()).unwrap();
+    assert!(world.node().look(&info).await.unwrap().gone);
+    world.node().kill(&info).await.unwrap();
+    world.node().thaw(&info).await.unwrap();
+    assert!(world.node().freeze(&info).await.unwrap_err().to_string().contains(UID));
+    fs::remove_dir_all(world.path("cgroup")).unwrap();
+    assert!(world.node().look(&info).await.unwrap_err().to_string().contains("mount the node's cgroups"));
+}
+
+#[tokio::test]
+async fn a_pod_is_frozen_and_thawed_however_often() {
+    let (world, node) = (World::new(), World::node);
+    let info = world.info().await;
+    for _ in 0..2 {
+        assert_eq!(node(&world).look(&info).await.unwrap().frozen, Frozen::None);
+        for _ in 0..2 {
+            node(&world).freeze(&info).await.unwrap();
+            assert_eq!(node(&world).look(&info).await.unwrap().frozen, Frozen::All);
+        }
+        assert_eq!(world.own_freezer("pause"), "THAWED");
+        for _ in 0..2 {
+            node(&world).thaw(&info).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_freeze_that_fails_thaws_only_before_the_checkpoint_is_begun() {
+    for (begun, expected) in [(false, "THAWED"), (true, "FROZEN")] {
+        let world = World::new();
+        let info = world.info().await;
+        if begun {
+            SourceFiles::new(&world.settings(), &info).unwrap().begin(&[]).unwrap();
+        }
+        fs::remove_file(world.pod_cgroup().join("b1/freezer.state")).unwrap();
+        let error = world.node().freeze(&info).await.unwrap_err().to_string();
+        assert!(error.contains("pod shop/web-0 cannot be frozen"), "{error}");
+        assert_eq!(world.own_freezer("a1"), expected, "begun: {begun}");
+    }
+}
+
+#[tokio::test]
+async fn a_look_names_what_was_replaced_and_whether_the_pod_is_deleted() {
+    let world = World::new();
+    let info = world.info().await;
+    let look = world.node().look(&info).await.unwrap();
+    assert_eq!((look.replaced, look.terminating, look.has_files), (None, false, false));
+    world.container("a2", Some("a"), None, &[super::NOBODY + 3]);
+    assert_eq!(world.node().look(&info).await.unwrap().replaced.as_deref(), Some("a"));
+    fs::remove_dir_all(world.pod_cgroup().join("a2")).unwrap();
+    fs::remove_dir_all(world.pod_cgroup().join("b1")).unwrap();
+    assert_eq!(world.node().look(&info).await.unwrap().replaced.as_deref(), Some("b"));
+    for pod in
+        [None, Some(state("another")), Some(crate::hands::PodState { terminating: true, ..state(UID) })]
+    {
+        world.pods.set(pod);
+        assert!(world.node().look(&info).await.unwrap().terminating);
+    }
+    world.node().mark_for_deletion(&info).await.unwrap();
+    assert_eq!(world.pods.calls(), [format!("delete {UID}")]);
+}
+
+#[tokio::test]
+async fn a_pod_is_killed_while_it_stands_still_and_then_released() {
+    let world = World::new();
+    let info = world.info().await;
+    let mut children: Vec<_> = (0..2).map(|_| Command::new("sleep").arg("1000").spawn().unwrap()).collect();
+    for (child, id) in children.iter().zip(["a1", "b1"]) {
+        fs::write(world.pod_cgroup().join(id).join("cgroup.procs"), format!("{}\n", child.id())).unwrap();
+    }
+    fs::write(world.pod_cgroup().join("pause/cgroup.procs"), "").unwrap();
+    world.node().freeze(&info).await.unwrap();
+    world.node().kill(&info).await.unwrap();
+    for child in &mut children {
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+    assert_eq!(world.node().look(&info).await.unwrap().frozen, Frozen::None);
+    for id in ["a1", "b1"] {
+        fs::write(world.pod_cgroup().join(id).join("cgroup.procs"), "").unwrap();
+    }
+    world.node().kill(&info).await.unwrap();
+}
