@@ -251,7 +251,7 @@ pub(super) struct At(pub(super) &'static str);
 
 impl At {
     pub(super) fn mount(self, id: u64, parent: u64, fstype: u64, flags: u64) -> Msg {
-        numbers(&[(1, fstype), (2, id), (3, 1000 + id), (4, parent), (5, flags)])
+        numbers(&[(1, fstype), (2, id), (3, 1000 + id), (4, parent), (5, flags), (17, 0)])
             .with(6, "/")
             .with(7, self.0)
             .with(8, "none")

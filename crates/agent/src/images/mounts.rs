@@ -61,6 +61,10 @@ impl Mount {
             (true, None) => Some(root),
             (true, Some(_)) => return refused(Rule::MountSource, "two keys of one mount", "one"),
         };
+        // Without the flags of the file system, CRIU takes "read-only" out of those of the mount, and mounts it writable.
+        if entry.u32(17)?.is_none() {
+            return refused(Rule::MountOptions, "a mount without field 17", "flags of mount and file system");
+        }
         Ok(Self {
             at: at.to_owned(),
             id: entry.need_u32(2)?,

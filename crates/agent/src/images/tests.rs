@@ -236,6 +236,15 @@ fn options_of_mounts_are_at_least_the_specs() {
 }
 
 #[test]
+fn a_mount_without_the_flags_of_its_file_system_is_refused() {
+    for at in ["/", "/proc/sys", "/run/secrets", "/data"] {
+        let mut built = healthy();
+        built.mount(at).remove(17);
+        assert_eq!(built.broken(), Some(Rule::MountOptions), "{at} would be writable");
+    }
+}
+
+#[test]
 fn masked_and_readonly_paths_stay() {
     for (at, rule) in [
         ("/proc/kcore", Rule::MaskedPath),
