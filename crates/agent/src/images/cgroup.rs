@@ -14,30 +14,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep folders may lie in each other.
 const DEEPEST: usize = 12;
-/// Controllers that limit the container: it may not be in their root.
+/// Controllers that every node with cgroup v1 has.
 const LIMITING: [&str; 7] = ["blkio", "cpu", "cpuset", "devices", "freezer", "memory", "pids"];
 /// What cgroup v2 is called.
 const UNIFIED: &str = "";
+/// Further hierarchies. CRIU drops "name=" and mounts what is left, so that any other name could be one of a controller.
+const FURTHER: [&str; 9] =
+    [UNIFIED, "cpuacct", "hugetlb", "misc", "name=systemd", "net_cls", "net_prio", "perf_event", "rdma"];
 
 /// Checks `cgroup.img`. `used` are the sets that a process or thread is in.
 pub(super) fn check(image: &Image, used: &BTreeSet<u32>, allowed: &Allowed) -> Result<(), Refusal> {
     let entry = image.one(Magic::Cgroup)?;
-    let mut folders = BTreeMap::new();
-    for controller in entry.messages(2)? {
-        let Some(folder) = root(&controller, allowed)? else { continue };
-        for name in controller.texts(1)? {
-            if folder == "/" && LIMITING.contains(&name) {
-                return Err(refused(
-                    &controller,
-                    format!("the root of {name:?}"),
-                    "the cgroup of a container",
-                ));
-            }
-            if folders.insert(name.to_owned(), folder.clone()).is_some() {
-                return Err(refused(&controller, "a controller twice".to_owned(), "each once"));
-            }
-        }
-    }
+    let folders = folders(&entry, allowed)?;
     // A node with cgroup v1 has cgroup v2 beside it, without controllers, and containers in its root.
     let v1 = LIMITING.iter().all(|name| folders.contains_key(*name))
         && !allowed.namespaces.contains_key(&Namespace::Cgroup);
@@ -58,6 +46,32 @@ pub(super) fn check(image: &Image, used: &BTreeSet<u32>, allowed: &Allowed) -> R
         Some(id) => Err(refused(&entry, format!("no set {id}"), "the sets of all processes")),
         None => Ok(()),
     }
+}
+
+/// The folders that the container has, by controller.
+fn folders(entry: &Fields<'_>, allowed: &Allowed) -> Result<BTreeMap<String, String>, Refusal> {
+    let mut names = BTreeSet::new();
+    let mut folders = BTreeMap::new();
+    for controller in entry.messages(2)? {
+        let folder = root(&controller, allowed)?;
+        for name in controller.texts(1)? {
+            if !LIMITING.contains(&name) && !FURTHER.contains(&name) {
+                let found = format!("the hierarchy {name:?}");
+                return Err(refused(&controller, found, "controllers of the kernel and name=systemd"));
+            }
+            if !names.insert(name.to_owned()) {
+                return Err(refused(&controller, "a controller twice".to_owned(), "each once"));
+            }
+            if name != UNIFIED && folder.as_deref() == Some("/") {
+                let found = format!("the root of {name:?}");
+                return Err(refused(&controller, found, "the cgroup of a container"));
+            }
+            if let Some(folder) = &folder {
+                folders.insert(name.to_owned(), folder.clone());
+            }
+        }
+    }
+    Ok(folders)
 }
 
 /// The folder that the container has of a controller, with all in it checked.
@@ -106,7 +120,7 @@ fn members(set: &Fields<'_>, folders: &BTreeMap<String, String>) -> Result<(), R
         let (names, found) = (member.need_text(1)?, member.need_text(2)?);
         // One hierarchy may have several controllers: "cpu,cpuacct".
         for name in names.split(',') {
-            let folder = folder_of(name, folders);
+            let folder = folders.get(name).map(String::as_str);
             let inside = folder.is_some_and(|folder| path::is_normal(found) && path::is_in(found, folder));
             if !inside {
                 let allowed = folder.unwrap_or("no such controller");
@@ -115,13 +129,6 @@ fn members(set: &Fields<'_>, folders: &BTreeMap<String, String>) -> Result<(), R
         }
     }
     Ok(())
-}
-
-/// A named hierarchy is "name=systemd" in one place and may be "systemd" in the other.
-fn folder_of<'a>(name: &str, folders: &'a BTreeMap<String, String>) -> Option<&'a str> {
-    let named = format!("name={name}");
-    let plain = name.strip_prefix("name=").unwrap_or(name);
-    [name, plain, named.as_str()].into_iter().find_map(|name| folders.get(name)).map(String::as_str)
 }
 
 fn refused(message: &Fields<'_>, found: String, allowed: impl std::fmt::Display) -> Refusal {

@@ -307,6 +307,34 @@ fn foreign_cgroups_are_refused() {
     assert_eq!(built.broken(), Some(Rule::Cgroup), "a thread in an unknown set");
 }
 
+#[test]
+fn only_hierarchies_that_keep_their_name_are_known() {
+    let with = |name: &str, folder: &str, member: &str| {
+        let mut built = healthy();
+        let controller = Msg::default().with(1, name).with(2, Msg::default().with(1, folder));
+        built.message("cgroup.img", 0).0.push((2, controller.into()));
+        let member = Msg::default().with(1, name).with(2, member);
+        built.message("cgroup.img", 0).0.push((1, numbers(&[(1, 5)]).with(2, member).into()));
+        built.message("core-1.img", 0).inner(5).set(16, 5);
+        built.broken()
+    };
+    let own = "kubepods/burstable/pod1/c1";
+    assert_eq!(with("name=systemd", own, "/kubepods/burstable/pod1/c1"), None);
+    for name in ["name=devices", "name=memory", "name=unified", "unified", "systemd", "name=", "x"] {
+        assert_eq!(with(name, "", "/"), Some(Rule::Cgroup), "{name}");
+        assert_eq!(with(name, own, "/kubepods/burstable/pod1/c1"), Some(Rule::Cgroup), "{name}");
+    }
+    for name in ["name=systemd", "perf_event", "hugetlb"] {
+        assert_eq!(with(name, "", "/"), Some(Rule::Cgroup), "the root of {name}");
+    }
+    // Without a folder, CRIU still mounts the hierarchy.
+    for name in ["name=devices", "memory"] {
+        let mut built = healthy();
+        built.message("cgroup.img", 0).0.push((2, Msg::default().with(1, name).into()));
+        assert_eq!(built.broken(), Some(Rule::Cgroup), "{name} without a folder");
+    }
+}
+
 /// A checkpoint of a node with cgroup v1, which has cgroup v2 beside it.
 fn with_v1(controllers: &[&str]) -> Built {
     let mut built = healthy();
