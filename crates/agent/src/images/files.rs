@@ -136,7 +136,7 @@ impl Checker<'_> {
                 file,
                 Rule::FilePath,
                 &shown,
-                "absolute paths without '..', and no links of /proc",
+                "absolute paths without '..', and no links to /proc",
             ));
         }
         if file.flag(9)? {
@@ -152,7 +152,11 @@ impl Checker<'_> {
             let found = format!("{shown} on another mount");
             return Err(refused(file, Rule::FilePath, &found, "files on the mounts of the container"));
         }
-        match file.u32(10)?.unwrap_or(0) & FORMAT {
+        // CRIU compares what it opens with the mode only if there is one, so that without it any device would do.
+        let Some(mode) = file.u32(10)? else {
+            return Err(refused(file, Rule::FileType, &format!("{shown} without a mode"), "files of a type"));
+        };
+        match mode & FORMAT {
             BLOCK_DEVICE => Err(refused(file, Rule::FileType, &format!("the disk {shown}"), "no disks")),
             CHARACTER_DEVICE if !path::is_in(name, "/dev") => {
                 Err(refused(file, Rule::FileType, &format!("the device {shown}"), "devices in /dev"))
@@ -195,11 +199,12 @@ impl Checker<'_> {
                 "sockets of the container",
             ));
         }
-        let leads_out = |path: &str| {
-            path.contains('\0') || path.split('/').any(|part| part == "..") || path::leads_through_proc(path)
-        };
+        let leads_out =
+            |path: &str| path::normal(&format!("/{path}")).is_none_or(|path| path::leads_through_proc(&path));
         let folder = file.text(14)?.unwrap_or("/");
-        if !name.starts_with(b"\0") && (leads_out(&shown) || leads_out(folder)) {
+        // A relative name is one in the folder.
+        let whole = if shown.starts_with('/') { shown.to_string() } else { format!("{folder}/{shown}") };
+        if !name.starts_with(b"\0") && [&*shown, folder, &whole].into_iter().any(leads_out) {
             return Err(refused(
                 file,
                 Rule::UnixSocket,

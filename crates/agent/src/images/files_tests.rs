@@ -45,6 +45,37 @@ fn descriptors_of_paths_outside_are_refused() {
 }
 
 #[test]
+fn links_of_dev_to_descriptors_are_refused() {
+    for name in ["/dev/fd/1000/etc", "/dev/fd", "/dev/stdin/x", "/dev/stdout/x", "/dev/stderr/etc/shadow"] {
+        assert_eq!(with_file(At(name).file(9, 22)), Some(Rule::FilePath), "{name}");
+        let handle = numbers(&[(1, 8), (2, 1), (3, 7), (3, 0)]).with(4, name).with(5, 22);
+        let watch = numbers(&[(1, 0), (2, 77), (3, 2), (5, 1), (6, 1)]).with(7, handle);
+        let file = numbers(&[(1, 9), (2, 0)]).with(4, Msg::default()).with(5, watch);
+        assert_eq!(with_file(numbers(&[(1, 8), (2, 9)]).with(13, file)), Some(Rule::FilePath), "{name}");
+    }
+    let socket = |name: &str, folder: &str| {
+        let socket = numbers(&[(1, 9), (2, 5), (3, 1), (4, 1), (5, 0), (6, 0)]);
+        with_file(numbers(&[(1, 5), (2, 9)]).with(16, socket.with(11, name).with(14, folder)))
+    };
+    assert_eq!(socket("/dev/fd/1000/run/x.sock\0", "/"), Some(Rule::UnixSocket));
+    assert_eq!(socket("//dev/./fd/1000/run/x.sock\0", "/"), Some(Rule::UnixSocket), "another form of it");
+    assert_eq!(socket("fd/1000/run/x.sock\0", "/dev"), Some(Rule::UnixSocket), "from a folder");
+    assert_eq!(socket("self/fd/1000/x.sock\0", "/proc"), Some(Rule::UnixSocket), "from a folder");
+    assert_eq!(socket("x.sock\0", "/dev/stdin"), Some(Rule::UnixSocket));
+    assert_eq!(with_file(At("/dev/fdx").file(9, 22)), None);
+    assert_eq!(with_file(At("/data/dev/fd").file(9, 24)), None);
+}
+
+#[test]
+fn a_file_without_a_mode_is_refused() {
+    for name in ["/data/x", "/dev/null"] {
+        let mut file = At(name).file(9, 22);
+        file.inner(3).remove(10);
+        assert_eq!(with_file(file), Some(Rule::FileType), "{name}");
+    }
+}
+
+#[test]
 fn disks_and_devices_elsewhere_are_refused() {
     let of_mode = |at: &'static str, mode: u64| {
         let mut file = At(at).file(9, 22);

@@ -9,8 +9,10 @@
 //! Weaker than it could be:
 //! - A seccomp filter is compared only if its program is given ([`Allowed::with_seccomp_programs`]). Without, a filter that
 //!   restricts anything is enough.
-//! - CRIU resolves the paths of open files in the container's own mounts; here they are compared as texts. A link in the
-//!   container's root or in a volume could still lead through `/proc`.
+//! - CRIU resolves the paths of open files in the container's own mounts; here they are compared as texts. Those
+//!   through `/proc/*/fd` and the links to it in `/dev` are refused. Another link in the container's root or in a volume could
+//!   still lead there: who wraps CRIU must resolve the paths inside the root (`openat2` with `RESOLVE_IN_ROOT`), which is NOT
+//!   done yet.
 //! - CRIU opens files as root: a process may come with an open file of its container that it could not open itself.
 //!
 //! Not checked here: memory (a process may write what it wants to its own); the content of archives of memory file systems

@@ -26,9 +26,15 @@ pub(super) fn is_in(path: &str, folder: &str) -> bool {
 }
 
 /// Whether a path leads through a link of `/proc` that is no text: to a file, the root or the folder of a process. While CRIU
-/// restores, one of them may be a folder of the node.
+/// restores, one of them may be a folder of the node. The links that runc makes in `/dev` lead there too. The path is in its
+/// normal form.
 pub(super) fn leads_through_proc(path: &str) -> bool {
     const LINKS: [&str; 5] = ["cwd", "exe", "fd", "map_files", "root"];
+    const IN_DEV: [&str; 4] = ["fd", "stderr", "stdin", "stdout"];
+    let in_dev = path.strip_prefix("/dev/").and_then(|rest| rest.split('/').next());
+    if in_dev.is_some_and(|part| IN_DEV.contains(&part)) {
+        return true;
+    }
     is_in(path, "/proc") && path.split('/').any(|part| LINKS.contains(&part))
 }
 
