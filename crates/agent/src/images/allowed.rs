@@ -29,6 +29,10 @@ pub struct Allowed {
     pub(super) readonly: Vec<String>,
     pub(super) terminal: bool,
     pub(super) source_cgroup: Option<String>,
+    /// The least that a process may have.
+    pub(super) oom_score_adj: i32,
+    /// Hard limits by their names.
+    pub(super) limits: BTreeMap<&'static str, u64>,
 }
 
 /// The sets of capabilities. What is permitted may be made effective.

@@ -241,7 +241,12 @@ fn core(leader: bool) -> Msg {
     let thread = numbers(&[(1, 0), (2, 0), (3, 0), (4, 0)]).with(10, credentials).with(11, 2).with(12, 1);
     let mut core = numbers(&[(1, 1)]).with(5, thread);
     if leader {
-        core.set(3, numbers(&[(1, 1), (2, 0), (3, 0), (4, 0), (5, 0)]).with(6, "app").with(9, 2));
+        let limits = (0..16).fold(Msg::default(), |limits, number| {
+            let limit = if [13, 14].contains(&number) { 0 } else { 4096 };
+            limits.with(1, numbers(&[(1, limit), (2, limit)]))
+        });
+        let task = numbers(&[(1, 1), (2, 0), (3, 0), (4, 0), (5, 0)]).with(6, "app").with(8, limits);
+        core.set(3, task.with(9, 2).with(14, 0));
     }
     core
 }

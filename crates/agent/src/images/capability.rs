@@ -57,6 +57,7 @@ impl CapabilitySet {
     pub(super) const NET_RAW: Self = Self(1 << 13);
     pub(super) const SYS_ADMIN: Self = Self(1 << 21);
     pub(super) const SYS_NICE: Self = Self(1 << 23);
+    pub(super) const SYS_RESOURCE: Self = Self(1 << 24);
 
     /// The set of one capability, if it is known.
     pub(super) fn from_name(name: &str) -> Option<Self> {

@@ -16,8 +16,8 @@
 //! - CRIU opens files as root: a process may come with an open file of its container that it could not open itself.
 //!
 //! Not checked here: memory (a process may write what it wants to its own); the content of archives of memory file systems
-//! ([`Summary::archives`]: who restores them must refuse devices and set-user-ID files in them); limits of resources (the
-//! cgroup of the destination has them); the values of properties of cgroups (in runc's mode "soft", CRIU writes only those
+//! ([`Summary::archives`]: who restores them must refuse devices and set-user-ID files in them); limits of resources that
+//! neither the spec has nor give priority (the cgroup of the destination limits them); the values of properties of cgroups (in runc's mode "soft", CRIU writes only those
 //! of cgroups that it makes below the container's). Nobody else may write to the folder between the check and the restore.
 
 mod allowed;
@@ -34,6 +34,7 @@ mod namespace;
 mod path;
 mod process;
 mod refusal;
+mod resources;
 mod rule;
 mod seccomp;
 mod spec;
@@ -50,6 +51,8 @@ mod fuzz_tests;
 mod process_tests;
 #[cfg(test)]
 mod real_tests;
+#[cfg(test)]
+mod resources_tests;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 use super::allowed::Allowed;
 use super::capability::CapabilitySet;
 use super::refusal::{Damage, Refusal};
+use super::resources;
 use super::rule::Rule;
 use super::seccomp::{Filters, Holder};
 use super::wire::Fields;
@@ -43,6 +44,9 @@ impl Checker<'_> {
         let mut cgroup_set = None;
         if let Some(task) = &task {
             ended = leader && ENDED.contains(&task.need_u32(1)?);
+            if leader && !ended {
+                resources::check(pid, task, self.allowed)?;
+            }
             cgroup_set = task.u32(9)?;
             // Of older versions: where it is there, CRIU uses it instead of the thread's.
             if task.u32(11)?.is_some() || task.u32(12)?.is_some() {

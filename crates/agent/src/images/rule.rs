@@ -33,6 +33,10 @@ pub enum Rule {
     LsmProfile,
     /// Scheduling above others.
     Scheduling,
+    /// Which process is ended when memory runs out.
+    OomScore,
+    /// Limits of resources.
+    ResourceLimits,
     /// Namespaces: where the spec has one, the process is in one of its own.
     Namespace,
     /// User namespace.
@@ -104,6 +108,12 @@ impl Rule {
                 ("LSM profile", "use the same AppArmor profile or SELinux label on both nodes")
             }
             Self::Scheduling => ("scheduling", SECURITY),
+            Self::OomScore => {
+                ("OOM score", "give the pod the requests that it had on the source, or start a new pod")
+            }
+            Self::ResourceLimits => {
+                ("resource limits", "set the limits of the container runtime as on the source")
+            }
             Self::Namespace => ("namespace", "set hostNetwork, hostPID and hostIPC as on the source"),
             Self::UserNamespace => {
                 ("user namespace", "set hostUsers as on the source, with the same range of IDs")

@@ -4,7 +4,9 @@ use super::allowed::{Allowed, AllowedMount, Capabilities, Extent};
 use super::capability::CapabilitySet;
 use super::namespace::Namespace;
 use super::path;
+use super::resources::LIMITS;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Why a `config.json` cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,12 +62,36 @@ pub(super) fn read(config: &Value) -> Result<Allowed, SpecError> {
         readonly: paths(linux.get("readonlyPaths"), "linux.readonlyPaths")?,
         terminal: flag(process.get("terminal"), "process.terminal")?,
         source_cgroup: None,
+        oom_score_adj: oom_score_adj(process.get("oomScoreAdj"))?,
+        limits: limits(process.get("rlimits"))?,
     })
 }
 
 fn number(value: Option<&Value>, field: &'static str) -> Result<u32, SpecError> {
     let number = value.and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
     number.ok_or(SpecError::Field { field })
+}
+
+fn oom_score_adj(value: Option<&Value>) -> Result<i32, SpecError> {
+    match value {
+        None | Some(Value::Null) => Ok(0),
+        Some(value) => {
+            let score = value.as_i64().and_then(|score| i32::try_from(score).ok());
+            score.ok_or(SpecError::Field { field: "process.oomScoreAdj" })
+        }
+    }
+}
+
+fn limits(value: Option<&Value>) -> Result<BTreeMap<&'static str, u64>, SpecError> {
+    let field = "process.rlimits";
+    let mut limits = BTreeMap::new();
+    for limit in list(value, field)? {
+        let name = text(limit.get("type"), field)?;
+        let hard = limit.get("hard").and_then(Value::as_u64).ok_or(SpecError::Field { field })?;
+        let known = LIMITS.into_iter().find(|known| *known == name);
+        limits.insert(known.ok_or(SpecError::Unknown { field, value: name })?, hard);
+    }
+    Ok(limits)
 }
 
 fn flag(value: Option<&Value>, field: &'static str) -> Result<bool, SpecError> {
