@@ -63,6 +63,15 @@ impl Msg {
         self.0.retain(|(number, _)| *number != field);
     }
 
+    /// The number in a field, 0 without one.
+    pub(super) fn number(&self, field: u32) -> u64 {
+        let found = self.0.iter().find_map(|(number, value)| match value {
+            Val::Number(value) if *number == field => Some(*value),
+            _ => None,
+        });
+        found.unwrap_or(0)
+    }
+
     /// The message in a field.
     pub(super) fn inner(&mut self, field: u32) -> &mut Self {
         let found = self.0.iter_mut().find_map(|(number, value)| match value {

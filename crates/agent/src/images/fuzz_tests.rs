@@ -1,6 +1,6 @@
 //! Images that nobody wrote: no bytes end in a panic, and no change of a right is overlooked.
 
-use super::build::{CAPABILITIES, Msg, Val, allowed, config, healthy, write};
+use super::build::{CAPABILITIES, Msg, allowed, config, healthy, write};
 use super::image::{Image, Magic};
 use super::wire::Fields;
 use super::{Damage, Refusal, check};
@@ -78,10 +78,10 @@ proptest! {
     fn no_number_of_a_mount_gives_more(index in 0_usize..9, field in 2_u32..=18, number in any::<u32>()) {
         let mut built = healthy();
         let mount = built.message("mountpoints-13.img", index);
-        let (parent, flags) = (number_in(mount, 4), number_in(mount, 5));
+        let (parent, flags) = (mount.number(4), mount.number(5));
         mount.set(field, u64::from(number));
-        let lost = flags & !number_in(mount, 5);
-        let parent_is = number_in(mount, 4);
+        let lost = flags & !mount.number(5);
+        let parent_is = mount.number(4);
         if built.check(&allowed(&config())).is_ok() {
             // The spec has no options for /data, a masked file, and a read-only path but "ro".
             prop_assert!(lost == 0 || [4, 6].contains(&index) || (index == 8 && lost & 1 == 0), "lost {:#x}", lost);
@@ -89,14 +89,6 @@ proptest! {
             prop_assert!(![12, 16].contains(&field) || number == 0, "a plugin, or a deleted folder");
         }
     }
-}
-
-fn number_in(message: &Msg, field: u32) -> u64 {
-    let found = message.0.iter().find_map(|(number, value)| match value {
-        Val::Number(value) if *number == field => Some(*value),
-        _ => None,
-    });
-    found.unwrap_or(0)
 }
 
 fn damage(bytes: &[u8]) -> Option<Damage> {

@@ -31,6 +31,7 @@ mod image;
 mod kind;
 mod mounts;
 mod namespace;
+mod origins;
 mod path;
 mod process;
 mod refusal;

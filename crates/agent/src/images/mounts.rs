@@ -21,7 +21,7 @@ const NULL: &str = "/dev/null";
 /// A mount of the images.
 #[derive(Clone, Debug)]
 pub(super) struct Mount {
-    at: String,
+    pub(super) at: String,
     pub(super) id: u32,
     pub(super) device: u32,
     fstype: u32,
@@ -29,7 +29,7 @@ pub(super) struct Mount {
     flags: u32,
     root: String,
     /// What the container runtime is asked for to mount there, instead of what the image says.
-    external: Option<String>,
+    pub(super) external: Option<String>,
     shared: bool,
 }
 
@@ -108,6 +108,7 @@ impl Mounts {
         for mount in &mounts {
             checker.check(mount)?;
         }
+        checker.origins()?;
         checker.hidden(&allowed.masked, Rule::MaskedPath)?;
         checker.hidden(&allowed.readonly, Rule::ReadonlyPath)?;
         Ok(Self(by_id))
@@ -126,19 +127,19 @@ fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     }
 }
 
-struct Checker<'a> {
+pub(super) struct Checker<'a> {
     name: &'a str,
-    mounts: BTreeMap<&'a str, &'a Mount>,
-    allowed: &'a Allowed,
+    pub(super) mounts: BTreeMap<&'a str, &'a Mount>,
+    pub(super) allowed: &'a Allowed,
 }
 
 impl Checker<'_> {
-    fn refused(&self, rule: Rule, found: String, allowed: impl std::fmt::Display) -> Refusal {
+    pub(super) fn refused(&self, rule: Rule, found: String, allowed: impl std::fmt::Display) -> Refusal {
         Refusal::rights(self.name, None, rule, found, allowed)
     }
 
     /// The mount that a path lies in, from outside.
-    fn around(&self, at: &str) -> Option<&Mount> {
+    pub(super) fn around(&self, at: &str) -> Option<&Mount> {
         let mut folder = at;
         while let Some((parent, _)) = folder.rsplit_once('/').filter(|_| folder != "/") {
             folder = if parent.is_empty() { "/" } else { parent };

@@ -245,6 +245,29 @@ fn a_mount_without_the_flags_of_its_file_system_is_refused() {
 }
 
 #[test]
+fn a_new_file_system_has_no_device_of_another() {
+    // CRIU would bind the secrets to /dev, writable.
+    let with = |at: &str, of: &str| {
+        let mut built = healthy();
+        let device = built.mount(of).number(3);
+        built.mount(at).set(3, device);
+        built.broken()
+    };
+    for of in ["/run/secrets", "/data", "/", "/proc", "/sys", "/proc/acpi"] {
+        assert_eq!(with("/dev", of), Some(Rule::MountSource), "/dev has the device of {of}");
+    }
+    assert_eq!(with("/", "/data"), Some(Rule::MountSource));
+    assert_eq!(with("/proc/acpi", "/run/secrets"), Some(Rule::MountSource), "a masked folder");
+    assert_eq!(with("/data", "/run/secrets"), None, "both are given by the destination");
+    assert_eq!(with("/proc/kcore", "/dev"), None, "a masked file is /dev/null");
+    let mut built = healthy();
+    built.mount("/proc/kcore").remove(18);
+    built.mount("/proc/kcore").set(1, 5);
+    built.mount("/proc/kcore").set(3, 1027);
+    assert_eq!(built.broken(), None, "one file system for all masked folders");
+}
+
+#[test]
 fn masked_and_readonly_paths_stay() {
     for (at, rule) in [
         ("/proc/kcore", Rule::MaskedPath),
