@@ -8,7 +8,7 @@
 //!
 //! Weaker than it could be:
 //! - A seccomp filter is compared only if its program is given ([`Allowed::with_seccomp_programs`]). Without, a filter that
-//!   restricts anything is enough.
+//!   can get to a return that restricts is enough, even if no system call meets its conditions.
 //! - CRIU resolves the paths of open files in the container's own mounts; here they are compared as texts. Those
 //!   through `/proc/*/fd` and the links to it in `/dev` are refused. Another link in the container's root or in a volume could
 //!   still lead there: who wraps CRIU must resolve the paths inside the root (`openat2` with `RESOLVE_IN_ROOT`), which is NOT
@@ -21,6 +21,7 @@
 //! of cgroups that it makes below the container's). Nobody else may write to the folder between the check and the restore.
 
 mod allowed;
+mod bpf;
 mod capability;
 mod cgroup;
 mod check;

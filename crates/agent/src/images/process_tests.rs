@@ -245,6 +245,47 @@ fn programs_of_seccomp_are_whole_and_end() {
     assert_eq!(with(Msg::default().with(1, "")), Some(Rule::SeccompFilter), "no instruction");
 }
 
+/// The rule that is broken when all threads have a filter of these instructions: code, jumps, constant.
+fn filtered_by(instructions: &[(u16, [u8; 2], u32)]) -> Option<Rule> {
+    let bytes = instructions.iter().flat_map(|(code, jumps, constant)| {
+        [&code.to_le_bytes()[..], jumps, &constant.to_le_bytes()].concat()
+    });
+    let filter = Msg::default().with(1, &bytes.collect::<Vec<_>>()[..]);
+    let mut built = healthy();
+    built.message("seccomp.img", 0).set(1, filter.clone());
+    built.message("seccomp.img", 0).0.push((1, filter.into()));
+    built.broken()
+}
+
+const ALLOW: (u16, [u8; 2], u32) = (6, [0; 2], 0x7fff_0000);
+const KILL: (u16, [u8; 2], u32) = (6, [0; 2], 0x8000_0000);
+const LOAD: (u16, [u8; 2], u32) = (0x20, [0; 2], 0);
+
+#[test]
+fn a_restricting_return_is_one_that_can_be_reached() {
+    let refused = Some(Rule::SeccompFilter);
+    let jump = |offset| (0x05, [0; 2], offset);
+    let equal = |if_true, if_false| (0x15, [if_true, if_false], 59);
+    assert_eq!(filtered_by(&[ALLOW, KILL]), refused);
+    assert_eq!(filtered_by(&[jump(1), KILL, ALLOW]), refused, "over it");
+    assert_eq!(filtered_by(&[jump(1), ALLOW, KILL]), None, "to it");
+    assert_eq!(filtered_by(&[LOAD, equal(1, 1), KILL, ALLOW]), refused, "over it in both cases");
+    assert_eq!(filtered_by(&[LOAD, equal(0, 1), KILL, ALLOW]), None);
+    assert_eq!(filtered_by(&[LOAD, equal(1, 0), KILL, ALLOW]), None);
+    assert_eq!(filtered_by(&[ALLOW, jump(0), KILL]), refused, "from what is not reached");
+}
+
+#[test]
+fn programs_of_seccomp_do_not_leave_themselves() {
+    let refused = Some(Rule::SeccompFilter);
+    assert_eq!(filtered_by(&[LOAD, KILL]), None);
+    assert_eq!(filtered_by(&[(0x15, [0, 1], 59), KILL, LOAD]), refused, "no return at the end");
+    for jump in [(0x05, [0; 2], 1), (0x05, [0; 2], u32::MAX), (0x15, [1, 0], 59), (0x35, [0, 255], 59)] {
+        assert_eq!(filtered_by(&[jump, KILL]), refused, "{jump:?} leads out");
+        assert_eq!(filtered_by(&[KILL, jump, KILL]), refused, "{jump:?} leads out and is not reached");
+    }
+}
+
 #[test]
 fn programs_that_are_given_are_compared() {
     let with = |action| allowed(&config()).with_seccomp_programs(vec![program(action)]);

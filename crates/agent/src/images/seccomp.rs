@@ -1,6 +1,7 @@
 //! Seccomp: which filters the threads have.
 
 use super::allowed::Allowed;
+use super::bpf::{self, INSTRUCTION};
 use super::image::{Image, Magic};
 use super::refusal::{Damage, Refusal};
 use super::rule::Rule;
@@ -13,8 +14,7 @@ const MODE_FILTER: u32 = 2;
 const FLAG_SYNC: u32 = 1;
 /// `SECCOMP_FILTER_FLAG_LOG`, the one flag that the kernel tells CRIU about.
 const FLAG_LOG: u32 = 2;
-/// Bytes of an instruction, and how many a program may have.
-const INSTRUCTION: usize = 8;
+/// How many instructions a program may have.
 const MOST_INSTRUCTIONS: usize = 4096;
 /// How many filters the kernel could chain with programs of one instruction: 32768 / (1 + 4).
 const LONGEST_CHAIN: usize = 6553;
@@ -22,6 +22,7 @@ const LONGEST_CHAIN: usize = 6553;
 #[derive(Debug)]
 struct Filter {
     program: Vec<u8>,
+    restricts: bool,
     previous: Option<u32>,
     sync: bool,
 }
@@ -51,12 +52,16 @@ impl Filters {
             {
                 return Err(broken(format!("a program of {length} bytes"), "programs of whole instructions"));
             }
+            let Some(restricts) = bpf::restricts(program) else {
+                let found = "a jump out of the program, or no return at its end".to_owned();
+                return Err(broken(found, "programs that return"));
+            };
             let flags = filter.u32(3)?.unwrap_or(0);
             if flags & !(FLAG_LOG | FLAG_SYNC) != 0 {
                 return Err(broken(format!("the flags {flags:#x}"), format!("{:#x}", FLAG_LOG | FLAG_SYNC)));
             }
             let (previous, sync) = (filter.u32(2)?, flags & FLAG_SYNC != 0);
-            filters.push(Filter { program: program.to_vec(), previous, sync });
+            filters.push(Filter { program: program.to_vec(), restricts, previous, sync });
         }
         Ok(Self(filters))
     }
@@ -122,7 +127,7 @@ impl Filters {
         }
         let refused =
             |found, allowed| Err(Refusal::rights(image, Some(pid), Rule::SeccompFilter, found, allowed));
-        if !chain.iter().any(|filter| restricts(&filter.program)) {
+        if !chain.iter().any(|filter| filter.restricts) {
             return refused("no filter that restricts anything", "only a filtered thread");
         }
         let missing = |program: &Vec<u8>| !chain.iter().any(|filter| filter.program == *program);
@@ -131,22 +136,6 @@ impl Filters {
         }
         Ok(last.filter(|_| sync))
     }
-}
-
-/// Whether a program has an instruction that returns something else than "allow" or "log".
-fn restricts(program: &[u8]) -> bool {
-    const CLASS: u16 = 0x07;
-    const RETURN: u16 = 0x06;
-    const SOURCE: u16 = 0x18;
-    const ALLOW: u32 = 0x7fff_0000;
-    const LOG: u32 = 0x7ffc_0000;
-    const ACTION: u32 = 0xffff_0000;
-    program.chunks_exact(INSTRUCTION).any(|instruction| {
-        let [low, high, _, _, constant @ ..] = instruction else { return false };
-        let code = u16::from_le_bytes([*low, *high]);
-        let constant = <[u8; 4]>::try_from(constant).map_or(ALLOW, u32::from_le_bytes);
-        code & CLASS == RETURN && code & SOURCE == 0 && ![ALLOW, LOG].contains(&(constant & ACTION))
-    })
 }
 
 fn broken(found: String, allowed: impl std::fmt::Display) -> Refusal {
