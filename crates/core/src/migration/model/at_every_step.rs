@@ -129,9 +129,12 @@ fn an_abort_sets_the_pod_going_unless_it_is_committed() {
             aborted.push(Happening::Source(Crash::Never));
             aborted.push(Happening::Source(Crash::Never));
         }
+        let mut too_late = false;
         let outcomes = at_every_point(order, &aborted, false, |world| {
+            too_late |= world.source.committed && world.record.token > 1;
             assert!(world.source.committed || world.source.runs(), "it still stands still: {world:?}");
         });
+        assert!(too_late, "no abort comes after the commit");
         assert_eq!(outcomes.first(), Some(&Outcome::Aborted));
         assert_eq!(outcomes.last(), Some(&Outcome::Succeeded));
         let back = outcomes.iter().filter(|outcome| **outcome == Outcome::Aborted).count();
@@ -158,5 +161,42 @@ fn what_fails_before_the_commit_leaves_the_pod_at_the_source() {
     ] {
         at_every_point(MigrationOrder::Transactional, std::slice::from_ref(&fault), false, |_| {});
         at_every_point(MigrationOrder::DeleteFirst, &[fault], false, |_| {});
+    }
+}
+
+#[test]
+fn a_node_that_is_booted_at_any_point_never_makes_two_copies() {
+    use Happening::{Pass, Source, SourceReboots};
+    let kubelet = Pass { milliseconds: 20 };
+    for order in ORDERS {
+        // The agent is there first, or the kubelet.
+        for faults in [
+            vec![SourceReboots, Source(Crash::Never), Source(Crash::Never), kubelet.clone()],
+            vec![SourceReboots, kubelet.clone(), Source(Crash::Never)],
+        ] {
+            at_every_point(order, &faults, false, |_| {});
+        }
+    }
+}
+
+#[test]
+fn a_source_whose_api_server_is_away_stops_what_its_kubelet_starts_afresh() {
+    use Happening::{Source, SourceApiIsAway, SourceContainerDies};
+    for order in ORDERS {
+        let faults = [SourceApiIsAway(true), SourceContainerDies, Source(Crash::Never)];
+        at_every_point(order, &faults, false, |world| {
+            assert!(!world.source.committed || !world.source.runs(), "{world:?}");
+        });
+    }
+}
+
+#[test]
+fn a_source_that_gives_up_thaws_in_the_turn_that_writes_it_down() {
+    for order in ORDERS {
+        let faults = [Happening::Pass { milliseconds: 6_000 }, Happening::Source(Crash::Never)];
+        at_every_point(order, &faults, false, |world| {
+            let aborting = world.source.disk.as_ref().is_some_and(|record| record.failure.is_some());
+            assert!(!aborting || world.source.runs(), "{world:?}");
+        });
     }
 }

@@ -22,6 +22,12 @@ pub(crate) struct SourceNode {
     pub(crate) sent: bool,
     /// Whether the commit was ever written.
     pub(crate) committed: bool,
+    /// Whether the API server answers the node.
+    pub(crate) api_is_away: bool,
+    /// The node was booted, and its kubelet has not started the pod yet.
+    booting: bool,
+    /// The kubelet has started the pod afresh after the commit: it was not marked for deletion yet.
+    pub(crate) afresh: bool,
     sessions: u64,
 }
 
@@ -39,6 +45,9 @@ impl SourceNode {
             checkpoint_fails: false,
             sent: false,
             committed: false,
+            api_is_away: false,
+            booting: false,
+            afresh: false,
             sessions: 0,
         }
     }
@@ -54,11 +63,13 @@ impl SourceNode {
             Some((_, false)) => Checkpoint::Writing,
             Some((_, true)) => Checkpoint::Complete,
         };
+        // A dump thaws the freezer of what it has seized.
+        let dumped = self.frozen == Frozen::All && checkpoint == Checkpoint::Writing;
         SourceSeen {
             gone: self.gone,
-            frozen: self.frozen,
+            frozen: if dumped { Frozen::Partly } else { self.frozen },
             replaced: (self.count.0 != self.reserved_start).then(|| "a".to_owned()),
-            terminating: self.terminating,
+            terminating: self.terminating && !self.api_is_away,
             checkpoint,
             sent: self.sent,
             has_files: self.checkpoint.is_some(),
@@ -68,11 +79,38 @@ impl SourceNode {
     pub(crate) fn crash(&mut self) {
         self.inbox = None;
         self.sent = false;
-        self.checkpoint = self.checkpoint.filter(|(_, complete)| *complete);
+        self.end_dump();
+    }
+
+    /// The dump ends in the middle: nobody freezes again what it has thawed.
+    fn end_dump(&mut self) {
+        if matches!(self.checkpoint, Some((_, false))) {
+            self.checkpoint = None;
+            self.frozen = Frozen::None;
+        }
+    }
+
+    /// The node loses its power and is booted. What is on its disk stays.
+    pub(crate) fn reboot(&mut self) {
+        self.crash();
+        self.frozen = Frozen::None;
+        self.booting |= !self.gone;
+        self.gone = true;
+    }
+
+    /// The kubelet starts the pod afresh.
+    fn start_afresh(&mut self) {
+        self.gone = false;
+        self.frozen = Frozen::None;
+        self.count = (self.count.0 + 1, 0);
+        self.afresh |= self.committed;
     }
 
     /// What the node itself does meanwhile.
     pub(crate) fn pass(&mut self) {
+        if std::mem::take(&mut self.booting) && !self.terminating {
+            self.start_afresh();
+        }
         if self.terminating && self.frozen == Frozen::None {
             self.gone = true;
         }
@@ -86,11 +124,10 @@ impl SourceNode {
 
     /// A container dies and is started anew by the kubelet.
     pub(crate) fn replace(&mut self) {
-        // Terminating pods are not started anew. Between the commit and the mark for deletion, which is one call,
-        // nothing else kills a frozen pod within its limit.
-        if !self.gone && !self.terminating && !self.committed {
-            self.count = (self.count.0 + 1, 0);
-            self.frozen = Frozen::None;
+        // Terminating pods are not started anew. Between the commit and the mark for deletion, which is one call unless the
+        // API server is away, nothing else kills a frozen pod within its limit.
+        if !self.gone && !self.terminating && (!self.committed || self.api_is_away) {
+            self.start_afresh();
         }
     }
 
@@ -142,14 +179,14 @@ impl SourceNode {
         match action {
             SourceAction::Freeze => self.frozen = Frozen::All,
             SourceAction::Thaw => {
-                self.checkpoint = self.checkpoint.filter(|(_, complete)| *complete);
+                self.end_dump();
                 self.frozen = Frozen::None;
             }
             SourceAction::WriteCheckpoint => {
                 assert_eq!(self.frozen, Frozen::All);
                 self.checkpoint = Some((self.count, false));
             }
-            SourceAction::MarkForDeletion => self.terminating = true,
+            SourceAction::MarkForDeletion => self.terminating |= !self.api_is_away,
             SourceAction::Kill => {
                 assert!(self.terminating, "a container that is killed now is started anew");
                 self.gone = true;

@@ -50,6 +50,8 @@ pub(crate) enum Happening {
     Spoil,
     SourceContainerDies,
     SourceThawedByOthers,
+    SourceReboots,
+    SourceApiIsAway(bool),
     TargetDies,
 }
 
@@ -153,6 +155,8 @@ impl World {
                     self.source.frozen = Frozen::None;
                 }
             }
+            Happening::SourceReboots => self.source.reboot(),
+            Happening::SourceApiIsAway(away) => self.source.api_is_away = *away,
             Happening::TargetDies => self.destination.die(),
         }
         self.watch();
@@ -193,7 +197,9 @@ impl World {
     /// A client asks the pod wherever it runs. This is where the promises of a migration are checked.
     fn watch(&mut self) {
         assert!(!(self.source.runs() && self.destination.runs()), "two copies run: {self:?}");
-        if self.source.runs() {
+        // What the kubelet has started afresh after the commit, before the pod could be marked for deletion, is stopped again:
+        // nothing of it goes on anywhere.
+        if self.source.runs() && !self.source.afresh {
             assert!(!self.source.committed, "the source runs after the commit: {self:?}");
             self.source.count.1 += 1;
             assert!(self.source.count > self.answered, "the count at the source went back: {self:?}");
@@ -227,6 +233,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         self.happen(&Happening::CheckpointFails(false));
         self.happen(&Happening::RestoreFails(false));
+        self.happen(&Happening::SourceApiIsAway(false));
         for _ in 0..400 {
             if self.record.step == Step::Done {
                 break;

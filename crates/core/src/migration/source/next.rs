@@ -8,6 +8,9 @@ use crate::migration::{Decision, Fence, Report, SourceOrder, Write};
 use jiff::{SignedDuration, Timestamp};
 use portolan_api::Duration;
 
+/// Why a source gives up whose containers do not stand still although they should.
+const THAWED: &str = "somebody else has thawed the pod during its migration";
+
 /// What the agent does next. `order` is the latest order that has arrived, if one has since the agent was started;
 /// `session` is a number that was never used before; `now` is the clock of the node.
 #[must_use]
@@ -93,6 +96,13 @@ fn step(
         }
         Next::Forget => return Decision { write: Write::Remove, actions, report: None },
     }
+    // Not only after the next look, which may take its time. What a look says of a pod that is being written down does not
+    // say how its freezer is left.
+    let stood_still =
+        matches!(old.stage, SourceStage::Freezing | SourceStage::Checkpointing | SourceStage::Checkpointed);
+    if record.stage == SourceStage::Aborting && stood_still {
+        actions.push(SourceAction::Thaw);
+    }
     let report = Some(record.fence.report(record.stage, record.failure.as_ref()));
     let write = if record == *old { Write::Nothing } else { Write::Put(record) };
     Decision { write, actions, report }
@@ -144,22 +154,23 @@ fn follow(record: &SourceRecord, goal: Option<SourceGoal>, seen: &SourceSeen, ou
         Reserved => Next::Stay(Vec::new()),
         Freezing if !runs => Next::Enter(Checkpointing),
         Freezing => Next::Stay(vec![SourceAction::Freeze]),
-        // What is written of a pod that runs is not one instant of it.
-        Checkpointing | Checkpointed if runs => {
-            Next::GiveUp("somebody else has thawed the pod during its migration".to_owned())
-        }
         Checkpointing => match &seen.checkpoint {
-            Checkpoint::None => Next::Stay(vec![SourceAction::WriteCheckpoint]),
+            // CRIU thaws the freezer of a container whose processes it has seized, and freezes it again at its end.
             Checkpoint::Writing => Next::Stay(Vec::new()),
-            Checkpoint::Complete => Next::Enter(Checkpointed),
             Checkpoint::Failed(why) => Next::GiveUp(format!("the checkpoint cannot be written: {why}")),
+            // What is written of a pod that runs is not one instant of it.
+            Checkpoint::None | Checkpoint::Complete if runs => Next::GiveUp(THAWED.to_owned()),
+            Checkpoint::None => Next::Stay(vec![SourceAction::WriteCheckpoint]),
+            Checkpoint::Complete => Next::Enter(Checkpointed),
         },
+        Checkpointed if runs => Next::GiveUp(THAWED.to_owned()),
         Checkpointed if seen.checkpoint != Checkpoint::Complete => {
             Next::GiveUp("the checkpoint has disappeared from the store of the node".to_owned())
         }
         Checkpointed if goal == Some(SourceGoal::Released) => Next::Enter(Releasing),
         Checkpointed => also_send(Vec::new()),
-        Releasing if seen.terminating || seen.gone => Next::Enter(Released),
+        // That the pod is gone is not enough: after a reboot of the node its kubelet starts it afresh, unless it is marked.
+        Releasing if seen.terminating => Next::Enter(Released),
         // Killed before it is marked for deletion, a container would be started anew.
         Releasing if runs => also_send(vec![SourceAction::Freeze, SourceAction::MarkForDeletion]),
         Releasing => also_send(vec![SourceAction::MarkForDeletion]),

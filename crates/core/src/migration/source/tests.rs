@@ -133,3 +133,38 @@ fn a_record_reads_back_as_it_was_written() {
     assert_eq!(serde_json::from_str::<SourceRecord>(&text).unwrap(), record);
     assert!(text.contains("\"maxDowntime\":\"2s\"") && text.contains("\"session\":7"), "{text}");
 }
+
+#[test]
+fn a_released_pod_that_is_gone_is_marked_for_deletion_all_the_same() {
+    let booted = SourceSeen { gone: true, frozen: Frozen::None, ..seen() };
+    let decision = next(Some(&record(SourceStage::Releasing)), None, &booted, 8, at(0));
+    assert_eq!((decision.write, decision.actions), (Write::Nothing, vec![SourceAction::MarkForDeletion]));
+    let marked = SourceSeen { terminating: true, ..booted };
+    let decision = next(Some(&record(SourceStage::Releasing)), None, &marked, 8, at(0));
+    assert_eq!(written(decision).stage, SourceStage::Released);
+}
+
+#[test]
+fn a_dump_may_thaw_the_freezers_while_it_works_and_not_after_it() {
+    for frozen in [Frozen::None, Frozen::Partly] {
+        let look = |checkpoint| SourceSeen { frozen, checkpoint, ..seen() };
+        let begun = record(SourceStage::Checkpointing);
+        let decision = next(Some(&begun), None, &look(Checkpoint::Writing), 8, at(1_500));
+        assert!(decision.is_idle());
+        for checkpoint in [Checkpoint::None, Checkpoint::Complete] {
+            let decision = next(Some(&begun), None, &look(checkpoint), 8, at(1_500));
+            let why = written(decision).failure.unwrap_or_default();
+            assert!(why.contains("somebody else has thawed the pod"), "{why}");
+        }
+    }
+}
+
+#[test]
+fn a_pod_is_thawed_in_the_same_turn_in_which_it_is_given_up() {
+    let abort = order(Some(7), 3, SourceGoal::Aborted);
+    for stage in [SourceStage::Freezing, SourceStage::Checkpointing, SourceStage::Checkpointed] {
+        let decision = next(Some(&record(stage)), Some(&abort), &seen(), 8, at(1_500));
+        assert_eq!(decision.actions, [SourceAction::Thaw]);
+        assert_eq!(written(decision).stage, SourceStage::Aborting);
+    }
+}
