@@ -13,7 +13,11 @@ use portolan_node::Name;
 use portolan_node::freezer::{CgroupFiles, Kernel};
 use std::fs::File;
 use std::sync::Arc;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// How long a look waits for the API server: it knows less than the kernel, and may be away for long.
+const API_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The hands of an agent at the source.
 pub struct SourceNode<P, T, F = Kernel> {
@@ -90,11 +94,15 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     }
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {
-        let pod = self.pods.get(session).await?;
+        let pod = timeout(API_PATIENCE, self.pods.get(session)).await;
         let (node, info) = (self.node.clone(), session.clone());
         let mut look = blocking(move || node.look(&info)).await?;
         // Another pod of that name, or none: nobody starts containers of this one anew.
-        look.terminating = pod.is_none_or(|pod| pod.terminating || pod.uid != session.pod.uid());
+        look.terminating = match pod {
+            Ok(Ok(pod)) => pod.is_none_or(|pod| pod.terminating || pod.uid != session.pod.uid()),
+            // Not known: what a kubelet that works alone starts afresh has to be frozen all the same.
+            Ok(Err(_)) | Err(_) => false,
+        };
         Ok(look)
     }
 

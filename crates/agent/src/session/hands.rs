@@ -50,7 +50,7 @@ pub struct SourceLook {
     pub frozen: Frozen,
     /// A container is not the one of the baseline: this says which one.
     pub replaced: Option<String>,
-    /// Whether the pod is marked for deletion.
+    /// Whether the pod is known to be marked for deletion; not if the API server does not answer.
     pub terminating: bool,
     /// Whether the store holds a complete checkpoint of this session.
     pub checkpoint: bool,
@@ -63,7 +63,7 @@ pub trait SourceHands: Send + Sync + 'static {
     /// What tells later whether a container was replaced: the IDs of the containers, as text of a few KiB.
     fn baseline(&self, pod: &Pod) -> impl Future<Output = Result<String, HandsError>> + Send;
 
-    /// Looks at the pod and at the store. May be dropped at any point.
+    /// Looks at the pod and at the store. It does not need the API server. May be dropped at any point.
     fn look(&self, session: &SessionInfo) -> impl Future<Output = Result<SourceLook, HandsError>> + Send;
 
     /// Freezes every container at one instant.

@@ -1,12 +1,14 @@
 //! Freezing, thawing and killing at the source.
 
-use super::{UID, World, state};
+use super::{NoTickets, Tree, UID, World, state};
 use crate::hands::source_files::SourceFiles;
 use crate::hands::source_node::Baseline;
-use crate::session::SourceHands;
+use crate::hands::{PodState, Pods, SourceNode};
+use crate::session::{HandsError, SessionInfo, SourceHands};
 use portolan_core::migration::source::Frozen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::future::pending;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -90,9 +92,7 @@ async fn a_look_names_what_was_replaced_and_whether_the_pod_is_deleted() {
     fs::remove_dir_all(world.pod_cgroup().join("a2")).unwrap();
     fs::remove_dir_all(world.pod_cgroup().join("b1")).unwrap();
     assert_eq!(world.node().look(&info).await.unwrap().replaced.as_deref(), Some("b"));
-    for pod in
-        [None, Some(state("another")), Some(crate::hands::PodState { terminating: true, ..state(UID) })]
-    {
+    for pod in [None, Some(state("another")), Some(PodState { terminating: true, ..state(UID) })] {
         world.pods.set(pod);
         assert!(world.node().look(&info).await.unwrap().terminating);
     }
@@ -119,4 +119,44 @@ async fn a_pod_is_killed_while_it_stands_still_and_then_released() {
         fs::write(world.pod_cgroup().join(id).join("cgroup.procs"), "").unwrap();
     }
     world.node().kill(&info).await.unwrap();
+}
+
+/// An API server that refuses connections, or that does not answer at all.
+struct Away {
+    hangs: bool,
+}
+
+impl Away {
+    async fn answer<T>(&self) -> Result<T, HandsError> {
+        if self.hangs {
+            pending::<()>().await;
+        }
+        Err(HandsError::new("connection refused"))
+    }
+}
+
+impl Pods for Away {
+    async fn get(&self, _session: &SessionInfo) -> Result<Option<PodState>, HandsError> {
+        self.answer().await
+    }
+
+    async fn create(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        self.answer().await
+    }
+
+    async fn delete(&self, _session: &SessionInfo, _uid: &str) -> Result<(), HandsError> {
+        self.answer().await
+    }
+}
+
+#[tokio::test]
+async fn a_look_does_not_need_the_api_server() {
+    let world = World::new();
+    let info = world.info().await;
+    world.node().freeze(&info).await.unwrap();
+    for hangs in [false, true] {
+        let node = SourceNode::with_files(world.settings(), Away { hangs }, NoTickets, Tree);
+        let look = node.look(&info).await.unwrap();
+        assert_eq!((look.frozen, look.terminating), (Frozen::All, false));
+    }
 }

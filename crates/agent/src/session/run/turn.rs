@@ -46,7 +46,9 @@ impl<S: Side> Session<S> {
     async fn decide(&mut self) -> Option<SideDecision<S>> {
         if let Some(why) = &self.give_up {
             if let Some(record) = S::undo(&self.record, why) {
-                return Some(Decision { write: Write::Put(record), actions: Vec::new(), report: None });
+                // A look may take its time, and the pod stands still.
+                let actions = S::thaw().into_iter().collect();
+                return Some(Decision { write: Write::Put(record), actions, report: None });
             }
             self.give_up = None;
         }
@@ -122,8 +124,9 @@ impl<S: Side> Session<S> {
         Turn::Over
     }
 
-    /// Takes actions until one fails. Whether none did.
+    /// Takes all actions. Whether none fails: one that fails does not keep the others from being tried.
     async fn act(&mut self, actions: &[S::Action]) -> bool {
+        let mut failed = None;
         for action in actions {
             let action = *action;
             if S::is_long(action) {
@@ -133,12 +136,14 @@ impl<S: Side> Session<S> {
             if let Err(error) = self.side.act(action, &self.info).await {
                 let session = self.info.session;
                 warn!(pod = %self.info.pod, session, ?action, %error, "an action failed and is done again");
-                self.failed = Some(error.to_string());
-                return false;
+                failed.get_or_insert(error.to_string());
+            } else if failed.is_none() {
+                self.failed = None;
             }
-            self.failed = None;
         }
-        true
+        let all = failed.is_none();
+        self.failed = failed.or(self.failed.take());
+        all
     }
 
     /// Starts a long action, unless it runs or has just failed.

@@ -68,6 +68,8 @@ impl SourceHands for Fake {
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {
         self.live().await;
+        let takes = self.world.lock().unwrap().look_takes;
+        sleep(takes).await;
         let world = self.world.lock().unwrap();
         if world.look_fails {
             return Err(HandsError::new("the kernel does not answer"));
@@ -75,15 +77,19 @@ impl SourceHands for Fake {
         assert_eq!(session.baseline, "container a");
         Ok(SourceLook {
             gone: world.gone,
-            frozen: world.frozen,
+            // A dump thaws the freezer of what it has seized.
+            frozen: if world.dumping && world.frozen == Frozen::All { Frozen::Partly } else { world.frozen },
             replaced: None,
-            terminating: world.terminating,
+            terminating: world.terminating && !world.api_is_away,
             checkpoint: world.checkpoint.is_some(),
             has_files: world.checkpoint.is_some(),
         })
     }
 
     async fn freeze(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        if self.world.lock().unwrap().freeze_fails {
+            return Err(HandsError::new("the kernel does not freeze it"));
+        }
         self.act("freeze", |world| world.frozen = Frozen::All, |world| world.frozen = Frozen::Partly).await
     }
 
@@ -117,6 +123,9 @@ impl SourceHands for Fake {
     }
 
     async fn mark_for_deletion(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        if self.world.lock().unwrap().api_is_away {
+            return Err(HandsError::new("the API server does not answer"));
+        }
         self.act("mark_for_deletion", |world| world.terminating = true, |_| {}).await
     }
 

@@ -187,3 +187,67 @@ async fn an_agent_that_dies_in_doubt_follows_what_is_on_the_disk() {
     assert!(play.source.restart().await.is_empty());
     assert_eq!(play.settle().await, Outcome::Succeeded);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_thawed_in_the_turn_that_gives_it_up_and_not_after_another_look() {
+    for restarts in [false, true] {
+        let mut play = checkpointed().await;
+        play.world.lock().unwrap().look_takes = Duration::from_millis(4_000);
+        if restarts {
+            assert!(play.source.restart().await.is_empty());
+        } else {
+            play.facts.abort_requested = true;
+            play.round().await;
+            // The look that was under way, and the one that takes the order.
+            sleep(Duration::from_millis(4_900)).await;
+        }
+        sleep(Duration::from_millis(300)).await;
+        assert_eq!(frozen(&play), Frozen::None, "restarts: {restarts}");
+        play.world.lock().unwrap().look_takes = Duration::ZERO;
+        play.settle().await;
+    }
+}
+
+/// A migration that is committed while the API server is away.
+async fn committed_alone() -> Play {
+    let mut play = Play::new("Transactional").await;
+    play.world.lock().unwrap().api_is_away = true;
+    play.until(|world| world.committed).await;
+    play.round().await;
+    play
+}
+
+/// As if the kubelet had started a container afresh that was killed after the commit.
+fn start_afresh(play: &Play) {
+    play.world.lock().unwrap().frozen = Frozen::None;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_started_afresh_while_the_api_server_is_away_is_frozen_again() {
+    let mut play = committed_alone().await;
+    start_afresh(&play);
+    sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(frozen(&play), Frozen::All);
+    assert!(!play.world.lock().unwrap().gone);
+    play.world.lock().unwrap().api_is_away = false;
+    assert_eq!(play.settle().await, Outcome::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_committed_pod_is_marked_for_deletion_though_it_cannot_be_frozen() {
+    let mut play = committed_alone().await;
+    start_afresh(&play);
+    {
+        let mut world = play.world.lock().unwrap();
+        world.freeze_fails = true;
+        world.api_is_away = false;
+    }
+    sleep(Duration::from_secs(5)).await;
+    {
+        let mut world = play.world.lock().unwrap();
+        assert!(world.terminating && world.gone, "{world:?}");
+        // It ran after the commit, until it was killed.
+        world.violations.clear();
+    }
+    assert_eq!(play.settle().await, Outcome::Succeeded);
+}

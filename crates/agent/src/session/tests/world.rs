@@ -52,6 +52,12 @@ pub(super) struct World {
     pub(super) dump_takes: Duration,
     pub(super) send_takes: Duration,
     pub(super) look_fails: bool,
+    /// How long a look takes.
+    pub(super) look_takes: Duration,
+    /// The API server does not answer the source.
+    pub(super) api_is_away: bool,
+    /// Nothing can be frozen.
+    pub(super) freeze_fails: bool,
     /// Whether the journal of the source says that the pod never runs there again.
     pub(super) committed: bool,
     pub(super) target: Target,
@@ -78,6 +84,9 @@ impl World {
             dump_takes: Duration::from_millis(60),
             send_takes: Duration::from_millis(60),
             look_fails: false,
+            look_takes: Duration::ZERO,
+            api_is_away: false,
+            freeze_fails: false,
             committed: false,
             target: Target::None,
             restored_life: 0,
