@@ -156,6 +156,13 @@ pub(super) fn processes(cgroup: &Path, found: &mut BTreeSet<i32>) -> Result<(), 
     Ok(())
 }
 
+/// Whether no process is in a cgroup or in those in it.
+pub(super) fn is_empty(cgroup: &Path) -> Result<bool, NodeError> {
+    let mut found = BTreeSet::new();
+    processes(cgroup, &mut found)?;
+    Ok(found.is_empty())
+}
+
 /// Whether a file or folder is there; that this cannot be seen is an error.
 pub(super) fn exists(path: &Path) -> Result<bool, NodeError> {
     path.try_exists().map_err(NodeError::io("look at", path))

@@ -11,11 +11,14 @@ use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// How often it is looked whether a killed process is gone.
-const LOOKS: u32 = 500;
+/// How long it is looked whether killed processes are gone.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait in between.
 const PAUSE: Duration = Duration::from_millis(10);
+/// After so many looks they are killed once more: they may have started others meanwhile.
+const AGAIN: u32 = 50;
 
 /// A process of this boot of the node, the first of its group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +27,73 @@ pub(super) struct Started {
     /// In ticks since the node was booted.
     pub(super) start: u64,
     pub(super) boot: String,
+}
+
+/// Something that was started and can be killed.
+pub(super) trait Killable {
+    /// Kills what is left of it, if wanted. Whether anything is left.
+    fn is_left(&self, kill: bool) -> io::Result<bool>;
+}
+
+impl Killable for Started {
+    /// With its group. One that is gone, or whose ID another one has by now, is left alone.
+    fn is_left(&self, kill: bool) -> io::Result<bool> {
+        if self.process <= 1 || self.boot != boot()? {
+            return Ok(false);
+        }
+        let left = self.left()?;
+        if kill && !left.is_empty() {
+            self.kill(&left)?;
+        }
+        Ok(!left.is_empty())
+    }
+}
+
+/// Several processes that are to end: all of them are killed before any is waited for.
+pub(super) struct Ending<P> {
+    left: Vec<P>,
+    looks: u32,
+    outcome: io::Result<()>,
+}
+
+impl<P: Killable> Ending<P> {
+    /// Kills them.
+    pub(super) fn new(all: Vec<P>) -> Self {
+        let mut ending = Self { left: all, looks: 0, outcome: Ok(()) };
+        ending.look();
+        ending
+    }
+
+    fn look(&mut self) {
+        let kill = self.looks.is_multiple_of(AGAIN);
+        self.looks += 1;
+        let outcome = &mut self.outcome;
+        self.left.retain(|process| match process.is_left(kill) {
+            Ok(left) => left,
+            Err(error) => {
+                if outcome.is_ok() {
+                    *outcome = Err(error);
+                }
+                false
+            }
+        });
+    }
+
+    /// Waits for at most so long in all. Whether none is left.
+    pub(super) fn wait(&mut self, limit: Duration) -> bool {
+        let begin = Instant::now();
+        while !self.left.is_empty() && begin.elapsed() < limit {
+            thread::sleep(PAUSE);
+            self.look();
+        }
+        self.left.is_empty()
+    }
+
+    /// Waits for as long as that may take, and says whether all have ended.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let ended = self.wait(PATIENCE);
+        self.outcome.and(if ended { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) })
+    }
 }
 
 /// What the kernel says about a process.
@@ -39,25 +109,6 @@ impl Started {
         let process = i32::try_from(process).map_err(io::Error::other)?;
         let stat = stat(process)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(Self { process, start: stat.start, boot: boot()? })
-    }
-
-    /// Kills it with its group, and waits until all of that has ended. One that is gone, or whose ID another one has by now, is
-    /// left alone.
-    pub(super) fn end(&self) -> io::Result<()> {
-        if self.process <= 1 || self.boot != boot()? {
-            return Ok(());
-        }
-        for look in 0..LOOKS {
-            let left = self.left()?;
-            if left.is_empty() {
-                return Ok(());
-            }
-            if look % 50 == 0 {
-                self.kill(&left)?;
-            }
-            thread::sleep(PAUSE);
-        }
-        Err(io::ErrorKind::TimedOut.into())
     }
 
     fn kill(&self, left: &[i32]) -> io::Result<()> {
@@ -103,7 +154,8 @@ pub(super) fn kill_one(process: i32) -> io::Result<()> {
     gone_is_fine(kill(Pid::from_raw(process), Signal::SIGKILL))
 }
 
-fn boot() -> io::Result<String> {
+/// Which boot of the node this is.
+pub(super) fn boot() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 

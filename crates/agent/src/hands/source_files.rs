@@ -1,7 +1,7 @@
 //! What a source keeps of one session. All functions block.
 
 use super::cgroups::{exists, gone_is_none};
-use super::process::Started;
+use super::process::{Ending, Killable, Started};
 use super::{NodeError, Settings, mark};
 use crate::session::SessionInfo;
 use portolan_node::Name;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The mark of a complete checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,26 @@ pub(super) struct Complete {
     pub(super) session: u64,
     /// Its parts.
     pub(super) parts: Vec<String>,
+}
+
+/// Dumps that were killed.
+pub(super) struct EndingDumps {
+    folder: PathBuf,
+    known: Result<(), NodeError>,
+    ending: Ending<Started>,
+}
+
+impl EndingDumps {
+    /// Waits for at most so long in all. Whether none is left.
+    pub(super) fn wait(&mut self, limit: Duration) -> bool {
+        self.ending.wait(limit)
+    }
+
+    /// Waits until all have ended, and says what could not be ended.
+    pub(super) fn finish(self) -> Result<(), NodeError> {
+        let ended = self.ending.finish().map_err(NodeError::io("end the dumps of", &self.folder));
+        self.known.and(ended)
+    }
 }
 
 /// The files of one session at the source.
@@ -105,20 +126,41 @@ impl SourceFiles {
         exists(&self.all())
     }
 
-    /// Ends the dumps of this migration that still run, whoever started them: all that can be ended, then says what cannot.
-    pub(super) fn end_dumps(&self) -> Result<(), NodeError> {
-        let mut outcome = Ok(());
-        for session in list(&self.all())? {
-            for record in list(&session.join("processes"))? {
-                let ended = match mark::read::<Started>(&record) {
-                    Ok(Some(started)) => started.end().map_err(NodeError::io("end the process of", &record)),
-                    Ok(None) => Ok(()),
-                    Err(error) => Err(error),
-                };
-                outcome = outcome.and(ended);
+    /// The processes that were started to write the checkpoint of this migration, whoever started them, and why some are not
+    /// known, if that is so.
+    fn dumps(&self) -> (Vec<Started>, Result<(), NodeError>) {
+        let (mut all, mut outcome) = (Vec::new(), Ok(()));
+        let mut note = |error| {
+            if outcome.is_ok() {
+                outcome = Err(error);
+            }
+        };
+        for session in list(&self.all()).unwrap_or_else(|error| {
+            note(error);
+            Vec::new()
+        }) {
+            for record in list(&session.join("processes")).unwrap_or_else(|error| {
+                note(error);
+                Vec::new()
+            }) {
+                match mark::read::<Started>(&record) {
+                    Ok(started) => all.extend(started),
+                    Err(error) => note(error),
+                }
             }
         }
-        outcome
+        (all, outcome)
+    }
+
+    /// Kills the dumps of this migration that still run, all at once.
+    pub(super) fn kill_dumps(&self) -> EndingDumps {
+        let (all, known) = self.dumps();
+        EndingDumps { folder: self.all(), known, ending: Ending::new(all) }
+    }
+
+    /// Whether a dump of this migration still runs, as far as that is known.
+    pub(super) fn is_dumping(&self) -> bool {
+        self.dumps().0.iter().any(|started| started.is_left(false).unwrap_or(true))
     }
 
     /// Removes all that there is of the migration.

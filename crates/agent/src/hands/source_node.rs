@@ -1,7 +1,7 @@
 //! What is done to the containers of a source. All functions block.
 
 use super::bundles::Bundles;
-use super::cgroups::{PodOnNode, children, processes};
+use super::cgroups::{PodOnNode, children, is_empty};
 use super::source_files::SourceFiles;
 use super::{NodeError, Settings};
 use crate::session::{Pod, SessionInfo, SourceLook};
@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the dumps of a pod are waited for before it is thawed.
+const DUMPS_PATIENCE: Duration = Duration::from_millis(300);
 
 /// What a pod consisted of when its session began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +90,10 @@ impl<F: CgroupFiles + Clone> Node<F> {
             let ids = containers(&cgroup, &baseline)?;
             look.gone = false;
             look.frozen = on_node(&info.pod).frozen(&cgroup, &ids, &self.files)?;
+            // A dump thaws the freezer of what it has seized, and freezes it again at its end.
+            if look.frozen == Frozen::None && files.is_dumping() {
+                look.frozen = Frozen::Partly;
+            }
             look.replaced = self.replaced(&cgroup, &ids, &baseline)?;
         }
         Ok(look)
@@ -130,7 +138,22 @@ impl<F: CgroupFiles + Clone> Node<F> {
 
     pub(super) fn thaw(&self, info: &SessionInfo) -> Result<(), NodeError> {
         // The pod is thawed whatever becomes of the dump: it must not stand still for that.
-        let ended = SourceFiles::new(&self.settings, info).and_then(|files| files.end_dumps());
+        let dumps = SourceFiles::new(&self.settings, info).map(|files| files.kill_dumps());
+        let Ok(mut dumps) = dumps else {
+            self.set_going(info)?;
+            return dumps.map(drop);
+        };
+        let ended = dumps.wait(DUMPS_PATIENCE);
+        self.set_going(info)?;
+        let outcome = dumps.finish();
+        // What ended late may have frozen its container as its last act.
+        if !ended {
+            self.set_going(info)?;
+        }
+        outcome
+    }
+
+    fn set_going(&self, info: &SessionInfo) -> Result<(), NodeError> {
         if let Some(cgroup) = on_node(&info.pod).cgroup(&self.settings)? {
             let ids = containers(&cgroup, &Baseline::of(info)?)?;
             let thawed = on_node(&info.pod).freezer(&cgroup, &ids, &self.files)?.thaw();
@@ -140,7 +163,7 @@ impl<F: CgroupFiles + Clone> Node<F> {
                 source,
             })?;
         }
-        ended
+        Ok(())
     }
 }
 
@@ -152,10 +175,4 @@ fn on_node(pod: &Pod) -> PodOnNode<'_> {
 /// The containers that are there now: also those that the baseline does not know.
 fn containers(cgroup: &Path, baseline: &Baseline) -> Result<BTreeSet<String>, NodeError> {
     Ok(children(cgroup)?.into_iter().filter(|id| !baseline.sandboxes.contains(id)).collect())
-}
-
-fn is_empty(cgroup: &Path) -> Result<bool, NodeError> {
-    let mut found = BTreeSet::new();
-    processes(cgroup, &mut found)?;
-    Ok(found.is_empty())
 }

@@ -37,7 +37,7 @@ pub(super) async fn write_checkpoint(settings: &Arc<Settings>, info: &SessionInf
     let (begun, names) = (files.clone(), containers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
     let (settings_there, uid) = (Arc::clone(settings), info.pod.uid().to_owned());
     let volumes = blocking(move || {
-        begun.end_dumps()?;
+        begun.kill_dumps().finish()?;
         begun.begin(&names)?;
         volumes::list(&settings_there, &uid)
     })

@@ -2,11 +2,17 @@
 
 use super::{World, name};
 use crate::hands::mark;
-use crate::hands::process::Started;
+use crate::hands::process::{Ending, Killable, Started};
 use crate::hands::source_files::SourceFiles;
 use crate::session::SourceHands;
+use portolan_core::migration::source::Frozen;
+use std::cell::Cell;
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A process that is nobody's business unless it is the one that was written down.
 struct Sleep(Child);
@@ -77,7 +83,42 @@ fn what_a_dump_has_started_ends_after_it() {
     shell.wait().unwrap();
     assert_eq!(started.left().unwrap().len(), 1);
     for _ in 0..2 {
-        started.end().unwrap();
+        Ending::new(vec![started.clone()]).finish().unwrap();
         assert!(started.left().unwrap().is_empty());
     }
+}
+
+/// A process that hangs in the kernel, and counts how often it was killed.
+struct Hangs(Rc<Cell<u32>>);
+
+impl Killable for Hangs {
+    fn is_left(&self, kill: bool) -> io::Result<bool> {
+        self.0.set(self.0.get() + u32::from(kill));
+        Ok(true)
+    }
+}
+
+#[test]
+fn all_dumps_are_killed_before_any_is_waited_for_and_the_wait_is_short() {
+    let kills: Vec<Rc<Cell<u32>>> = (0..3).map(|_| Rc::default()).collect();
+    let begin = Instant::now();
+    let mut ending = Ending::new(kills.iter().map(|kills| Hangs(Rc::clone(kills))).collect());
+    assert!(kills.iter().all(|kills| kills.get() == 1), "{kills:?}");
+    assert!(!ending.wait(Duration::from_millis(300)));
+    let took = begin.elapsed();
+    assert!((Duration::from_millis(300)..Duration::from_secs(2)).contains(&took), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_pod_whose_dump_still_runs_may_stand_still_whatever_its_freezers_say() {
+    let world = World::new();
+    let info = world.info().await;
+    let files = SourceFiles::new(&world.settings(), &info).unwrap();
+    files.begin(&[name("a")]).unwrap();
+    let mut dump = Sleep::new();
+    mark::write(&files.process(&name("a")), &dump.started()).unwrap();
+    assert_eq!(world.node().look(&info).await.unwrap().frozen, Frozen::Partly);
+    world.node().thaw(&info).await.unwrap();
+    assert!(!dump.runs());
+    assert_eq!(world.node().look(&info).await.unwrap().frozen, Frozen::None);
 }
