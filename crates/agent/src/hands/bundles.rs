@@ -14,6 +14,7 @@ const LONGEST: u64 = 16 << 20;
 
 const CONTAINER_NAME: &str = "io.kubernetes.cri.container-name";
 const CONTAINER_TYPE: &str = "io.kubernetes.cri.container-type";
+const SANDBOX_UID: &str = "io.kubernetes.cri.sandbox-uid";
 const RESTORE: &str = "portolan.dev/restore";
 
 /// What the annotations of a bundle say.
@@ -21,6 +22,8 @@ const RESTORE: &str = "portolan.dev/restore";
 pub(super) struct Labels {
     /// The name of the container in its pod.
     pub(super) name: Option<String>,
+    /// The UID of its pod.
+    pub(super) pod: Option<String>,
     /// Whether it is the sandbox of a pod.
     pub(super) sandbox: bool,
     /// The migration that it is restored in.
@@ -49,7 +52,8 @@ impl Bundles {
             Some(annotations.get(name)?.as_str()?.to_owned())
         };
         let sandbox = text(CONTAINER_TYPE).as_deref() == Some("sandbox");
-        let labels = Labels { name: text(CONTAINER_NAME), sandbox, restore: text(RESTORE) };
+        let (name, pod) = (text(CONTAINER_NAME), text(SANDBOX_UID));
+        let labels = Labels { name, pod, sandbox, restore: text(RESTORE) };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(id.to_owned(), labels.clone());
         Ok(Some(labels))
@@ -67,8 +71,13 @@ impl Bundles {
         Ok(serde_json::from_slice(&text).ok())
     }
 
-    /// The containers that are restored in a migration, by their names: those that run, and those that wait.
-    pub(super) fn restored_in(&self, migration: &str) -> Result<BTreeMap<String, String>, NodeError> {
+    /// The containers of the pod with this UID that are restored in a migration, by their names: those that run, and those that
+    /// wait. Any pod can carry the annotation of a migration, so that alone does not make it the pod of that migration.
+    pub(super) fn restored_in(
+        &self,
+        migration: &str,
+        pod: &str,
+    ) -> Result<BTreeMap<String, String>, NodeError> {
         let mut containers = BTreeMap::new();
         let mut ids = Vec::new();
         let entries = gone_is_none(fs::read_dir(&self.root)).map_err(NodeError::io("list", &self.root))?;
@@ -80,6 +89,7 @@ impl Bundles {
         for id in ids {
             let Some(labels) = self.labels(&id)? else { continue };
             if labels.restore.as_deref() == Some(migration)
+                && labels.pod.as_deref() == Some(pod)
                 && !labels.sandbox
                 && let Some(name) = labels.name
             {

@@ -14,7 +14,7 @@ use portolan_core::migration::destination::DestinationSeen;
 use portolan_node::freezer::{CgroupFiles, Kernel};
 use portolan_node::store::Mark;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -27,28 +27,58 @@ pub struct DestinationNode<P, T, F = Kernel> {
     pods: P,
     tickets: T,
     locks: Locks,
-    active: Mutex<BTreeMap<String, Active>>,
+    active: Actives,
+}
+
+/// By migration, each with its own lock: one that fills volumes or waits for its ticket holds up no other.
+#[derive(Default)]
+struct Actives(std::sync::Mutex<BTreeMap<String, Arc<Mutex<Active>>>>);
+
+impl Actives {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Mutex<Active>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, migration: &str) -> Arc<Mutex<Active>> {
+        Arc::clone(self.all().entry(migration.to_owned()).or_default())
+    }
+
+    fn known(&self, migration: &str) -> Option<Arc<Mutex<Active>>> {
+        self.all().get(migration).cloned()
+    }
+
+    fn remove(&self, migration: &str) -> Option<Arc<Mutex<Active>>> {
+        self.all().remove(migration)
+    }
 }
 
 /// What goes on in the background for one migration. It ends when this is dropped.
 #[derive(Default)]
 struct Active {
     arrival: Option<(Arc<Session>, JoinHandle<()>)>,
-    gate: Option<JoinHandle<()>>,
+    /// The UID of the pod that it is for, and what serves it.
+    gate: Option<(String, JoinHandle<()>)>,
     unpacked: Unpacked,
 }
 
 impl Active {
-    fn gate_is_open(&self) -> bool {
-        self.gate.as_ref().is_some_and(|gate| !gate.is_finished())
+    fn gate_is_open(&self, uid: &str) -> bool {
+        self.gate.as_ref().is_some_and(|(pod, gate)| pod == uid && !gate.is_finished())
+    }
+
+    fn close_gate(&mut self) {
+        if let Some((_, gate)) = self.gate.take() {
+            gate.abort();
+        }
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
-        for task in self.arrival.as_ref().map(|(_, task)| task).into_iter().chain(&self.gate) {
+        if let Some((_, task)) = &self.arrival {
             task.abort();
         }
+        self.close_gate();
     }
 }
 
@@ -67,7 +97,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     #[must_use]
     pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
         let bundles = Arc::new(Bundles::new(&settings.bundles));
-        let (settings, active) = (Arc::new(settings), Mutex::default());
+        let (settings, active) = (Arc::new(settings), Actives::default());
         Self { settings, bundles, files, pods, tickets, locks: Locks::default(), active }
     }
 
@@ -75,10 +105,11 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         DestinationFiles::new(&self.settings, info)
     }
 
-    fn gate(&self, info: &SessionInfo, unpacked: &Unpacked) -> Result<Gate, NodeError> {
+    fn gate(&self, info: &SessionInfo, pod: &PodState, unpacked: &Unpacked) -> Result<Gate, NodeError> {
         Ok(Gate {
             unpacked: Arc::clone(unpacked),
             pod: info.pod.clone(),
+            uid: pod.uid.clone(),
             files: self.kept(info)?,
             settings: Arc::clone(&self.settings),
             bundles: Arc::clone(&self.bundles),
@@ -92,8 +123,8 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
 
     async fn let_arrive(&self, info: &SessionInfo) -> Result<(), NodeError> {
         let pod = self.pod(info).await?;
-        let mut all = self.active.lock().await;
-        let active = all.entry(info.migration.clone()).or_default();
+        let active = self.active.of(&info.migration);
+        let mut active = active.lock().await;
         if active.arrival.as_ref().is_some_and(|(_, task)| !task.is_finished()) {
             return Ok(());
         }
@@ -113,7 +144,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let deadline = Instant::now() + info.terms.timeout.0;
         let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
         let session = Arc::new(receiver.admit(expected).await?);
-        let (gate, whole) = (self.gate(info, &active.unpacked)?, Arc::clone(&session));
+        let (gate, whole) = (self.gate(info, &pod, &active.unpacked)?, Arc::clone(&session));
         let containers = pod.containers;
         let task = tokio::spawn(async move {
             let pod = gate.pod.clone();
@@ -129,23 +160,29 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
 
     async fn let_restore(&self, info: &SessionInfo) -> Result<(), NodeError> {
         let pod = self.pod(info).await?;
-        let mut all = self.active.lock().await;
-        let active = all.entry(info.migration.clone()).or_default();
-        if active.gate_is_open() {
+        let active = self.active.of(&info.migration);
+        let mut active = active.lock().await;
+        if active.gate_is_open(&pod.uid) {
             return Ok(());
         }
-        let gate = self.gate(info, &active.unpacked)?;
+        active.close_gate();
+        let (gate, uid) = (self.gate(info, &pod, &active.unpacked)?, pod.uid.clone());
         let (begun, containers) = (gate.clone(), pod.containers.clone());
         blocking(move || begun.begin(&pod)).await?;
         let name = info.pod.clone();
-        active.gate = Some(tokio::spawn(async move { report(&name, gate.serve(containers).await) }));
+        let task = tokio::spawn(async move { report(&name, gate.serve(containers).await) });
+        active.gate = Some((uid, task));
         Ok(())
     }
 
     /// Ends what goes on in the background.
     async fn stop(&self, info: &SessionInfo, discard: bool) -> Result<(), NodeError> {
-        let Some(mut active) = self.active.lock().await.remove(&info.migration) else { return Ok(()) };
-        let arrival = active.arrival.take();
+        let Some(active) = self.active.remove(&info.migration) else { return Ok(()) };
+        let arrival = {
+            let mut active = active.lock().await;
+            active.close_gate();
+            active.arrival.take()
+        };
         drop(active);
         if let Some((session, task)) = arrival {
             task.abort();
@@ -235,7 +272,10 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
 {
     async fn look(&self, session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
         let pod = self.pods.get(session).await?;
-        let gate_open = self.active.lock().await.get(&session.migration).is_some_and(Active::gate_is_open);
+        let gate_open = match (self.active.known(&session.migration), &pod) {
+            (Some(active), Some(pod)) => active.lock().await.gate_is_open(&pod.uid),
+            _ => false,
+        };
         let (settings, bundles, files) =
             (Arc::clone(&self.settings), Arc::clone(&self.bundles), self.files.clone());
         let (kept, name) = (self.kept(session)?, session.pod.clone());

@@ -5,11 +5,20 @@ use super::{NodeError, Settings, mark};
 use crate::session::SessionInfo;
 use portolan_node::Name;
 use portolan_node::store::{Mark, Store};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
 
 /// What a store calls the folder of volumes and the one of what arrives; neither is a name of a container.
 const HIDDEN: [&str; 2] = [".volumes", ".incoming"];
+
+/// Whose volumes were filled, and in which boot of the node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Filled {
+    /// The UID of the pod on this node.
+    pub(super) pod: String,
+    pub(super) boot: String,
+}
 
 /// The files of one migration at the destination.
 #[derive(Clone)]
@@ -71,15 +80,15 @@ impl DestinationFiles {
         self.own().join("filled")
     }
 
-    /// Says that the volumes of the pod with this UID were filled.
-    pub(super) fn mark_filled(&self, uid: &str) -> Result<(), NodeError> {
+    /// Says that the volumes of a pod were filled.
+    pub(super) fn mark_filled(&self, filled: &Filled) -> Result<(), NodeError> {
         let path = self.volumes();
         mark::folder(&self.own())?;
-        mark::write(&path, &uid).map_err(NodeError::io("write", &path))
+        mark::write(&path, filled).map_err(NodeError::io("write", &path))
     }
 
     /// Which pod's volumes were filled.
-    pub(super) fn filled(&self) -> Result<Option<String>, NodeError> {
+    pub(super) fn filled(&self) -> Result<Option<Filled>, NodeError> {
         mark::read(&self.volumes())
     }
 

@@ -1,7 +1,7 @@
 //! What there is of a pod at the destination. It blocks.
 
 use super::bundles::Bundles;
-use super::cgroups::{PodOnNode, children, exists};
+use super::cgroups::{PodOnNode, children, exists, is_empty};
 use super::destination_files::DestinationFiles;
 use super::{NodeError, PodState, Settings};
 use crate::session::Pod;
@@ -44,6 +44,21 @@ impl Running {
         }
         Ok(Self { cgroup, ids })
     }
+
+    /// Without the containers of which no process is left: they may have been killed while they stood still, and then the
+    /// state of their cgroup says nothing.
+    fn alive(mut self) -> Result<Self, NodeError> {
+        if let Some(cgroup) = &self.cgroup {
+            let mut alive = BTreeMap::new();
+            for (name, id) in self.ids {
+                if !is_empty(&cgroup.join(&id))? {
+                    alive.insert(name, id);
+                }
+            }
+            self.ids = alive;
+        }
+        Ok(self)
+    }
 }
 
 impl<F: CgroupFiles + Clone> Look<'_, F> {
@@ -66,7 +81,7 @@ impl<F: CgroupFiles + Clone> Look<'_, F> {
     fn target(&self, pod: &PodState, data: &Data, live: bool) -> Result<Target, NodeError> {
         let (store, migration) = (&self.files.store, &self.files.migration);
         let on_node = PodOnNode { pod: self.pod, uid: &pod.uid };
-        let running = Running::of(on_node, self.settings, self.bundles)?;
+        let running = Running::of(on_node, self.settings, self.bundles)?.alive()?;
         // Until `portolan-runc` says that a container is restored, CRIU itself runs in its cgroup. Looked at before the freezer:
         // what is restored was frozen before.
         let mut restored = 0;
@@ -100,7 +115,7 @@ impl<F: CgroupFiles + Clone> Look<'_, F> {
         if expected > 0 && restored == expected && running.ids.len() == expected {
             return Ok(Target::Frozen);
         }
-        let bundles = self.bundles.restored_in(migration.as_str())?;
+        let bundles = self.bundles.restored_in(migration.as_str(), &pod.uid)?;
         // What was taken and has no bundle any more has died: it is put back when the restore is ordered again.
         let mut taken =
             pod.containers.iter().zip(&presence).filter(|(_, presence)| **presence == Presence::Used);

@@ -5,9 +5,10 @@
 
 use super::archives::{empty, unpack_part};
 use super::bundles::Bundles;
-use super::destination_files::DestinationFiles;
+use super::destination_files::{DestinationFiles, Filled};
 use super::error::blocking;
 use super::parts::Part;
+use super::process::boot;
 use super::{NodeError, PodState, Settings, mark, volumes};
 use crate::images::{Allowed, check};
 use crate::session::Pod;
@@ -30,6 +31,8 @@ pub(super) type Unpacked = Arc<Mutex<BTreeMap<Name, Incoming>>>;
 pub(super) struct Gate {
     pub(super) unpacked: Unpacked,
     pub(super) pod: Pod,
+    /// The UID that it has on this node.
+    pub(super) uid: String,
     pub(super) files: DestinationFiles,
     pub(super) settings: Arc<Settings>,
     pub(super) bundles: Arc<Bundles>,
@@ -69,7 +72,7 @@ impl Gate {
 
     /// Checks the images of a container against its own `config.json`; whether that was there.
     fn check(&self, container: &Name, images: &Path) -> Result<bool, NodeError> {
-        let bundles = self.bundles.restored_in(self.files.migration.as_str())?;
+        let bundles = self.bundles.restored_in(self.files.migration.as_str(), &self.uid)?;
         let Some(id) = bundles.get(container.as_str()) else { return Ok(false) };
         let Some(config) = self.bundles.config(id)? else { return Ok(false) };
         let (pod, name) = (|| self.pod.to_string(), || container.to_string());
@@ -116,14 +119,18 @@ impl Gate {
             return Err(NodeError::state(&self.pod, "it may have run here, and is not restored again"));
         }
         store.mark(migration, Mark::Frozen)?;
-        // Once for each pod, and before anything of it is restored: what is restored has their files open.
-        if self.files.filled()?.as_deref() != Some(pod.uid.as_str()) {
+        // Once for each pod, and before anything of it is restored: what is restored has their files open. Once more after a
+        // reboot, which nothing that was restored outlives: files that were not on the disk yet are lost, and so are volumes
+        // in memory.
+        let boot = boot().map_err(NodeError::io("read the boot ID of", &self.settings.proc))?;
+        let filled = Filled { pod: pod.uid.clone(), boot };
+        if self.files.filled()?.as_ref() != Some(&filled) {
             for volume in &pod.volumes {
                 self.volume(&pod.uid, volume)?;
             }
-            self.files.mark_filled(&pod.uid)?;
+            self.files.mark_filled(&filled)?;
         }
-        let bundles = self.bundles.restored_in(migration.as_str())?;
+        let bundles = self.bundles.restored_in(migration.as_str(), &self.uid)?;
         for container in &pod.containers {
             // While it has a bundle it is being restored, or is restored.
             if store.presence(migration, container) == Presence::Used

@@ -1,15 +1,17 @@
 //! What a destination does.
 
 use super::look::Node;
-use super::{UID, World, name, state};
+use super::{FakePods, Tree, UID, World, name, state};
 use crate::hands::archives::{Stop, pack_part};
-use crate::hands::destination_files::DestinationFiles;
+use crate::hands::destination_files::{DestinationFiles, Filled};
 use crate::hands::mark;
 use crate::hands::parts::Part;
-use crate::session::DestinationHands;
+use crate::hands::{DestinationNode, DestinationTickets, Expected};
+use crate::session::{DestinationHands, HandsError, SessionInfo};
 use portolan_core::migration::destination::Data;
 use portolan_node::store::{Mark, Presence};
 use std::fs;
+use std::future::pending;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
@@ -132,4 +134,55 @@ async fn nothing_is_received_for_a_pod_that_is_not_there_or_from_nobody() {
     world.pods.set(None);
     let error = node.receive(&info).await.unwrap_err().to_string();
     assert_eq!(error, "pod shop/web-0: it does not exist at the destination");
+}
+
+#[tokio::test]
+async fn volumes_are_filled_once_in_each_boot_of_the_node() {
+    let (world, node) = World::destination();
+    let (info, files) = (world.session(3), arrived(&world));
+    node.restore(&info).await.unwrap();
+    let written = world.volume(UID).join("written");
+    fs::write(&written, "").unwrap();
+    let again =
+        |world: &World| DestinationNode::with_files(world.settings(), world.pods.clone(), Silent, Tree);
+    again(&world).restore(&info).await.unwrap();
+    assert!(written.exists(), "what is restored has its files open");
+    files.mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned() }).unwrap();
+    again(&world).restore(&info).await.unwrap();
+    assert!(!written.exists() && world.volume(UID).join("inventory.img").exists());
+}
+
+/// A peer that never says what to expect.
+struct Silent;
+
+impl DestinationTickets for Silent {
+    async fn expected(&self, session: &SessionInfo) -> Result<Expected, HandsError> {
+        if session.migration == "m-1" {
+            pending::<()>().await;
+        }
+        Err(HandsError::new("nothing was announced"))
+    }
+}
+
+#[tokio::test]
+async fn a_migration_that_waits_for_its_ticket_holds_up_no_other() {
+    let (world, _) = World::destination();
+    let node: DestinationNode<FakePods, Silent, Tree> =
+        DestinationNode::with_files(world.settings(), world.pods.clone(), Silent, Tree);
+    let (first, second) = (world.session(3), SessionInfo { migration: "m-2".to_owned(), ..world.session(4) });
+    let others = async {
+        // The first one has begun to wait.
+        sleep(Duration::from_millis(50)).await;
+        node.look(&second).await.unwrap();
+        assert_eq!(node.receive(&second).await.unwrap_err().to_string(), "nothing was announced");
+        node.restore(&second).await.ok();
+        node.remove_files(&second).await.unwrap();
+    };
+    let both = async {
+        tokio::select! {
+            outcome = node.receive(&first) => panic!("{outcome:?}"),
+            () = others => {}
+        }
+    };
+    timeout(Duration::from_secs(30), both).await.unwrap();
 }

@@ -134,3 +134,35 @@ async fn what_died_frozen_is_put_back_when_the_restore_is_ordered_again() {
     }
     assert_eq!(target(&world, &node).await, Target::Restoring);
 }
+
+#[tokio::test]
+async fn a_container_that_was_killed_while_it_stood_still_does_not_run() {
+    let (world, node) = World::destination();
+    world.pods.set(Some(PodState { volumes: Vec::new(), ..state(UID) }));
+    for (container, id) in [("a", "a9"), ("b", "b9")] {
+        world.taken(container, id);
+        world.restored(id);
+    }
+    assert_eq!(target(&world, &node).await, Target::Frozen);
+    // runc thaws what it kills; the cgroup is left until containerd has removed the container.
+    fs::write(world.pod_cgroup().join("b9/cgroup.procs"), "").unwrap();
+    Tree.write(&world.pod_cgroup().join("b9/freezer.state"), "THAWED").unwrap();
+    assert_eq!(target(&world, &node).await, Target::Restoring);
+    fs::remove_dir_all(world.path("bundles/b9")).unwrap();
+    let node = DestinationNode::with_files(world.settings(), world.pods.clone(), NoTickets, Tree);
+    assert_eq!(target(&world, &node).await, Target::Waiting, "it can be restored again");
+    // All of them.
+    fs::write(world.pod_cgroup().join("a9/cgroup.procs"), "").unwrap();
+    Tree.write(&world.pod_cgroup().join("a9/freezer.state"), "THAWED").unwrap();
+    assert_eq!(target(&world, &node).await, Target::Waiting);
+}
+
+#[tokio::test]
+async fn a_container_of_another_pod_with_the_annotation_is_none_of_the_migration() {
+    let (world, node) = World::destination();
+    let other = "00000000-0f0e-4b7e-9c39-0d6b0f3d9d11";
+    world.bundle_of(other, "evil", "container", Some("a"), Some("m-1"));
+    assert_eq!(target(&world, &node).await, Target::Changing);
+    world.bundle("a9", Some("a"), Some("m-1"));
+    assert_eq!(target(&world, &node).await, Target::Waiting);
+}

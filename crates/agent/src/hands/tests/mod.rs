@@ -206,7 +206,22 @@ impl World {
 
     pub(super) fn bundle(&self, id: &str, name: Option<&str>, restore: Option<&str>) {
         let kind = if name.is_some() { "container" } else { "sandbox" };
-        let mut annotations = serde_json::json!({ "io.kubernetes.cri.container-type": kind });
+        self.bundle_of(UID, id, kind, name, restore);
+    }
+
+    /// A bundle of the pod with this UID.
+    pub(super) fn bundle_of(
+        &self,
+        uid: &str,
+        id: &str,
+        kind: &str,
+        name: Option<&str>,
+        restore: Option<&str>,
+    ) {
+        let mut annotations = serde_json::json!({
+            "io.kubernetes.cri.container-type": kind,
+            "io.kubernetes.cri.sandbox-uid": uid,
+        });
         if let Some(name) = name {
             annotations["io.kubernetes.cri.container-name"] = name.into();
         }
