@@ -24,6 +24,8 @@ const SLICE_SIZE: usize = 100;
 /// Which pods each service selects.
 #[derive(Default)]
 pub(super) struct Endpoints {
+    /// What of each service decides about its slices.
+    services: BTreeMap<ObjectKey, [Value; 4]>,
     selectors: BTreeMap<Arc<str>, BTreeMap<Arc<str>, LabelSelector>>,
     services_of: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     pods_of: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
@@ -90,6 +92,15 @@ impl Controller for Endpoints {
 
 impl Endpoints {
     fn service_changed(&mut self, seen: &Seen, view: &View, queue: &mut Queue) {
+        let decisive = ["/metadata/uid", "/metadata/labels", "/metadata/deletionTimestamp", "/spec"];
+        let decisive = decisive.map(|pointer| at(&seen.object, pointer).cloned().unwrap_or_default());
+        if seen.kind == EventKind::Deleted {
+            self.services.remove(&seen.key);
+        } else if self.services.get(&seen.key) == Some(&decisive) {
+            return;
+        } else {
+            self.services.insert(seen.key.clone(), decisive);
+        }
         let namespace = self.selectors.entry(seen.key.namespace.clone()).or_default();
         for pod in self.pods_of.remove(&seen.key).unwrap_or_default() {
             if let Some(services) = self.services_of.get_mut(&pod) {

@@ -3,9 +3,10 @@
 mod past;
 mod selector;
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -49,6 +50,7 @@ pub(crate) struct Stored {
     /// Whether it is on its way out.
     pub(crate) deleting: bool,
     decoded: Mutex<Decoded>,
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// An object as a value: kept for those who read it next, or there as long as somebody has it.
@@ -68,6 +70,12 @@ impl Stored {
             decoded.lent = Arc::downgrade(&value);
             value
         })
+    }
+
+    /// What is made of this version of the object, once for all who ask: they all must make the same of it.
+    pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl Fn(&Value) -> T) -> Arc<T> {
+        let kept = self.derived.get_or_init(|| Arc::new(make(&self.value())));
+        Arc::clone(kept).downcast().unwrap_or_else(|_| Arc::new(make(&self.value())))
     }
 
     fn keep(&self, value: Value) {
@@ -342,7 +350,8 @@ fn encode(key: ObjectKey, revision: u64, value: &mut Value, selectable: &Selecta
     let fields = selectable.iter().map(|(_, pointer)| text_at(value, pointer)).collect();
     // A serde_json value always encodes: its keys are strings.
     let bytes = serde_json::to_vec(&*value).unwrap_or_default();
-    Stored { key, revision, bytes: bytes.into(), labels, fields, deleting, decoded: Mutex::default() }
+    let (decoded, derived) = (Mutex::default(), OnceLock::new());
+    Stored { key, revision, bytes: bytes.into(), labels, fields, deleting, decoded, derived }
 }
 
 /// What a pointer leads to, as [`Value::pointer`] finds it, but without making a text of each of its parts.
@@ -431,6 +440,25 @@ mod tests {
         store.rest();
         assert!(!store.is_awake() && now.decoded().lent.upgrade().is_none(), "nothing is kept twice");
         assert_eq!(now.value()["metadata"]["name"], json!("a"));
+    }
+
+    #[test]
+    fn what_is_derived_is_made_once_for_each_version() {
+        let mut store = Store::new(10);
+        let table: Arc<str> = "x".into();
+        let at = write(&mut store, &table, "a");
+        let key = ObjectKey::new("", "a");
+        let made = std::cell::Cell::new(0);
+        let name = |value: &Value| {
+            made.set(made.get() + 1);
+            value["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+        };
+        let before = store.get("x", &key).unwrap();
+        assert_eq!((before.derived(name).as_str(), before.derived(name).as_str()), ("a", "a"));
+        assert_eq!(made.get(), 1);
+        store.replace(&table, key.clone(), json!({"metadata": {"name": "b"}}), &[], at).unwrap();
+        assert_eq!(store.get("x", &key).unwrap().derived(name).as_str(), "b");
+        assert_eq!(*before.derived(|_| 7_u8), 7, "who makes something else gets that");
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Scene, Usage, container_usage, pod_usage};
+use super::Usage;
+use super::metered::metered;
 use crate::api::Api;
-use crate::store::{ObjectKey, Stored, at};
+use crate::store::{ObjectKey, Stored};
 
 /// The window that use is averaged over.
 const WINDOW: &str = "15s";
@@ -17,37 +18,36 @@ pub(crate) type Loads = BTreeMap<ObjectKey, u64>;
 
 /// The use of a pod; none if it does not run.
 pub(crate) fn pod_metrics(api: &Api, pod: &Stored, loads: &Loads, now: Timestamp) -> Option<Value> {
-    let value = pod.value();
-    if at(&value, "/status/phase").and_then(Value::as_str) != Some("Running") {
-        return None;
-    }
+    let found = metered(api, pod);
     let load = loads.get(&pod.key).copied().unwrap_or(0);
-    let scene = Scene::of(api, &value, load);
-    let containers = at(&value, "/spec/containers").and_then(Value::as_array).into_iter().flatten();
+    let labels: Map<String, Value> =
+        pod.labels.iter().map(|(key, value)| (key.to_string(), Value::from(&**value))).collect();
+    let containers = found.containers.iter();
     let containers: Vec<Value> = containers
-        .map(|container| json!({"name": container["name"], "usage": shown(container_usage(&scene, container))}))
+        .map(|each| json!({"name": &*each.name, "usage": shown(found.usage_of(each, load, now))}))
         .collect();
-    Some(json!({
-        "kind": "PodMetrics",
-        "apiVersion": "metrics.k8s.io/v1beta1",
-        "metadata": {
-            "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": at(&value, "/metadata/labels"),
-            "creationTimestamp": second(now),
-        },
-        "timestamp": second(now),
-        "window": WINDOW,
-        "containers": containers,
-    }))
+    found.runs.then(|| {
+        json!({
+            "kind": "PodMetrics",
+            "apiVersion": "metrics.k8s.io/v1beta1",
+            "metadata": {
+                "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": labels,
+                "creationTimestamp": second(now),
+            },
+            "timestamp": second(now),
+            "window": WINDOW,
+            "containers": containers,
+        })
+    })
 }
 
 /// The use of a node: that of its pods.
 pub(crate) fn node_metrics(api: &Api, node: &Stored, loads: &Loads, now: Timestamp) -> Value {
     let mut total = Usage::default();
     for pod in api.store.scan("/pods", None, None) {
-        let value = pod.value();
-        let here = at(&value, "/spec/nodeName").and_then(Value::as_str) == Some(&node.key.name);
+        let found = metered(api, pod);
         let load = loads.get(&pod.key).copied().unwrap_or(0);
-        if let Some(used) = pod_usage(api, &value, load).filter(|_| here) {
+        if let Some(used) = found.usage(load, now).filter(|_| *found.node == *node.key.name) {
             total.cpu += used.cpu;
             total.memory += used.memory;
         }

@@ -7,10 +7,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::metered::metered;
 use super::metrics::Loads;
 use super::record::{Batch, Record, Served};
 use crate::api::Api;
 use crate::store::{ObjectKey, at};
+
+const SERVICES: &str = "/services";
+const SLICES: &str = "discovery.k8s.io/endpointslices";
 
 /// A service with this annotation is reached in every cluster that has it under the same name.
 const GLOBAL: &[&str] = &["io.cilium/global-service", "service.cilium.io/global"];
@@ -60,13 +64,29 @@ struct State {
     /// Counts the changes of sources, clusters and round trips.
     changes: u64,
     last: Option<Last>,
+    found: BTreeMap<String, Found>,
 }
 
 /// Where requests went when it was looked last. That is so until something changes in one of the clusters.
 struct Last {
     changes: u64,
-    revisions: Vec<u64>,
-    split: Arc<Vec<(Flow, Endpoints)>>,
+    revisions: Vec<Revisions>,
+    split: Arc<Vec<(Flow, Arc<Endpoints>)>>,
+}
+
+/// When the tables of a cluster last changed that decide where requests go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Revisions {
+    services: u64,
+    slices: u64,
+    pods: u64,
+}
+
+/// What was found behind the services of a cluster, as long as its slices and pods stay.
+#[derive(Default)]
+struct Found {
+    at: Revisions,
+    endpoints: BTreeMap<(String, String), Arc<Endpoints>>,
 }
 
 /// All traffic of a world.
@@ -85,11 +105,15 @@ impl Traffic {
     }
 
     pub(crate) fn add_cluster(&self, name: &str, api: &Arc<Mutex<Api>>) {
-        self.change().clusters.insert(name.to_owned(), Arc::downgrade(api));
+        let mut state = self.change();
+        state.clusters.insert(name.to_owned(), Arc::downgrade(api));
+        state.found.remove(name);
     }
 
     pub(crate) fn remove_cluster(&self, name: &str) {
-        self.change().clusters.remove(name);
+        let mut state = self.change();
+        state.clusters.remove(name);
+        state.found.remove(name);
     }
 
     pub(crate) fn set_source(&self, name: &str, source: Option<Source>) {
@@ -166,26 +190,34 @@ impl Traffic {
         loads
     }
 
-    fn split(&self) -> Arc<Vec<(Flow, Endpoints)>> {
-        let (sources, clusters, round_trips, changes) = {
+    fn split(&self) -> Arc<Vec<(Flow, Arc<Endpoints>)>> {
+        let (clusters, changes) = {
             let state = self.state();
-            let clusters: Vec<_> = state
-                .clusters
-                .iter()
-                .filter_map(|(name, api)| Some((name.clone(), api.upgrade()?)))
-                .collect();
-            (state.sources.clone(), clusters, state.round_trips.clone(), state.changes)
+            let clusters = state.clusters.iter();
+            let clusters = clusters.filter_map(|(name, api)| Some((name.clone(), api.upgrade()?)));
+            (clusters.collect::<Vec<_>>(), state.changes)
         };
-        let revision =
-            |api: &Arc<Mutex<Api>>| api.lock().unwrap_or_else(PoisonError::into_inner).store.revision();
-        let revisions: Vec<u64> = clusters.iter().map(|(_, api)| revision(api)).collect();
+        let revisions: Vec<Revisions> = clusters.iter().map(|(_, api)| Revisions::of(&locked(api))).collect();
         let same = |last: &&Last| last.changes == changes && last.revisions == revisions;
         if let Some(last) = self.state().last.as_ref().filter(same) {
             return Arc::clone(&last.split);
         }
-        let split = Arc::new(split(sources, &clusters, &round_trips));
-        self.state().last = Some(Last { changes, revisions, split: Arc::clone(&split) });
+        let (sources, round_trips, mut found) = {
+            let mut state = self.state();
+            (state.sources.clone(), state.round_trips.clone(), std::mem::take(&mut state.found))
+        };
+        let split = Arc::new(split(sources, &clusters, &round_trips, &mut found));
+        let mut state = self.state();
+        state.found = found;
+        state.last = Some(Last { changes, revisions, split: Arc::clone(&split) });
         split
+    }
+}
+
+impl Revisions {
+    fn of(api: &Api) -> Self {
+        let at = |table| api.store.changed(table);
+        Self { services: at(SERVICES), slices: at(SLICES), pods: at("/pods") }
     }
 }
 
@@ -194,16 +226,18 @@ fn split(
     sources: BTreeMap<String, Source>,
     clusters: &[(String, Arc<Mutex<Api>>)],
     round_trips: &BTreeMap<(String, String), Duration>,
-) -> Vec<(Flow, Endpoints)> {
+    known: &mut BTreeMap<String, Found>,
+) -> Vec<(Flow, Arc<Endpoints>)> {
     let mut out = Vec::new();
     for (name, source) in sources {
-        let mut backends: Vec<(&String, Endpoints)> = Vec::new();
+        let mut backends: Vec<(&String, Arc<Endpoints>)> = Vec::new();
         // A service of the cluster's own that is not global hides those of others.
         let own = clusters.iter().find(|(name, _)| *name == source.cluster);
-        let hidden = own.is_some_and(|(_, api)| is_global(api, &source) == Some(false));
+        let hidden = own.is_some_and(|(_, api)| is_global(&locked(api), &source) == Some(false));
         for (cluster, api) in clusters {
-            if *cluster == source.cluster || !hidden && is_global(api, &source) == Some(true) {
-                let found = endpoints(api, &source);
+            let api = locked(api);
+            if *cluster == source.cluster || !hidden && is_global(&api, &source) == Some(true) {
+                let found = known.entry(cluster.clone()).or_default().behind(&api, &source);
                 if !found.pods.is_empty() {
                     backends.push((cluster, found));
                 }
@@ -221,7 +255,7 @@ fn split(
                 service_time: Duration::ZERO,
                 lost_per_1000: 1000,
             };
-            out.push((flow, Endpoints::default()));
+            out.push((flow, Arc::default()));
             continue;
         }
         for (cluster, found) in backends {
@@ -240,19 +274,20 @@ fn split(
         }
     }
     // Sources share endpoints: how busy those are is known once all are counted.
-    let mut busy: BTreeMap<(String, ObjectKey), u64> = BTreeMap::new();
+    let mut busy: BTreeMap<(&str, &ObjectKey), u64> = BTreeMap::new();
     for (flow, found) in &out {
         let share = flow.requests_per_1000s / found.pods.len().max(1) as u64;
         for pod in &found.pods {
-            *busy.entry((flow.cluster.clone().unwrap_or_default(), pod.clone())).or_default() += share;
+            *busy.entry((flow.cluster.as_deref().unwrap_or_default(), pod)).or_default() += share;
         }
     }
-    for (flow, found) in &mut out {
-        let loads = found
-            .pods
-            .iter()
-            .filter_map(|pod| busy.get(&(flow.cluster.clone().unwrap_or_default(), pod.clone())).copied());
-        if let (Some(most), Some(load)) = (found.requests_per_1000s, loads.max()) {
+    let loads = out.iter().map(|(flow, found)| {
+        let cluster = flow.cluster.as_deref().unwrap_or_default();
+        found.pods.iter().filter_map(|pod| busy.get(&(cluster, pod)).copied()).max()
+    });
+    let loads: Vec<Option<u64>> = loads.collect();
+    for ((flow, found), load) in out.iter_mut().zip(loads) {
+        if let (Some(most), Some(load)) = (found.requests_per_1000s, load) {
             flow.slow_down(load, most);
         }
     }
@@ -289,18 +324,36 @@ struct Endpoints {
     requests_per_1000s: Option<u64>,
 }
 
-/// Whether the service is marked global; none if there is no such service.
-fn is_global(api: &Arc<Mutex<Api>>, source: &Source) -> Option<bool> {
-    let api = api.lock().unwrap_or_else(PoisonError::into_inner);
-    let service = api.store.get("/services", &ObjectKey::new(&source.namespace, &source.service))?;
-    let annotations = service.value()["metadata"]["annotations"].clone();
-    Some(GLOBAL.iter().any(|key| annotations.get(*key).and_then(Value::as_str) == Some("true")))
+impl Found {
+    fn behind(&mut self, api: &Api, source: &Source) -> Arc<Endpoints> {
+        // A service itself does not decide what is behind it.
+        let at = Revisions { services: 0, ..Revisions::of(api) };
+        if self.at != at {
+            *self = Self { at, ..Self::default() };
+        }
+        let service = (source.namespace.clone(), source.service.clone());
+        Arc::clone(self.endpoints.entry(service).or_insert_with(|| Arc::new(endpoints(api, source))))
+    }
 }
 
-fn endpoints(api: &Arc<Mutex<Api>>, source: &Source) -> Endpoints {
-    let api = api.lock().unwrap_or_else(PoisonError::into_inner);
+fn locked(api: &Arc<Mutex<Api>>) -> MutexGuard<'_, Api> {
+    api.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the service is marked global; none if there is no such service.
+fn is_global(api: &Api, source: &Source) -> Option<bool> {
+    let service = api.store.get(SERVICES, &ObjectKey::new(&source.namespace, &source.service))?;
+    let is_global = service.derived(|service| {
+        let annotations = at(service, "/metadata/annotations");
+        let marked = |key: &&str| annotations.and_then(|all| all.get(*key)?.as_str()) == Some("true");
+        GLOBAL.iter().any(marked)
+    });
+    Some(*is_global)
+}
+
+fn endpoints(api: &Api, source: &Source) -> Endpoints {
     let mut out = Endpoints::default();
-    for slice in api.store.scan("discovery.k8s.io/endpointslices", Some(&source.namespace), None) {
+    for slice in api.store.scan(SLICES, Some(&source.namespace), None) {
         let named = slice
             .labels
             .iter()
@@ -318,7 +371,7 @@ fn endpoints(api: &Arc<Mutex<Api>>, source: &Source) -> Endpoints {
     }
     // The pods of a service are alike: the first speaks for all.
     if let Some(pod) = out.pods.first().and_then(|key| api.store.get("/pods", key)) {
-        let behaviour = api.profile.of(&pod.value());
+        let behaviour = &metered(api, &pod).behaviour;
         out.service_time = behaviour.service_time.unwrap_or_default();
         out.requests_per_1000s = behaviour.requests_per_second.map(|rate| u64::from(rate) * 1000);
     }

@@ -393,8 +393,8 @@ impl Cluster {
         let key = ObjectKey::new(namespace, pod);
         let load = self.world.traffic.loads(&self.name).get(&key).copied().unwrap_or(0);
         let api = self.server.api();
-        let found = api.store.get("/pods", &key)?.value();
-        usage::pod_usage(&api, &found, load).map(PodUsage::from)
+        let found = api.store.get("/pods", &key)?;
+        usage::metered(&api, &found).usage(load, api.now()).map(PodUsage::from)
     }
 
     /// Installs a hook; one of the same name goes.
