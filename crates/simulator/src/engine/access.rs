@@ -45,6 +45,22 @@ pub(super) async fn delete(
     deleted.map(|_| ()).map_err(|error| refused(&object.kind, namespace, &object.name, &error))
 }
 
+/// Writes labels and annotations of an object of the core group; answers whether there is one.
+pub(super) async fn mark(
+    client: &Client,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    metadata: &Value,
+) -> Result<bool, SimulationError> {
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    match api(client, "v1", kind, namespace).patch(name, &PatchParams::default(), &patch).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(refused(kind, namespace, name, &error)),
+    }
+}
+
 /// Whether a cluster has a namespace.
 pub(super) async fn has_namespace(client: &Client, name: &str) -> Result<bool, SimulationError> {
     let found = api(client, "v1", "Namespace", "").get_opt(name).await;

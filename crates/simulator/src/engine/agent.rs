@@ -8,6 +8,7 @@ use portolan_sandbox::{Source, World};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The users of a scenario, and the agents that measure what they send.
 pub(crate) struct Agent<'a> {
@@ -15,11 +16,16 @@ pub(crate) struct Agent<'a> {
     seed: Seed,
     /// What each source sends now, in requests of a thousand seconds.
     sent: BTreeMap<&'a str, u64>,
+    /// When it was last told what a cluster sends to a service.
+    told: BTreeMap<(String, String, &'a str), Instant>,
 }
+
+/// Where nobody ever sends anything, that is told so often: seldom, but before it counts as old.
+const SILENCE_EVERY: Duration = Duration::from_secs(120);
 
 impl<'a> Agent<'a> {
     pub(super) fn new(scenario: &'a Scenario, seed: Seed) -> Self {
-        Self { scenario, seed, sent: BTreeMap::new() }
+        Self { scenario, seed, sent: BTreeMap::new(), told: BTreeMap::new() }
     }
 
     /// What a source sends now, in requests per second.
@@ -49,39 +55,69 @@ impl<'a> Agent<'a> {
     }
 
     /// Writes in each cluster, on the Service, what the users there send.
-    pub(super) async fn measure(&self, stage: &Stage, clusters: &[String]) -> Result<(), SimulationError> {
-        let mut told = BTreeSet::new();
-        for traffic in self.scenario.traffic.iter().filter(|traffic| !traffic.selector.is_empty()) {
+    pub(super) async fn measure(
+        &mut self,
+        stage: &Stage,
+        clusters: &[String],
+    ) -> Result<(), SimulationError> {
+        let scenario = self.scenario;
+        let mut seen = BTreeSet::new();
+        for traffic in scenario.traffic.iter().filter(|traffic| !traffic.selector.is_empty()) {
             let namespace = self.namespace(traffic);
-            if !told.insert((namespace.clone(), &traffic.service)) {
+            if !seen.insert((namespace.clone(), &traffic.service)) {
                 continue;
             }
             for cluster in clusters {
-                let is_here = |each: &&Traffic| each.from == *cluster && each.service == traffic.service;
-                let sources = self.scenario.traffic.iter().filter(is_here);
-                let sent: u64 = sources.filter_map(|source| self.sent.get(source.name.as_str())).sum();
-                let service = json!({
-                    "apiVersion": "v1", "kind": "Service",
-                    "metadata": {
-                        "name": traffic.service, "namespace": namespace,
-                        "labels": {"portolan.dev/traffic": "told"},
-                        "annotations": {
-                            "io.cilium/global-service": "true",
-                            "portolan.dev/requests-per-second": format!("{sent}m"),
-                            "portolan.dev/traffic-measured-at": stage.world.clock().now().to_string(),
-                        },
-                    },
-                    "spec": {"selector": traffic.selector, "ports": [{"port": 80}]},
-                });
-                let Ok(client) = stage.client(cluster, "agent") else { continue };
-                // A cloud cluster has the namespace only once something is placed there.
-                let is_member = self.scenario.clusters.iter().any(|member| member.name == *cluster);
-                if is_member || access::has_namespace(&client, &namespace).await? {
-                    access::apply(&client, &service).await?;
+                let way = (cluster.clone(), namespace.clone(), traffic.service.as_str());
+                let silent = self.sources(cluster, &traffic.service).next().is_none();
+                let lately = |last: &Instant| last.elapsed() < SILENCE_EVERY;
+                if silent && self.told.get(&way).is_some_and(lately) {
+                    continue;
+                }
+                if self.tell(stage, cluster, traffic).await? {
+                    self.told.insert(way, Instant::now());
                 }
             }
         }
         Ok(())
+    }
+
+    /// Writes what a cluster sends to a service; answers whether the cluster has a place for it.
+    async fn tell(&self, stage: &Stage, cluster: &str, traffic: &Traffic) -> Result<bool, SimulationError> {
+        let namespace = self.namespace(traffic);
+        let sources = self.sources(cluster, &traffic.service);
+        let sent: u64 = sources.filter_map(|source| self.sent.get(source.name.as_str())).sum();
+        let metadata = json!({
+            "labels": {"portolan.dev/traffic": "told"},
+            "annotations": {
+                "io.cilium/global-service": "true",
+                "portolan.dev/requests-per-second": format!("{sent}m"),
+                "portolan.dev/traffic-measured-at": stage.world.clock().now().to_string(),
+            },
+        });
+        let Ok(client) = stage.client(cluster, "agent") else { return Ok(false) };
+        if access::mark(&client, "Service", &namespace, &traffic.service, &metadata).await? {
+            return Ok(true);
+        }
+        // A cloud cluster has the namespace only once something is placed there.
+        let is_member = self.scenario.clusters.iter().any(|member| member.name == *cluster);
+        let has_place = is_member || access::has_namespace(&client, &namespace).await?;
+        if has_place {
+            let mut service = json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+                "spec": {"selector": traffic.selector, "ports": [{"port": 80}]},
+            });
+            service["metadata"]["name"] = json!(traffic.service);
+            service["metadata"]["namespace"] = json!(namespace);
+            access::apply(&client, &service).await?;
+        }
+        Ok(has_place)
+    }
+
+    /// Those in a cluster who send to a service, now or at another time.
+    fn sources(&self, cluster: &str, service: &str) -> impl Iterator<Item = &'a Traffic> {
+        let traffic = self.scenario.traffic.iter();
+        traffic.filter(move |each| each.from == cluster && each.service == service)
     }
 
     fn namespace(&self, traffic: &Traffic) -> String {
