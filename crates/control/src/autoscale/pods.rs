@@ -1,19 +1,17 @@
 //! The pods of a workload in a member.
 
-use super::request::told;
+use super::request::{Path, get, listed};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::Client;
 use portolan_core::autoscale::{PodPhase, PodRequests, PodSnapshot, Readiness};
 use portolan_core::capacity::milli;
-use portolan_runtime::call;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many pods a list gives at a time.
-const PAGE: u32 = 500;
+const PAGE: &str = "500";
 
 /// The pods that a selector selects.
 ///
@@ -24,63 +22,130 @@ pub(super) async fn list(
     namespace: &str,
     selector: &str,
 ) -> Result<Vec<PodSnapshot>, String> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let mut params = ListParams::default().labels(selector).limit(PAGE);
+    let what = format!("list pods in {namespace}");
     let mut pods = Vec::new();
+    let mut next = String::new();
     loop {
-        let page = call(format!("list pods in {namespace}"), api.list(&params)).await;
-        let page = page.map_err(|error| told(&error))?;
-        pods.extend(page.items.iter().filter_map(snapshot));
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => params = params.continue_token(&next),
-            None => return Ok(pods),
+        let path = Path::new(format!("/api/v1/namespaces/{namespace}/pods"));
+        let path = path.with("labelSelector", selector).with("limit", PAGE).with("continue", &next);
+        let page: Page = get(client, path, &what).await?;
+        pods.extend(page.items.into_iter().filter_map(snapshot));
+        next = page.metadata.continue_;
+        if next.is_empty() {
+            return Ok(pods);
         }
     }
 }
 
-fn snapshot(pod: &Pod) -> Option<PodSnapshot> {
-    let status = pod.status.as_ref();
-    let phase = match status.and_then(|status| status.phase.as_deref()) {
+/// Of pods, only what is needed: they are many, and read often.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(default, deserialize_with = "listed")]
+    items: Vec<Pod>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMeta {
+    #[serde(default, rename = "continue")]
+    continue_: String,
+}
+
+#[derive(Deserialize)]
+struct Pod {
+    metadata: PodMeta,
+    #[serde(default)]
+    spec: PodSpec,
+    #[serde(default)]
+    status: PodStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodMeta {
+    name: Option<String>,
+    deletion_timestamp: Option<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodSpec {
+    #[serde(default)]
+    resources: Option<Resources>,
+    #[serde(default, deserialize_with = "listed")]
+    containers: Vec<Container>,
+    #[serde(default, deserialize_with = "listed")]
+    init_containers: Vec<Container>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Container {
+    name: String,
+    resources: Option<Resources>,
+    restart_policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    requests: Option<BTreeMap<String, Quantity>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodStatus {
+    phase: Option<String>,
+    start_time: Option<Timestamp>,
+    #[serde(default, deserialize_with = "listed")]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+    last_transition_time: Option<Timestamp>,
+}
+
+fn snapshot(pod: Pod) -> Option<PodSnapshot> {
+    let phase = match pod.status.phase.as_deref() {
         Some("Running") => PodPhase::Running,
         Some("Succeeded" | "Failed") => PodPhase::Finished,
         _ => PodPhase::Pending,
     };
     Some(PodSnapshot {
-        name: pod.metadata.name.clone()?,
+        name: pod.metadata.name?,
         phase,
         deleted: pod.metadata.deletion_timestamp.is_some(),
-        started_at: status.and_then(|status| Some(status.start_time.as_ref()?.0)),
-        readiness: readiness(pod),
-        requests: Arc::new(pod.spec.as_ref().map(requests).unwrap_or_default()),
+        started_at: pod.status.start_time,
+        readiness: readiness(&pod.status),
+        requests: Arc::new(requests(pod.spec)),
     })
 }
 
-fn readiness(pod: &Pod) -> Option<Readiness> {
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
-    let since = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+fn readiness(status: &PodStatus) -> Option<Readiness> {
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    let since = ready.last_transition_time.unwrap_or(Timestamp::UNIX_EPOCH);
     Some(Readiness { ready: ready.status == "True", since })
 }
 
 /// What a pod requests: as a whole, and by its containers. Init containers count if they go on running beside the others.
-fn requests(spec: &PodSpec) -> PodRequests {
-    let goes_on = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-    let beside = spec.init_containers.iter().flatten().filter(goes_on);
-    let containers = spec.containers.iter().chain(beside).map(|container| {
-        let resources = container.resources.as_ref();
-        (container.name.clone(), amounts(resources.and_then(|resources| resources.requests.as_ref())))
-    });
-    PodRequests {
-        pod: amounts(spec.resources.as_ref().and_then(|resources| resources.requests.as_ref())),
-        containers: containers.collect(),
-    }
+fn requests(spec: PodSpec) -> PodRequests {
+    let goes_on = |container: &Container| container.restart_policy.as_deref() == Some("Always");
+    let beside = spec.init_containers.into_iter().filter(goes_on);
+    let containers = spec.containers.into_iter().chain(beside);
+    let containers = containers.map(|container| (container.name, amounts(container.resources)));
+    PodRequests { pod: amounts(spec.resources), containers: containers.collect() }
 }
 
 /// What cannot be read is left out: then it is told which container has no request.
-fn amounts(requests: Option<&BTreeMap<String, Quantity>>) -> BTreeMap<String, u64> {
-    let amount = |quantity: &Quantity| u64::try_from(milli(&quantity.0).ok()?).ok();
-    let all = requests.into_iter().flatten();
-    all.filter_map(|(name, quantity)| Some((name.clone(), amount(quantity)?))).collect()
+fn amounts(resources: Option<Resources>) -> BTreeMap<String, u64> {
+    let amount = |quantity: Quantity| u64::try_from(milli(&quantity.0).ok()?).ok();
+    let all = resources.and_then(|resources| resources.requests).into_iter().flatten();
+    all.filter_map(|(name, quantity)| Some((name, amount(quantity)?))).collect()
 }
 
 #[cfg(test)]
@@ -123,7 +188,7 @@ mod tests {
                 "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}],
             },
         });
-        let read = snapshot(&serde_json::from_value(pod).unwrap()).unwrap();
+        let read = snapshot(serde_json::from_value(pod).unwrap()).unwrap();
         assert_eq!((read.name.as_str(), read.phase, read.deleted), ("web-1", PodPhase::Running, true));
         assert!(read.readiness.unwrap().ready);
         assert_eq!(read.requests.pod["memory"], 1_073_741_824_000);
