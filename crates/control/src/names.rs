@@ -4,6 +4,12 @@
 /// that stands for it.
 pub const TENANT_LABEL: &str = "portolan.dev/tenant";
 
+/// The label of Kubernetes that says what pods of a namespace may do.
+pub(crate) const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
+
+/// On namespaces whose level of Pod Security Portolan chose: that level.
+pub(crate) const POD_SECURITY_SET: &str = "portolan.dev/pod-security";
+
 /// On namespaces of a tenant: the PriorityClasses that its pods may have, separated by commas. Written from the SharingClass.
 pub const PRIORITY_CLASSES_ANNOTATION: &str = "portolan.dev/tenant-priority-classes";
 

@@ -2,9 +2,9 @@
 
 use super::applied::{is_applied, with_applied};
 use super::apply::{PeerError, apply, apply_by};
-use super::objects::{Names, POD_SECURITY_LABEL, open_namespace};
+use super::objects::{Names, open_namespace};
 use super::peer::{NAMESPACE, Peer};
-use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL, TENANT_LABEL};
+use crate::names::{FIELD_MANAGER, HUB_LABEL, OPT_IN, OPT_IN_LABEL, POD_SECURITY_LABEL, TENANT_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -4,7 +4,7 @@ use super::applied::own_namespace;
 use super::peer::NAMESPACE;
 use super::role::{Scope, rules};
 use super::{Address, Peer, TokenFacts};
-use crate::names::{ALLOW_INSECURE_ANNOTATION, HUB_LABEL, OPT_IN, OPT_IN_LABEL};
+use crate::names::{ALLOW_INSECURE_ANNOTATION, HUB_LABEL, OPT_IN, OPT_IN_LABEL, POD_SECURITY_LABEL};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use portolan_api::foreigncluster::PrometheusQuery;
@@ -15,9 +15,6 @@ pub(crate) const SECRET_KEY: &str = "kubeconfig";
 
 /// On the Secret in the hub: the URL of the member's API server that the user gave.
 pub(super) const SERVER_ANNOTATION: &str = "portolan.dev/remote-server";
-
-/// On namespaces: what pods there may ask of their nodes.
-pub(super) const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
 
 /// What pods may ask of their nodes in namespaces that peering makes, unless the user says something else.
 const POD_SECURITY: &str = "baseline";

@@ -25,6 +25,7 @@ mod nodes;
 mod object;
 mod observe;
 mod open;
+mod order_error;
 mod orders;
 mod parts;
 mod peer;

@@ -3,9 +3,9 @@
 use super::Provision;
 use super::cluster_api::{ClusterClass, DELETE_ANNOTATION, MARK, classes, clusters, machines};
 use super::observe::Observed;
+use super::order_error::OrderError;
 use super::topology::{class_of, cluster, home_of, pool};
 use super::visit::{Errand, Visit};
-use crate::fleet::ConnectError;
 use crate::names::{FIELD_MANAGER, MACHINE_TYPE_ANNOTATION};
 use crate::peering::PeerError;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -15,23 +15,6 @@ use portolan_runtime::{CallError, call};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Why an order was not carried out.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum OrderError {
-    /// An API server refused, or does not answer.
-    #[error(transparent)]
-    Call(#[from] CallError),
-    /// The cluster did not become a member.
-    #[error(transparent)]
-    Peer(#[from] PeerError),
-    /// The kubeconfig of the cluster cannot be used.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// What is asked for cannot be made.
-    #[error("{}", .0.message)]
-    Refused(Failure),
-}
 
 impl Observed {
     /// The namespace of a Cluster: where it is seen, or where it is made.

@@ -4,7 +4,8 @@
 use super::Provision;
 use super::cluster_api::{clusters, machine_deployments};
 use super::observe::Observed;
-use super::orders::{OrderError, manager};
+use super::order_error::OrderError;
+use super::orders::manager;
 use super::templates::{Owner, cluster, deployment_name, kind_of, worker};
 use crate::names::PARTS_ANNOTATION;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};

@@ -3,7 +3,7 @@
 
 use super::Provision;
 use super::observe::{Observed, kubeconfig_secret};
-use super::orders::OrderError;
+use super::order_error::OrderError;
 use crate::names::{FIELD_MANAGER, LEAVING_TAINT, ON_DELETE_ANNOTATION, ORPHAN, PROVISIONER_LABEL};
 use crate::peering::{Address, Names, Peer, Sides, admit, grant};
 use k8s_openapi::api::core::v1::Secret;

@@ -5,9 +5,9 @@ use super::cluster_api::{Served, not_served_any_more, owner};
 use super::object::has_finalizer;
 use super::observe::Observed;
 use super::open::namespaces;
-use super::orders::OrderError;
+use super::order_error::OrderError;
 use super::status::{self, COST_PERIOD, Report};
-use super::visit::{Errand, Visit};
+use super::visit::{Errand, TRIED_AGAIN, Visit};
 use crate::driver::{CHANGED_MEANWHILE, RESYNC_PERIOD, SYNC_POLL_INTERVAL, is_unreadable};
 use crate::names::PROVISIONER_LABEL;
 use futures::future::join_all;
@@ -24,9 +24,6 @@ use std::time::Duration;
 
 /// How soon to look again while a cluster or its nodes are being made or removed; usually a watch tells earlier.
 const UNDER_WAY: Duration = Duration::from_secs(5);
-
-/// How soon orders that could not be carried out are tried again.
-pub(super) const TRIED_AGAIN: Duration = Duration::from_secs(10);
 
 /// How soon a CloudProvisioner is looked at again that the hub refuses something.
 const REFUSED_AGAIN: Duration = Duration::from_secs(30);

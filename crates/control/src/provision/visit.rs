@@ -3,13 +3,16 @@
 
 use super::Provision;
 use super::observe::Observed;
-use super::orders::OrderError;
-use super::round::TRIED_AGAIN;
+use super::order_error::OrderError;
 use portolan_api::Reason;
 use portolan_runtime::{Action, EventType, chain};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon orders that could not be carried out are tried again.
+pub(super) const TRIED_AGAIN: Duration = Duration::from_secs(10);
 
 /// How many cloud clusters are visited at the same time.
 pub(super) const VISITORS: usize = 8;

@@ -1,6 +1,6 @@
 //! What is bounded in the namespaces of tenants beside what pods request: numbers of objects, storage, load balancers. Pure.
 
-use super::objects::about_pods;
+use super::words::{OF_EACH_STORAGE_CLASS, OF_STORAGE_CLASS, about_pods};
 use crate::names::{PRIORITY_CLASSES_ANNOTATION, STORAGE_CLASSES_ANNOTATION};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -22,12 +22,6 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("services.loadbalancers", "0"),
     ("services.nodeports", "0"),
 ];
-
-/// What words about one storage class have in common.
-const OF_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
-
-/// The words of a quota about a storage class, and how much there may be of one that is not offered.
-const OF_EACH_STORAGE_CLASS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
 /// What a quota bounds in a namespace beside the offer. Of storage classes that are not offered there is nothing.
 pub(super) fn bounds<'a>(class: &SharingClassSpec, storage: impl Iterator<Item = &'a str>) -> Resources {
@@ -54,11 +48,6 @@ pub(super) fn refused_word(class: &SharingClassSpec) -> Option<&str> {
         begins || word.contains(OF_STORAGE_CLASS) || OF_EACH_STORAGE_CLASS.contains(&word)
     };
     class.quota.keys().map(String::as_str).find(|word| about_pods(word).is_some() || !fine(word))
-}
-
-/// Whether a word of a quota is about storage, and not about what pods request.
-pub(super) fn about_storage(word: &str) -> bool {
-    OF_EACH_STORAGE_CLASS.contains(&word) || word.contains(OF_STORAGE_CLASS)
 }
 
 /// What the admission policy of tenants reads on their namespaces.

@@ -1,10 +1,9 @@
 //! What a provider watches of itself.
 
 use super::bounds::Allowances;
-use super::pod_security::{POD_SECURITY_LABEL, POD_SECURITY_SET};
 use crate::capacity::{Book, ClusterFeed, Ledger, Listed};
 use crate::fleet::Watched;
-use crate::names::TENANT_LABEL;
+use crate::names::{POD_SECURITY_LABEL, POD_SECURITY_SET, TENANT_LABEL};
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, Pod, PodSpec, ResourceQuota};

@@ -18,6 +18,7 @@ mod provider;
 mod roles;
 mod tenants;
 mod told;
+mod words;
 
 pub(crate) use consumer::{judge, recorded_quota, tell_provider};
 pub use provider::{Providing, provide, provide_with};

@@ -1,7 +1,7 @@
 //! The objects of an offer: pure.
 
 use super::ENFORCED_NAME;
-use super::bounds::about_storage;
+use super::words::{REQUESTS, about_pods};
 use crate::names::TENANT_LABEL;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -12,9 +12,6 @@ use portolan_api::resourceoffer::{OFFER_NAME, OfferSummary, ResourceOfferSpec};
 use portolan_core::capacity::{Amounts, CPU, MEMORY, PODS, amount};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// What a quota calls what pods request of a resource.
-const REQUESTS: &str = "requests.";
 
 /// Amounts in the words of a ResourceQuota.
 pub(super) fn quota_words(amounts: &Amounts) -> BTreeMap<String, Quantity> {
@@ -33,15 +30,6 @@ pub(super) fn quota_amounts(words: Option<&BTreeMap<String, Quantity>>) -> Amoun
         }
     }
     amounts
-}
-
-/// The resource that pods request which a word of a ResourceQuota is about, if it is about one.
-pub(super) fn about_pods(word: &str) -> Option<&str> {
-    match word {
-        PODS => Some(PODS),
-        _ if about_storage(word) => None,
-        _ => word.strip_prefix(REQUESTS),
-    }
 }
 
 /// What a quota bounds beside what pods request.

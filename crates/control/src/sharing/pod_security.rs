@@ -4,14 +4,9 @@
 //! tells the two apart.
 
 use super::known::NamespaceFacts;
+use crate::names::{POD_SECURITY_LABEL, POD_SECURITY_SET};
 use portolan_api::sharing::PodSecurity;
 use serde_json::{Value, json};
-
-/// The label that says what pods of a namespace may do.
-pub(super) const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
-
-/// On namespaces whose level Portolan chose: that level.
-pub(super) const POD_SECURITY_SET: &str = "portolan.dev/pod-security";
 
 /// The level to write, if another one is due. Nothing is known of the class where the last offer stands.
 pub(super) fn due(facts: &NamespaceFacts, is_home: bool, class: Option<PodSecurity>) -> Option<PodSecurity> {
