@@ -119,6 +119,8 @@ impl Gate {
             return Err(NodeError::state(&self.pod, "it may have run here, and is not restored again"));
         }
         store.mark(migration, Mark::Frozen)?;
+        // Before any checkpoint appears.
+        store.assign(migration, &Name::new("UID of a pod", &pod.uid)?)?;
         // Once for each pod, and before anything of it is restored: what is restored has their files open. Once more after a
         // reboot, which nothing that was restored outlives: files that were not on the disk yet are lost, and so are volumes
         // in memory.

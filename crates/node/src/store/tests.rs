@@ -54,6 +54,40 @@ fn a_checkpoint_is_taken_once() {
 }
 
 #[test]
+fn a_checkpoint_is_claimed_only_by_the_pod_that_it_is_for() {
+    let (_folder, store, migration, a) = store();
+    let pod = |uid| Name::new("UID of a pod", uid).unwrap();
+    fill(&store, &migration, &a);
+    assert!(matches!(store.claim(&migration, &a, &pod("uid-1")), Err(StoreError::Owner { .. })));
+    for uid in ["uid-1", "uid-2"] {
+        store.assign(&migration, &pod(uid)).unwrap();
+        assert_eq!(store.owner(&migration).unwrap().as_deref(), Some(uid));
+    }
+    let error = store.claim(&migration, &a, &pod("uid-1")).unwrap_err();
+    assert!(error.to_string().contains("UID uid-2") && error.to_string().contains("UID uid-1"), "{error}");
+    assert_eq!(store.presence(&migration, &a), Presence::Ready);
+    assert!(store.claim(&migration, &a, &pod("uid-2")).unwrap().is_some());
+}
+
+#[test]
+fn what_says_that_a_pod_is_live_stays_when_its_checkpoints_go() {
+    let (_folder, store, migration, a) = store();
+    store.remove_checkpoints(&migration).unwrap();
+    assert!(!store.has_checkpoints(&migration).unwrap());
+    fill(&store, &migration, &a);
+    store.begin(&migration, &Name::new("container", "b").unwrap()).unwrap();
+    store.assign(&migration, &Name::new("UID of a pod", "uid-1").unwrap()).unwrap();
+    for mark in [Mark::Frozen, Mark::Live, Mark::Cancel] {
+        store.mark(&migration, mark).unwrap();
+    }
+    assert!(store.has_checkpoints(&migration).unwrap());
+    store.remove_checkpoints(&migration).unwrap();
+    assert!(!store.has_checkpoints(&migration).unwrap());
+    assert!(store.has(&migration, Mark::Live) && !store.has(&migration, Mark::Cancel));
+    assert_eq!(store.owner(&migration).unwrap().as_deref(), Some("uid-1"));
+}
+
+#[test]
 fn of_many_that_take_one_gets_it() {
     let (_folder, store, migration, a) = store();
     fill(&store, &migration, &a);

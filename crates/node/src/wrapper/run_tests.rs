@@ -37,7 +37,7 @@ impl Node {
         let migration = Name::new("migration", "move-1").unwrap();
         let container = Name::new("container", "a").unwrap();
         let node = Self { folder, settings, store, migration, container };
-        node.config(r#"{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container"}"#);
+        node.config(r#"{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container","io.kubernetes.cri.sandbox-uid":"uid-1"}"#);
         node
     }
 
@@ -49,6 +49,7 @@ impl Node {
     fn checkpoint(&self) {
         let incoming = self.store.begin(&self.migration, &self.container).unwrap();
         fs::write(incoming.images().join("core-1.img"), "memory").unwrap();
+        self.store.assign(&self.migration, &Name::new("pod", "uid-1").unwrap()).unwrap();
         incoming.finish().unwrap();
     }
 
@@ -86,6 +87,17 @@ fn a_container_is_restored_once_and_its_start_does_nothing() {
     assert_eq!(node.call("delete --force abc"), PLAIN);
     assert_eq!(node.call("start abc"), PLAIN);
     assert_eq!(fs::read_dir(&node.settings.run).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_pod_that_only_carries_the_annotation_gets_no_checkpoint() {
+    let node = Node::new("echo \"$@\" >> \"$out\"");
+    node.checkpoint();
+    node.config(r#"{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container","io.kubernetes.cri.sandbox-uid":"uid-2"}"#);
+    let error = node.call(CREATE).unwrap_err();
+    assert!(error.contains("is for the pod with UID uid-1") && error.contains("UID uid-2"), "{error}");
+    assert_eq!(node.store.presence(&node.migration, &node.container), Presence::Ready);
+    assert_eq!(node.out(), "");
 }
 
 #[test]
