@@ -18,3 +18,4 @@ pub mod wrapper;
 
 pub use name::{Name, NameError};
 pub use replace::replace;
+pub use tree::empty_folder;

@@ -96,19 +96,3 @@ pub(super) fn unpack_part(
         }
     }
 }
-
-/// Removes what is in a folder, and not the folder: it is the kubelet's.
-pub(super) fn empty(folder: &Path) -> Result<(), NodeError> {
-    let entries = fs::read_dir(folder).map_err(NodeError::io("list", folder))?;
-    for entry in entries {
-        let entry = entry.map_err(NodeError::io("list", folder))?;
-        let path = entry.path();
-        let removed = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(&path),
-            Ok(_) => fs::remove_file(&path),
-            Err(error) => Err(error),
-        };
-        removed.map_err(NodeError::io("remove", &path))?;
-    }
-    Ok(())
-}

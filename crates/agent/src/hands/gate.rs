@@ -3,7 +3,7 @@
 //! The kubelet makes the containers of a pod one after the other, and a container's `config.json` is there only while its turn
 //! is. So each checkpoint waits until then, is checked against it, and only then appears in the store.
 
-use super::archives::{empty, unpack_part};
+use super::archives::unpack_part;
 use super::bundles::Bundles;
 use super::destination_files::{DestinationFiles, Filled};
 use super::error::blocking;
@@ -12,8 +12,8 @@ use super::process::boot;
 use super::{NodeError, PodState, Settings, mark, volumes};
 use crate::images::{Allowed, check};
 use crate::session::Pod;
-use portolan_node::Name;
-use portolan_node::store::{Incoming, Mark, Presence};
+use portolan_node::store::{Incoming, Mark, Paths, Presence, StoreError};
+use portolan_node::{Name, empty_folder};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,12 +66,14 @@ impl Gate {
     /// Fills an emptyDir volume of the pod. A try before may have ended in the middle.
     fn volume(&self, uid: &str, volume: &Name) -> Result<(), NodeError> {
         let folder = volumes::folder(&self.settings, uid)?.join(volume.as_str());
-        empty(&folder)?;
+        // The folder itself is the kubelet's. Neither links nor mounts in it are followed.
+        empty_folder(&folder).map_err(StoreError::from)?;
         self.unpack_to(&Part::Volume(volume.clone()), &folder)
     }
 
-    /// Checks the images of a container against its own `config.json`; whether that was there.
-    fn check(&self, container: &Name, images: &Path) -> Result<bool, NodeError> {
+    /// Checks the images of a container against its own `config.json`; whether that was there. What only `portolan-runc` can
+    /// check, once the root and the volumes are in their places, is written down for it.
+    fn check(&self, container: &Name, incoming: &Incoming) -> Result<bool, NodeError> {
         let bundles = self.bundles.restored_in(self.files.migration.as_str(), &self.uid)?;
         let Some(id) = bundles.get(container.as_str()) else { return Ok(false) };
         let Some(config) = self.bundles.config(id)? else { return Ok(false) };
@@ -82,8 +84,11 @@ impl Gate {
             source,
         })?;
         allowed.without_absent_paths(|path| Path::new(path).exists());
-        match check(images, &allowed) {
-            Ok(_) => Ok(true),
+        match check(&incoming.images(), &allowed) {
+            Ok(summary) => {
+                incoming.write_paths(&Paths { exact: summary.paths, followed: summary.sockets })?;
+                Ok(true)
+            }
             Err(refusal) => {
                 Err(NodeError::Refused { pod: pod(), container: name(), source: Box::new(refusal) })
             }
@@ -95,7 +100,7 @@ impl Gate {
         for container in containers {
             if self.files.store.presence(&self.files.migration, container) == Presence::None {
                 let incoming = self.unpack(container)?;
-                self.check(container, &incoming.images())?;
+                self.check(container, &incoming)?;
                 self.lock().insert(container.clone(), incoming);
             }
         }
@@ -152,11 +157,16 @@ impl Gate {
                 let there = gate.files.store.presence(&gate.files.migration, &name);
                 if there == Presence::None { gate.unpack(&name).map(Some) } else { Ok(None) }
             });
-            let Some(incoming) = prepared.await? else { continue };
-            let images = incoming.images();
+            let Some(mut incoming) = prepared.await? else { continue };
             loop {
-                let (gate, name, images) = (self.clone(), container.clone(), images.clone());
-                if blocking(move || gate.check(&name, &images)).await? {
+                let (gate, name, unchecked) = (self.clone(), container.clone(), incoming);
+                let passed;
+                (incoming, passed) = blocking(move || {
+                    let passed = gate.check(&name, &unchecked)?;
+                    Ok((unchecked, passed))
+                })
+                .await?;
+                if passed {
                     break;
                 }
                 sleep(PAUSE).await;

@@ -32,6 +32,11 @@ pub struct Summary {
     pub files: usize,
     /// Bytes of all images.
     pub bytes: u64,
+    /// Paths of open files, of what is watched and of mounts. The kernel wrote them: in the container that was written down, none
+    /// of them led through a link.
+    pub paths: BTreeSet<String>,
+    /// Paths of sockets, as the container named them.
+    pub sockets: BTreeSet<String>,
     /// Archives of memory file systems. They are not opened here.
     pub archives: Vec<String>,
 }
@@ -84,6 +89,8 @@ pub fn check_within(folder: &Path, allowed: &Allowed, limits: Limits) -> Result<
         mounts: mounts.0.len(),
         files: files.all.len(),
         bytes: folder.total_bytes(),
+        paths: files.paths.into_iter().chain(mounts.0.values().map(|mount| mount.at.clone())).collect(),
+        sockets: files.sockets,
         archives: archives(&folder, &mounts)?,
     })
 }

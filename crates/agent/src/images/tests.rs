@@ -26,6 +26,10 @@ fn a_healthy_checkpoint_is_accepted() {
     let summary = healthy().check(&allowed(&config())).unwrap();
     assert_eq!((summary.processes, summary.threads, summary.mounts, summary.files), (2, 3, 9, 4));
     assert_eq!(summary.archives, ["tmpfs-dev-1022.tar.gz.img"]);
+    for path in ["/", "/bin/app", "/data/log", "/run/secrets"] {
+        assert!(summary.paths.contains(path), "{path}");
+    }
+    assert_eq!(summary.sockets.iter().collect::<Vec<_>>(), ["/data/s"]);
     assert!(summary.bytes > 4096);
 }
 

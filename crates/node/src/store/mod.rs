@@ -3,6 +3,7 @@
 //! ```text
 //! ROOT/MIGRATION/CONTAINER/checkpoint/       the images of CRIU; renamed to `used` when a restore takes them
 //! ROOT/MIGRATION/CONTAINER/rootfs-diff.tar   what the container changed in its root file system
+//! ROOT/MIGRATION/CONTAINER/paths.json        the paths that the images refer to
 //! ROOT/MIGRATION/.volumes/VOLUME/            the contents of an emptyDir
 //! ROOT/MIGRATION/.frozen, .live, .cancel     marks
 //! ROOT/MIGRATION/.pod                        the UID of the pod that the checkpoints are for
@@ -17,12 +18,14 @@
 mod error;
 mod mark;
 mod owner;
+mod paths;
 #[cfg(test)]
 mod tests;
 
 pub use crate::tree::RemoveError;
 pub use error::StoreError;
 pub use mark::Mark;
+pub use paths::Paths;
 
 use crate::{Name, tree};
 use nix::errno::Errno;

@@ -1,6 +1,6 @@
 //! The store, on a temporary folder.
 
-use super::{Mark, Presence, RemoveError, Store, StoreError};
+use super::{Mark, Paths, Presence, RemoveError, Store, StoreError};
 use crate::Name;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -30,6 +30,25 @@ fn a_checkpoint_appears_when_it_is_complete() {
     assert_eq!(store.presence(&migration, &a), Presence::Ready);
     let mode = fs::metadata(store.folder(&migration)).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "memory is nobody else's business");
+}
+
+#[test]
+fn a_checkpoint_comes_with_the_paths_that_it_refers_to() {
+    let (_folder, store, migration, a) = store();
+    let exact = ["/bin/app", "/data/\u{e4}\n"].map(str::to_owned).into();
+    let paths = Paths { exact, followed: ["/run/x.sock".to_owned()].into() };
+    let incoming = store.begin(&migration, &a).unwrap();
+    incoming.write_paths(&Paths::default()).unwrap();
+    incoming.write_paths(&paths).unwrap();
+    incoming.finish().unwrap();
+    let taken = store.take(&migration, &a).unwrap().unwrap();
+    assert_eq!(taken.paths().unwrap(), paths);
+    for text in ["", "{}", r#"{"exact":[]}"#, r#"{"exact":[1],"followed":[]}"#] {
+        fs::write(taken.work.join("paths.json"), text).unwrap();
+        assert!(taken.paths().is_err(), "{text}");
+    }
+    fs::remove_file(taken.work.join("paths.json")).unwrap();
+    assert!(taken.paths().is_err(), "without them nothing is restored");
 }
 
 #[test]

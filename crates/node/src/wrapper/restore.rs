@@ -1,6 +1,7 @@
 //! Waiting for a checkpoint, and restoring from it.
 
 use super::freeze::{Hierarchies, RunFiles};
+use super::links;
 use super::{Bundle, Create, Invocation, Look, Refused, Request, Settings, WrapperError, look};
 use crate::archive::{Kind, Limits, unpack};
 use crate::store::{Mark, Presence, Store, Taken};
@@ -56,6 +57,7 @@ pub(super) fn restore(
     if let Some(diff) = &taken.rootfs_diff {
         apply(diff, &bundle.rootfs())?;
     }
+    links::check(&bundle, &taken.paths()?)?;
     let mut questions = files.prepare(frozen)?;
     bundle.set_criu_config(&files.criu_config())?;
     let words = invocation.restore(create, taken.images.as_os_str(), taken.work.as_os_str());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Name;
-use crate::store::Presence;
+use crate::store::{Paths, Presence};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
@@ -47,8 +47,13 @@ impl Node {
     }
 
     fn checkpoint(&self) {
+        self.checkpoint_with(&Paths::default());
+    }
+
+    fn checkpoint_with(&self, paths: &Paths) {
         let incoming = self.store.begin(&self.migration, &self.container).unwrap();
         fs::write(incoming.images().join("core-1.img"), "memory").unwrap();
+        incoming.write_paths(paths).unwrap();
         self.store.assign(&self.migration, &Name::new("pod", "uid-1").unwrap()).unwrap();
         incoming.finish().unwrap();
     }
@@ -158,6 +163,17 @@ fn one_that_waits_goes_on_when_its_checkpoint_comes() {
         node.checkpoint();
         assert_eq!(waits.join().unwrap(), DONE);
     });
+}
+
+#[test]
+fn a_link_in_the_root_is_not_followed_by_criu() {
+    let node = Node::new("echo \"$@\" >> \"$out\"");
+    let link = node.folder.path().join("bundle/rootfs/log");
+    std::os::unix::fs::symlink("/proc/self/fd/1000", link).unwrap();
+    node.checkpoint_with(&Paths { exact: ["/log/etc/shadow".to_owned()].into(), ..Paths::default() });
+    let error = node.call(CREATE).unwrap_err();
+    assert!(error.contains("/log/etc/shadow") && error.contains("leads through a link"), "{error}");
+    assert_eq!(node.out(), "", "runc is not called");
 }
 
 #[test]
