@@ -1,5 +1,6 @@
 //! The hands of a destination.
 
+use super::budget::Budget;
 use super::bundles::Bundles;
 use super::cgroups::{Locks, PodOnNode};
 use super::destination_files::DestinationFiles;
@@ -59,6 +60,7 @@ struct Active {
     /// The UID of the pod that it is for, and what serves it.
     gate: Option<(String, JoinHandle<()>)>,
     unpacked: Unpacked,
+    budget: Arc<Budget>,
 }
 
 impl Active {
@@ -105,9 +107,10 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         DestinationFiles::new(&self.settings, info)
     }
 
-    fn gate(&self, info: &SessionInfo, pod: &PodState, unpacked: &Unpacked) -> Result<Gate, NodeError> {
+    fn gate(&self, info: &SessionInfo, pod: &PodState, active: &Active) -> Result<Gate, NodeError> {
         Ok(Gate {
-            unpacked: Arc::clone(unpacked),
+            unpacked: Arc::clone(&active.unpacked),
+            budget: Arc::clone(&active.budget),
             pod: info.pod.clone(),
             uid: pod.uid.clone(),
             files: self.kept(info)?,
@@ -144,7 +147,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let deadline = Instant::now() + info.terms.timeout.0;
         let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
         let session = Arc::new(receiver.admit(expected).await?);
-        let (gate, whole) = (self.gate(info, &pod, &active.unpacked)?, Arc::clone(&session));
+        let (gate, whole) = (self.gate(info, &pod, &active)?, Arc::clone(&session));
         let containers = pod.containers;
         let task = tokio::spawn(async move {
             let pod = gate.pod.clone();
@@ -166,7 +169,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
             return Ok(());
         }
         active.close_gate();
-        let (gate, uid) = (self.gate(info, &pod, &active.unpacked)?, pod.uid.clone());
+        let (gate, uid) = (self.gate(info, &pod, &active)?, pod.uid.clone());
         let (begun, containers) = (gate.clone(), pod.containers.clone());
         blocking(move || begun.begin(&pod)).await?;
         let name = info.pod.clone();

@@ -120,6 +120,21 @@ pub enum NodeError {
         /// Why not.
         source: Box<ArchiveError>,
     },
+    /// All parts together are too large.
+    #[error(
+        "with {part} the checkpoint of pod {pod} has {bytes} bytes once it is unpacked, and all parts of a session may have {limit} \
+         together: raise limits.maxCheckpointSize, or make the checkpoint smaller"
+    )]
+    Budget {
+        /// The pod.
+        pod: String,
+        /// The part.
+        part: String,
+        /// How many bytes all parts have up to this one, at least.
+        bytes: u64,
+        /// How many they may have.
+        limit: u64,
+    },
     /// The checkpoint would give a container more than its pod has.
     #[error("the checkpoint of container {container} of pod {pod} is refused: {source}")]
     Refused {
@@ -191,6 +206,7 @@ impl NodeError {
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::Refused { source, .. } => !matches!(**source, Refusal::Io { .. }),
+            Self::Budget { .. } => true,
             Self::Archive { source, .. } => {
                 !matches!(**source, ArchiveError::Io { .. } | ArchiveError::Remove(_))
             }

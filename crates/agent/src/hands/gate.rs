@@ -4,6 +4,7 @@
 //! is. So each checkpoint waits until then, is checked against it, and only then appears in the store.
 
 use super::archives::unpack_part;
+use super::budget::Budget;
 use super::bundles::Bundles;
 use super::destination_files::{DestinationFiles, Filled};
 use super::error::blocking;
@@ -12,6 +13,7 @@ use super::process::boot;
 use super::{NodeError, PodState, Settings, mark, volumes};
 use crate::images::{Allowed, check};
 use crate::session::Pod;
+use portolan_node::archive::{ArchiveError, Limits, Refusal};
 use portolan_node::store::{Incoming, Mark, Paths, Presence, StoreError};
 use portolan_node::{Name, empty_folder};
 use std::collections::BTreeMap;
@@ -30,6 +32,7 @@ pub(super) type Unpacked = Arc<Mutex<BTreeMap<Name, Incoming>>>;
 #[derive(Clone)]
 pub(super) struct Gate {
     pub(super) unpacked: Unpacked,
+    pub(super) budget: Arc<Budget>,
     pub(super) pod: Pod,
     /// The UID that it has on this node.
     pub(super) uid: String,
@@ -60,7 +63,21 @@ impl Gate {
 
     fn unpack_to(&self, part: &Part, to: &Path) -> Result<(), NodeError> {
         let from = self.files.parts().join(part.name()?.as_str());
-        unpack_part(&self.pod, part, &from, to, &self.settings)
+        let (name, limits, limit) = (part.to_string(), self.settings.limits, self.settings.session_bytes);
+        let others = self.budget.others(&name);
+        let left = limit.saturating_sub(others);
+        let within = Limits { total_bytes: limits.total_bytes.min(left), ..limits };
+        let bytes =
+            unpack_part(&self.pod, part, &from, to, &within).map_err(|error| match too_many(&error) {
+                // By itself it would not be too large.
+                Some(bytes) if bytes <= limits.total_bytes => {
+                    let bytes = others.saturating_add(bytes);
+                    NodeError::Budget { pod: self.pod.to_string(), part: name.clone(), bytes, limit }
+                }
+                _ => error,
+            })?;
+        self.budget.count(&name, bytes);
+        Ok(())
     }
 
     /// Fills an emptyDir volume of the pod. A try before may have ended in the middle.
@@ -189,5 +206,14 @@ impl Gate {
             }
             outcome => outcome,
         }
+    }
+}
+
+/// How many bytes a part has at least, if it has too many.
+fn too_many(error: &NodeError) -> Option<u64> {
+    let NodeError::Archive { source, .. } = error else { return None };
+    match **source {
+        ArchiveError::Refused { refusal: Refusal::TooManyBytes { bytes, .. }, .. } => Some(bytes),
+        _ => None,
     }
 }

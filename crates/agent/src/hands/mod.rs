@@ -24,6 +24,7 @@
 //! them. A container's checkpoint is put there only after it was checked against the container's own `config.json`.
 
 mod archives;
+mod budget;
 mod bundles;
 mod cgroups;
 mod command;
@@ -84,6 +85,8 @@ pub struct Settings {
     pub dump: Duration,
     /// How much one part of a checkpoint may hold.
     pub limits: Limits,
+    /// How many bytes all parts of one session may hold together once they are unpacked.
+    pub session_bytes: u64,
     /// How many bytes have to stay free on the disk of the destination.
     pub stays_free: u64,
 }
@@ -103,6 +106,7 @@ impl Default for Settings {
             work: PathBuf::from("/var/lib/portolan/agent"),
             dump: Duration::from_secs(60),
             limits: Limits::default(),
+            session_bytes: 16 << 30,
             stays_free: 1 << 30,
         }
     }

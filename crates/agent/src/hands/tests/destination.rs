@@ -3,10 +3,12 @@
 use super::look::Node;
 use super::{FakePods, Tree, UID, World, name, state};
 use crate::hands::archives::{Stop, pack_part};
+use crate::hands::bundles::Bundles;
 use crate::hands::destination_files::{DestinationFiles, Filled};
+use crate::hands::gate::Gate;
 use crate::hands::mark;
 use crate::hands::parts::Part;
-use crate::hands::{DestinationNode, DestinationTickets, Expected};
+use crate::hands::{DestinationNode, DestinationTickets, Expected, Settings};
 use crate::session::{DestinationHands, HandsError, SessionInfo};
 use portolan_core::migration::destination::Data;
 use portolan_node::store::{Mark, Presence};
@@ -14,6 +16,7 @@ use std::fs;
 use std::future::pending;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -150,6 +153,38 @@ async fn volumes_are_filled_once_in_each_boot_of_the_node() {
     files.mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned() }).unwrap();
     again(&world).restore(&info).await.unwrap();
     assert!(!written.exists() && world.volume(UID).join("inventory.img").exists());
+}
+
+/// What lies behind the checkpoint that has arrived.
+fn gate(world: &World, files: &DestinationFiles, settings: Settings) -> Gate {
+    Gate {
+        unpacked: Arc::default(),
+        budget: Arc::default(),
+        pod: world.session(3).pod,
+        uid: UID.to_owned(),
+        files: files.clone(),
+        bundles: Arc::new(Bundles::new(&settings.bundles)),
+        settings: Arc::new(settings),
+    }
+}
+
+#[tokio::test]
+async fn all_parts_of_a_session_share_one_budget() {
+    let (world, _) = World::destination();
+    let files = arrived(&world);
+    let rootfs = fs::metadata(files.parts().join("rootfs.a")).unwrap().len();
+    // Each container has one image of 8 bytes.
+    let all = 2 * (8 + rootfs);
+    for (session_bytes, expected) in [(all, None), (all - 1, Some("rootfs.b"))] {
+        let settings = Settings { session_bytes, ..world.settings() };
+        gate(&world, &files, settings).arrived(vec![name("a"), name("b")]).await.unwrap();
+        let why = files.why_refused().unwrap();
+        assert_eq!(why.is_some(), expected.is_some(), "{why:?}");
+        let numbers = [all, all - 1].map(|bytes| bytes.to_string());
+        for part in expected.into_iter().chain(["pod shop/web-0", numbers[0].as_str(), numbers[1].as_str()]) {
+            assert!(why.as_ref().is_none_or(|why| why.contains(part)), "{why:?}");
+        }
+    }
 }
 
 /// A peer that never says what to expect.
