@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::bundles::Bundles;
 use super::cgroups::{Locks, PodOnNode};
-use super::destination_files::DestinationFiles;
+use super::destination_files::{DestinationFiles, remove_ended, remove_gone};
 use super::destination_look::{Look, Running};
 use super::error::blocking;
 use super::gate::{Gate, Unpacked};
@@ -14,7 +14,7 @@ use crate::transfer::{ExpectedSession, Session};
 use portolan_core::migration::destination::DestinationSeen;
 use portolan_node::freezer::{CgroupFiles, Kernel};
 use portolan_node::store::Mark;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -321,7 +321,19 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
 
     async fn remove_files(&self, session: &SessionInfo) -> Result<(), HandsError> {
         self.stop(session, true).await?;
-        let files = self.kept(session)?;
-        Ok(blocking(move || files.remove()).await?)
+        let (files, settings) = (self.kept(session)?, Arc::clone(&self.settings));
+        let removed = blocking(move || {
+            files.remove()?;
+            if let Err(error) = remove_gone(&settings) {
+                tracing::warn!(%error, "what is left of pods that are gone is removed later");
+            }
+            Ok(())
+        });
+        Ok(removed.await?)
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        let (settings, kept) = (Arc::clone(&self.settings), kept.clone());
+        Ok(blocking(move || remove_ended(&settings, &kept)).await?)
     }
 }

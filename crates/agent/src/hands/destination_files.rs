@@ -6,6 +6,7 @@ use crate::session::SessionInfo;
 use portolan_node::Name;
 use portolan_node::store::{Mark, Store};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Whose volumes were filled, and in which boot of the node.
@@ -29,8 +30,8 @@ pub(super) struct DestinationFiles {
 impl DestinationFiles {
     pub(super) fn new(settings: &Settings, info: &SessionInfo) -> Result<Self, NodeError> {
         let migration = Name::new("migration", &info.migration)?;
-        let work = Store::new(settings.work.join("destination"));
-        Ok(Self { migration, store: Store::new(&settings.store), work })
+        let (store, work) = stores(settings);
+        Ok(Self { migration, store, work })
     }
 
     fn own(&self) -> PathBuf {
@@ -102,4 +103,42 @@ impl DestinationFiles {
         }
         Ok(self.store.remove(&self.migration)?)
     }
+}
+
+/// The one that `portolan-runc` restores from, and the agent's own.
+fn stores(settings: &Settings) -> (Store, Store) {
+    (Store::new(&settings.store), Store::new(settings.work.join("destination")))
+}
+
+/// Removes what there is of migrations that are not kept, and of pods that are gone.
+pub(super) fn remove_ended(settings: &Settings, kept: &BTreeSet<String>) -> Result<(), NodeError> {
+    let (store, work) = stores(settings);
+    let all: BTreeSet<Name> = store.migrations()?.into_iter().chain(work.migrations()?).collect();
+    let mut outcome = Ok(());
+    for migration in all.into_iter().filter(|migration| !kept.contains(migration.as_str())) {
+        let files = DestinationFiles { migration, store: store.clone(), work: work.clone() };
+        // One that cannot be removed does not keep the others.
+        outcome = outcome.and(files.remove());
+    }
+    outcome.and(remove_gone(settings))
+}
+
+/// Removes what says that a pod is live, once the pod has left the node and its session is over: then nothing else is left of the
+/// migration.
+pub(super) fn remove_gone(settings: &Settings) -> Result<(), NodeError> {
+    let (store, _) = stores(settings);
+    let pods = settings.kubelet.join("pods");
+    // Without them it is not known which pods there are.
+    if !exists(&pods)? {
+        return Ok(());
+    }
+    for migration in store.migrations()? {
+        let over = store.has(&migration, Mark::Live) && !store.has_checkpoints(&migration)?;
+        if let Some(pod) = store.owner(&migration)?.filter(|_| over)
+            && !exists(&pods.join(Name::new("UID of a pod", &pod)?.as_str()))?
+        {
+            store.remove(&migration)?;
+        }
+    }
+    Ok(())
 }

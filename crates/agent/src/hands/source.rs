@@ -3,7 +3,7 @@
 use super::bundles::Bundles;
 use super::cgroups::Locks;
 use super::error::blocking;
-use super::source_files::SourceFiles;
+use super::source_files::{self, SourceFiles};
 use super::source_node::Node;
 use super::write::write_checkpoint;
 use super::{NodeError, Pods, Route, Settings, SourceTickets};
@@ -11,6 +11,7 @@ use crate::session::{HandsError, Pod, SessionInfo, SourceHands, SourceLook};
 use crate::transfer::{OutgoingPart, Progress, SendOptions, Sender, Source};
 use portolan_node::Name;
 use portolan_node::freezer::{CgroupFiles, Kernel};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,5 +134,10 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     async fn remove_files(&self, session: &SessionInfo) -> Result<(), HandsError> {
         let files = SourceFiles::new(&self.node.settings, session)?;
         Ok(blocking(move || files.remove()).await?)
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        let (settings, kept) = (Arc::clone(&self.node.settings), kept.clone());
+        Ok(blocking(move || source_files::remove_ended(&settings, &kept)).await?)
     }
 }

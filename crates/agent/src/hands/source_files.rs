@@ -7,6 +7,7 @@ use crate::session::SessionInfo;
 use portolan_node::Name;
 use portolan_node::store::Store;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -169,6 +170,18 @@ impl SourceFiles {
     }
 }
 
+/// Removes what there is of migrations that are not kept, and ends what still writes it.
+pub(super) fn remove_ended(settings: &Settings, kept: &BTreeSet<String>) -> Result<(), NodeError> {
+    let store = Store::new(settings.work.join("source"));
+    let mut outcome = Ok(());
+    for migration in store.migrations()?.into_iter().filter(|migration| !kept.contains(migration.as_str())) {
+        let files = SourceFiles { store: store.clone(), migration, session: 0 };
+        // One that cannot be removed does not keep the others.
+        outcome = outcome.and(files.kill_dumps().finish().and_then(|()| files.remove()));
+    }
+    outcome
+}
+
 /// What is in a folder, but for files that are still being written.
 fn list(folder: &std::path::Path) -> Result<Vec<PathBuf>, NodeError> {
     let entries = match fs::read_dir(folder) {
@@ -180,9 +193,8 @@ fn list(folder: &std::path::Path) -> Result<Vec<PathBuf>, NodeError> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(NodeError::io("list", folder))?.path();
-        if path.extension().is_none_or(|end| end != "new") {
-            paths.push(path);
-        }
+        let written = path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+        paths.extend(written.then_some(path));
     }
     Ok(paths)
 }

@@ -4,7 +4,6 @@
 //! ROOT/MIGRATION/CONTAINER/checkpoint/       the images of CRIU; renamed to `used` when a restore takes them
 //! ROOT/MIGRATION/CONTAINER/rootfs-diff.tar   what the container changed in its root file system
 //! ROOT/MIGRATION/CONTAINER/paths.json        the paths that the images refer to
-//! ROOT/MIGRATION/.volumes/VOLUME/            the contents of an emptyDir
 //! ROOT/MIGRATION/.frozen, .live, .cancel     marks
 //! ROOT/MIGRATION/.pod                        the UID of the pod that the checkpoints are for
 //! ROOT/MIGRATION/.incoming/CONTAINER/        what is still arriving
@@ -44,7 +43,6 @@ pub const DEFAULT_ROOT: &str = "/var/lib/portolan/restore";
 const CHECKPOINT: &str = "checkpoint";
 const USED: &str = "used";
 const ROOTFS_DIFF: &str = "rootfs-diff.tar";
-const VOLUMES: &str = ".volumes";
 const INCOMING: &str = ".incoming";
 
 /// The store of a node.
@@ -113,16 +111,6 @@ impl Store {
         make(&folder)?;
         make(&folder.join(CHECKPOINT))?;
         Ok(Incoming { folder, target: self.folder(migration).join(container.as_str()) })
-    }
-
-    /// The folder for the contents of an emptyDir.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn volume(&self, migration: &Name, volume: &Name) -> Result<PathBuf, StoreError> {
-        let folder = self.folder(migration).join(VOLUMES).join(volume.as_str());
-        make(&folder)?;
-        Ok(folder)
     }
 
     /// What there is of a container.

@@ -155,7 +155,7 @@ fn marks_are_set_and_taken_away() {
 #[test]
 fn a_container_is_not_taken_for_a_mark() {
     let (_folder, store, migration, _a) = store();
-    for name in ["live", "cancel", "frozen", "volumes", "incoming"] {
+    for name in ["live", "cancel", "frozen", "pod", "incoming"] {
         fill(&store, &migration, &Name::new("container", name).unwrap());
     }
     for mark in [Mark::Frozen, Mark::Live, Mark::Cancel] {
@@ -179,7 +179,6 @@ fn nothing_is_left_behind() {
     let b = Name::new("container", "b").unwrap();
     fill(&store, &migration, &a);
     store.begin(&migration, &b).unwrap();
-    store.volume(&migration, &Name::new("volume", "scratch").unwrap()).unwrap();
     store.mark(&migration, Mark::Cancel).unwrap();
     let other = Name::new("migration", "move-2").unwrap();
     fill(&store, &other, &a);

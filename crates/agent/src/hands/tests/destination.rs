@@ -12,6 +12,7 @@ use crate::hands::{DestinationNode, DestinationTickets, Expected, Settings};
 use crate::session::{DestinationHands, HandsError, SessionInfo};
 use portolan_core::migration::destination::Data;
 use portolan_node::store::{Mark, Presence};
+use std::collections::BTreeSet;
 use std::fs;
 use std::future::pending;
 use std::os::unix::process::ExitStatusExt;
@@ -97,13 +98,62 @@ async fn what_may_have_run_is_never_restored_or_deleted_and_stays_marked() {
     ] {
         assert!(error.to_string().contains("may have run here"), "{error}");
     }
-    files.store.volume(&files.migration, &name("data")).unwrap();
+    files.store.begin(&files.migration, &name("c")).unwrap();
     for _ in 0..2 {
         node.remove_files(&info).await.unwrap();
         let seen = node.look(&info).await.unwrap();
         assert_eq!((seen.live, seen.has_files), (true, false));
     }
     assert!(world.pods.calls().is_empty());
+}
+
+#[tokio::test]
+async fn what_says_that_a_pod_is_live_goes_with_the_pod() {
+    let (world, node) = World::destination();
+    let (info, other) = (world.session(3), SessionInfo { migration: "m-2".to_owned(), ..world.session(4) });
+    world.taken("a", "a9");
+    node.thaw(&info).await.unwrap();
+    let live = || world.store().has(&name("m-1"), Mark::Live);
+    let (kubelet, away) = (world.path("kubelet"), world.path("away"));
+    fs::remove_dir_all(kubelet.join("pods").join(UID)).unwrap();
+    node.remove_files(&other).await.unwrap();
+    assert!(live(), "its session may go on");
+    fs::rename(&kubelet, &away).unwrap();
+    node.remove_files(&info).await.unwrap();
+    assert!(live(), "it is not known which pods there are");
+    fs::rename(&away, &kubelet).unwrap();
+    fs::create_dir_all(kubelet.join("pods").join(UID)).unwrap();
+    node.remove_files(&other).await.unwrap();
+    assert!(live(), "the pod is there");
+    fs::remove_dir(kubelet.join("pods").join(UID)).unwrap();
+    node.remove_files(&other).await.unwrap();
+    assert!(!world.store().folder(&name("m-1")).exists());
+}
+
+#[tokio::test]
+async fn at_the_start_only_what_belongs_to_sessions_and_live_pods_is_kept() {
+    let (world, node) = World::destination();
+    arrived(&world);
+    world.taken("a", "a9");
+    let kept = BTreeSet::from(["m-1".to_owned()]);
+    for folder in ["work/destination/m-2/parts", "store/m-3/a/checkpoint", "store/m-4/a/used"] {
+        fs::create_dir_all(world.path(folder)).unwrap();
+    }
+    world.store().mark(&name("m-4"), Mark::Live).unwrap();
+    node.remove_ended(&kept).await.unwrap();
+    for (folder, stays) in [
+        ("work/destination/m-1", true),
+        ("store/m-1/a", true),
+        ("work/destination/m-2", false),
+        ("store/m-3", false),
+        ("store/m-4/a", false),
+        // Nothing says of which pod it is.
+        ("store/m-4", true),
+    ] {
+        assert_eq!(world.path(folder).exists(), stays, "{folder}");
+    }
+    node.remove_ended(&BTreeSet::new()).await.unwrap();
+    assert!(!world.path("work/destination/m-1").exists() && !world.path("store/m-1").exists());
 }
 
 #[tokio::test]

@@ -57,6 +57,29 @@ async fn a_file_that_is_not_understood_is_named_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_its_start_an_agent_removes_what_is_left_of_others_than_its_sessions() {
+    let world = World::shared();
+    let mut node = Node::start(&world, Role::Source, &clock()).await;
+    let goal = SourceGoal::Reserved;
+    let begin =
+        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    node.sessions().order_source(&pod(), &begin).await.unwrap();
+    node.restart().await;
+    let none = Vec::<String>::new;
+    let expected = [
+        ("source", none()),
+        ("destination", none()),
+        ("source", vec!["m".to_owned()]),
+        ("destination", none()),
+    ];
+    assert_eq!(world.lock().unwrap().kept, expected);
+    // Whatever that file is about may need its checkpoint.
+    fs::write(node.folder.path().join("source.half.json"), "{").unwrap();
+    assert_eq!(node.restart().await.len(), 1);
+    assert_eq!(world.lock().unwrap().kept, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_counter_that_is_not_understood_draws_no_number() {
     let world = World::shared();
     let node = Node::start(&world, Role::Source, &clock()).await;
