@@ -10,6 +10,7 @@
 //! # What the source keeps
 //! ```text
 //! WORK/source/MIGRATION/SESSION/dumps/CONTAINER/            CRIU's log; checkpoint/ has its images
+//! WORK/source/MIGRATION/SESSION/intents/CONTAINER           that they are to be written, before anything writes them
 //! WORK/source/MIGRATION/SESSION/processes/CONTAINER         the process that writes them
 //! WORK/source/MIGRATION/SESSION/parts/PART                  what is sent
 //! WORK/source/MIGRATION/SESSION/complete                    written last: the parts of a complete checkpoint
@@ -34,6 +35,7 @@ mod destination_look;
 mod dump;
 mod error;
 mod gate;
+mod intent;
 mod kubernetes;
 mod mark;
 mod overlay;

@@ -133,7 +133,7 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
 
     async fn remove_files(&self, session: &SessionInfo) -> Result<(), HandsError> {
         let files = SourceFiles::new(&self.node.settings, session)?;
-        Ok(blocking(move || files.remove()).await?)
+        Ok(blocking(move || files.end()).await?)
     }
 
     async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
