@@ -5,7 +5,7 @@ use super::bundles::Bundles;
 use super::cgroups::{Locks, PodOnNode};
 use super::destination_files::{DestinationFiles, remove_ended, remove_gone};
 use super::destination_look::{Look, Running};
-use super::error::blocking;
+use super::error::{Looks, blocking};
 use super::gate::{Gate, Unpacked};
 use super::parts::Part;
 use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, mark};
@@ -28,6 +28,7 @@ pub struct DestinationNode<P, T, F = Kernel> {
     pods: P,
     tickets: T,
     locks: Locks,
+    looks: Looks,
     active: Actives,
 }
 
@@ -100,7 +101,8 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
         let bundles = Arc::new(Bundles::new(&settings.bundles));
         let (settings, active) = (Arc::new(settings), Actives::default());
-        Self { settings, bundles, files, pods, tickets, locks: Locks::default(), active }
+        let (locks, looks) = (Locks::default(), Looks::new());
+        Self { settings, bundles, files, pods, tickets, locks, looks, active }
     }
 
     fn kept(&self, info: &SessionInfo) -> Result<DestinationFiles, NodeError> {
@@ -282,7 +284,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let (settings, bundles, files) =
             (Arc::clone(&self.settings), Arc::clone(&self.bundles), self.files.clone());
         let (kept, name) = (self.kept(session)?, session.pod.clone());
-        let seen = blocking(move || {
+        let seen = self.looks.at(&session.pod, move || {
             let (settings, bundles) = (&*settings, &*bundles);
             Look { pod: &name, files: &kept, settings, bundles, cgroups: &files, gate_open }
                 .seen(pod.as_ref())

@@ -2,7 +2,7 @@
 
 use super::bundles::Bundles;
 use super::cgroups::Locks;
-use super::error::blocking;
+use super::error::{Looks, blocking};
 use super::source_files::{self, SourceFiles};
 use super::source_node::Node;
 use super::write::write_checkpoint;
@@ -26,6 +26,7 @@ pub struct SourceNode<P, T, F = Kernel> {
     pods: P,
     tickets: T,
     locks: Locks,
+    looks: Looks,
 }
 
 impl<P: Pods, T: SourceTickets> SourceNode<P, T> {
@@ -42,7 +43,7 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
         let bundles = Arc::new(Bundles::new(&settings.bundles));
         let node = Node { settings: Arc::new(settings), bundles, files };
-        Self { node, pods, tickets, locks: Locks::default() }
+        Self { node, pods, tickets, locks: Locks::default(), looks: Looks::new() }
     }
 
     /// Changes what stands still of a pod, on a thread that keeps the pod's lock even if nobody waits for it.
@@ -90,14 +91,14 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     for SourceNode<P, T, F>
 {
     async fn baseline(&self, pod: &Pod) -> Result<String, HandsError> {
-        let (node, pod) = (self.node.clone(), pod.clone());
-        Ok(blocking(move || node.baseline(&pod)).await?)
+        let (node, name) = (self.node.clone(), pod.clone());
+        Ok(self.looks.at(pod, move || node.baseline(&name)).await?)
     }
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {
         let pod = timeout(API_PATIENCE, self.pods.get(session)).await;
         let (node, info) = (self.node.clone(), session.clone());
-        let mut look = blocking(move || node.look(&info)).await?;
+        let mut look = self.looks.at(&session.pod, move || node.look(&info)).await?;
         // Another pod of that name, or none: nobody starts containers of this one anew.
         look.terminating = match pod {
             Ok(Ok(pod)) => pod.is_none_or(|pod| pod.terminating || pod.uid != session.pod.uid()),
