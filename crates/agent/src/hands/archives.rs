@@ -3,9 +3,11 @@
 use super::parts::Part;
 use super::{NodeError, Settings};
 use crate::session::Pod;
-use portolan_node::archive::{ArchiveError, Limits, Refusal, compressed, decompressed, pack, unpack};
+use portolan_node::archive::{
+    ArchiveError, Limits, Refusal, compressed, decompressed, inspect, pack, unpack,
+};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,6 +99,9 @@ pub(super) fn unpack_part(
             let refusal = Refusal::TooManyBytes { bytes, limit };
             return Err(failed(ArchiveError::Refused { entry: ".".to_owned(), refusal }));
         }
+        // It is `portolan-runc` that unpacks it, and by then the pod has stood still for longer.
+        inspect(part.kind(), BufReader::new(&file), limits).map_err(failed)?;
+        file.rewind().map_err(NodeError::io("read", from))?;
         let copied = File::create(to).and_then(|mut to| io::copy(&mut file, &mut to));
         return copied.map_err(NodeError::io("write", to));
     }

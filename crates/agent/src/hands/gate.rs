@@ -8,14 +8,15 @@ use super::budget::Budget;
 use super::bundles::Bundles;
 use super::destination_files::{DestinationFiles, Filled};
 use super::error::blocking;
+use super::memory::{self, Unusable};
 use super::parts::Part;
 use super::process::boot;
 use super::{NodeError, PodState, Settings, mark, volumes};
-use crate::images::{Allowed, check};
+use crate::images::{Allowed, Archive, check};
 use crate::session::Pod;
-use portolan_node::archive::{ArchiveError, Limits, Refusal};
 use portolan_node::store::{Incoming, Mark, Paths, Presence, StoreError};
 use portolan_node::{Name, empty_folder};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,21 +64,32 @@ impl Gate {
 
     fn unpack_to(&self, part: &Part, to: &Path) -> Result<(), NodeError> {
         let from = self.files.parts().join(part.name()?.as_str());
-        let (name, limits, limit) = (part.to_string(), self.settings.limits, self.settings.session_bytes);
-        let others = self.budget.others(&name);
-        let left = limit.saturating_sub(others);
-        let within = Limits { total_bytes: limits.total_bytes.min(left), ..limits };
-        let bytes =
-            unpack_part(&self.pod, part, &from, to, &within).map_err(|error| match too_many(&error) {
-                // By itself it would not be too large.
-                Some(bytes) if bytes <= limits.total_bytes => {
-                    let bytes = others.saturating_add(bytes);
-                    NodeError::Budget { pod: self.pod.to_string(), part: name.clone(), bytes, limit }
-                }
-                _ => error,
-            })?;
-        self.budget.count(&name, bytes);
-        Ok(())
+        self.budget.within(&self.pod, &part.to_string(), &self.settings, |limits| {
+            let bytes = unpack_part(&self.pod, part, &from, to, limits)?;
+            Ok((bytes, ()))
+        })
+    }
+
+    /// Inspects what CRIU is to unpack into memory. Its symbolic links.
+    fn memory(
+        &self,
+        container: &Name,
+        incoming: &Incoming,
+        archives: &[Archive],
+        config: &Value,
+    ) -> Result<BTreeMap<String, String>, NodeError> {
+        let devices = memory::devices(config);
+        self.budget.within(&self.pod, &format!("memory.{container}"), &self.settings, |limits| {
+            match memory::inspect(&incoming.images(), archives, &devices, limits) {
+                Ok(found) => Ok((found.bytes, found.links)),
+                Err(Unusable::Node(error)) => Err(error),
+                Err(Unusable::Archive { name, source }) => Err(NodeError::Archive {
+                    pod: self.pod.to_string(),
+                    part: format!("{name} of container {container}"),
+                    source,
+                }),
+            }
+        })
     }
 
     /// Fills an emptyDir volume of the pod. A try before may have ended in the middle.
@@ -103,7 +115,8 @@ impl Gate {
         allowed.without_absent_paths(|path| Path::new(path).exists());
         match check(&incoming.images(), &allowed) {
             Ok(summary) => {
-                incoming.write_paths(&Paths { exact: summary.paths, followed: summary.sockets })?;
+                let links = self.memory(container, incoming, &summary.archives, &config)?;
+                incoming.write_paths(&Paths { exact: summary.paths, followed: summary.sockets, links })?;
                 Ok(true)
             }
             Err(refusal) => {
@@ -206,14 +219,5 @@ impl Gate {
             }
             outcome => outcome,
         }
-    }
-}
-
-/// How many bytes a part has at least, if it has too many.
-fn too_many(error: &NodeError) -> Option<u64> {
-    let NodeError::Archive { source, .. } = error else { return None };
-    match **source {
-        ArchiveError::Refused { refusal: Refusal::TooManyBytes { bytes, .. }, .. } => Some(bytes),
-        _ => None,
     }
 }

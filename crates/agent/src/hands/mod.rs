@@ -38,6 +38,7 @@ mod gate;
 mod intent;
 mod kubernetes;
 mod mark;
+mod memory;
 mod overlay;
 mod parts;
 mod process;

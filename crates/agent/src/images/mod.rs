@@ -15,7 +15,7 @@
 //! - CRIU opens files as root: a process may come with an open file of its container that it could not open itself.
 //!
 //! Not checked here: memory (a process may write what it wants to its own); the content of archives of memory file systems
-//! ([`Summary::archives`]: who restores them must refuse devices and set-user-ID files in them); limits of resources that
+//! ([`Summary::archives`]: the hands inspect them, and refuse devices and set-user-ID files in them); limits of resources that
 //! neither the spec has nor give priority (the cgroup of the destination limits them); the values of properties of cgroups (in runc's mode "soft", CRIU writes only those
 //! of cgroups that it makes below the container's). Nobody else may write to the folder between the check and the restore.
 
@@ -58,7 +58,7 @@ mod resources_tests;
 mod tests;
 
 pub use allowed::Allowed;
-pub use check::{Summary, check, check_within};
+pub use check::{Archive, Summary, check, check_within};
 pub use folder::Limits;
 pub use refusal::{Damage, Refusal, Unfit};
 pub use rule::Rule;

@@ -2,6 +2,7 @@
 
 use super::{Incoming, StoreError, Taken};
 use crate::replace;
+use serde_json::{Value, from_value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,6 +16,7 @@ const LONGEST: u64 = 64 << 20;
 
 const EXACT: &str = "exact";
 const FOLLOWED: &str = "followed";
+const LINKS: &str = "links";
 
 /// The paths in a container that its images refer to. CRIU looks them up as root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Paths {
     pub exact: BTreeSet<String>,
     /// Those of sockets. The container has named them, so they may lead through links in it.
     pub followed: BTreeSet<String>,
+    /// The symbolic links in file systems that CRIU makes, with what they point to: before that, nobody can look them up.
+    pub links: BTreeMap<String, String>,
 }
 
 impl Incoming {
@@ -31,7 +35,8 @@ impl Incoming {
     /// # Errors
     /// They cannot be written.
     pub fn write_paths(&self, paths: &Paths) -> Result<(), StoreError> {
-        let all = BTreeMap::from([(EXACT, &paths.exact), (FOLLOWED, &paths.followed)]);
+        let Paths { exact, followed, links } = paths;
+        let all = BTreeMap::from([(EXACT, json!(exact)), (FOLLOWED, json!(followed)), (LINKS, json!(links))]);
         let path = self.folder.join(PATHS);
         let text = serde_json::to_vec(&all).map_err(io::Error::from);
         text.and_then(|text| replace(&path, &text)).map_err(|error| StoreError::io("write", &path, error))
@@ -52,7 +57,12 @@ impl Taken {
 fn read(path: &Path) -> io::Result<Paths> {
     let mut text = Vec::new();
     File::open(path)?.take(LONGEST).read_to_end(&mut text)?;
-    let mut all: BTreeMap<String, BTreeSet<String>> = serde_json::from_slice(&text)?;
-    let mut one = |name: &str| all.remove(name).ok_or(io::ErrorKind::InvalidData);
-    Ok(Paths { exact: one(EXACT)?, followed: one(FOLLOWED)? })
+    let mut all: BTreeMap<String, Value> = serde_json::from_slice(&text)?;
+    // What is not there is no list.
+    let mut one = |name: &str| all.remove(name).unwrap_or_default();
+    Ok(Paths {
+        exact: from_value(one(EXACT))?,
+        followed: from_value(one(FOLLOWED))?,
+        links: from_value(one(LINKS))?,
+    })
 }

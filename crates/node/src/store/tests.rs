@@ -36,14 +36,21 @@ fn a_checkpoint_appears_when_it_is_complete() {
 fn a_checkpoint_comes_with_the_paths_that_it_refers_to() {
     let (_folder, store, migration, a) = store();
     let exact = ["/bin/app", "/data/\u{e4}\n"].map(str::to_owned).into();
-    let paths = Paths { exact, followed: ["/run/x.sock".to_owned()].into() };
+    let links = [("/dev/fd".to_owned(), "/proc/self/fd".to_owned())].into();
+    let paths = Paths { exact, followed: ["/run/x.sock".to_owned()].into(), links };
     let incoming = store.begin(&migration, &a).unwrap();
     incoming.write_paths(&Paths::default()).unwrap();
     incoming.write_paths(&paths).unwrap();
     incoming.finish().unwrap();
     let taken = store.take(&migration, &a).unwrap().unwrap();
     assert_eq!(taken.paths().unwrap(), paths);
-    for text in ["", "{}", r#"{"exact":[]}"#, r#"{"exact":[1],"followed":[]}"#] {
+    for text in [
+        "",
+        "{}",
+        r#"{"exact":[]}"#,
+        r#"{"exact":[],"followed":[]}"#,
+        r#"{"exact":[1],"followed":[],"links":{}}"#,
+    ] {
         fs::write(taken.work.join("paths.json"), text).unwrap();
         assert!(taken.paths().is_err(), "{text}");
     }

@@ -8,7 +8,7 @@ use super::{Bundle, WrapperError};
 use crate::store::Paths;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
@@ -21,7 +21,7 @@ const MAGIC: [&str; 5] = ["/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev
 
 /// Checks that no path leads out of the container, or elsewhere than it says.
 pub(super) fn check(bundle: &Bundle, paths: &Paths) -> Result<(), WrapperError> {
-    let container = Container::open(bundle)?;
+    let container = Container::open(bundle, &paths.links)?;
     for path in &paths.exact {
         container.exact(Path::new(path))?;
     }
@@ -32,9 +32,11 @@ pub(super) fn check(bundle: &Bundle, paths: &Paths) -> Result<(), WrapperError> 
 }
 
 /// The file systems of a container, before they are mounted.
-struct Container {
+struct Container<'a> {
     root: OwnedFd,
     mounts: Vec<Mount>,
+    /// Those in file systems that are new.
+    links: &'a BTreeMap<String, String>,
 }
 
 /// A mount, and the folder of the node that is seen there; none for a new file system.
@@ -43,9 +45,9 @@ struct Mount {
     source: Option<OwnedFd>,
 }
 
-impl Container {
-    fn open(bundle: &Bundle) -> Result<Self, WrapperError> {
-        let mut container = Self { root: open(&bundle.rootfs())?, mounts: Vec::new() };
+impl<'c> Container<'c> {
+    fn open(bundle: &Bundle, links: &'c BTreeMap<String, String>) -> Result<Self, WrapperError> {
+        let mut container = Self { root: open(&bundle.rootfs())?, mounts: Vec::new(), links };
         for (destination, source) in bundle.mounts() {
             let source = source.map(|source| open(&source)).transpose()?;
             let at = container.resolve(&destination)?;
@@ -63,8 +65,16 @@ impl Container {
         }
     }
 
+    /// The target of a link in a file system that is new.
+    fn new_link(&self, path: &Path) -> Option<&'c String> {
+        self.links.get(path.to_str()?)
+    }
+
     /// Checks a path that must not lead through a link.
     fn exact(&self, path: &Path) -> Result<(), WrapperError> {
+        if path.ancestors().any(|path| self.new_link(path).is_some()) {
+            return Err(WrapperError::Link { path: path.to_owned(), to: None });
+        }
         let Some((folder, below)) = self.place(path).filter(|(_, below)| *below != Path::new("")) else {
             return Ok(());
         };
@@ -127,6 +137,9 @@ impl Container {
 
     /// The target of a link; nothing for what is none. No part of the path before it is a link.
     fn link(&self, path: &Path) -> Result<Option<PathBuf>, WrapperError> {
+        if let Some(target) = self.new_link(path) {
+            return Ok(Some(PathBuf::from(target)));
+        }
         let Some((folder, below)) = self.place(path) else { return Ok(None) };
         let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_SYMLINKS;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;

@@ -1,7 +1,7 @@
 //! Containers with links in their root and in a volume.
 
 use super::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ fn bundle(links: &[(&str, &str)]) -> TempDir {
 fn checked(links: &[(&str, &str)], exact: &[&str], followed: &[&str]) -> Result<(), String> {
     let folder = bundle(links);
     let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
-    let paths = Paths { exact: set(exact), followed: set(followed) };
+    let paths = Paths { exact: set(exact), followed: set(followed), links: BTreeMap::new() };
     check(&Bundle::read(folder.path()).unwrap(), &paths).map_err(|error| error.to_string())
 }
 
@@ -92,8 +92,23 @@ fn a_mount_is_where_the_links_of_the_root_lead() {
     });
     fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
     let bundle = Bundle::read(folder.path()).unwrap();
-    let paths = |path: &str| Paths { exact: BTreeSet::from([path.to_owned()]), followed: BTreeSet::new() };
+    let paths = |path: &str| Paths { exact: BTreeSet::from([path.to_owned()]), ..Paths::default() };
     check(&bundle, &paths("/run/v/dir")).unwrap();
     assert!(check(&bundle, &paths("/run/v/l/x")).is_err());
     assert!(check(&bundle, &paths("/var/run/v")).is_err(), "the kernel does not call it so");
+}
+
+#[test]
+fn links_in_file_systems_that_are_new_count_too() {
+    let folder = bundle(&[("rootfs/l", "/dev/m")]);
+    let bundle = Bundle::read(folder.path()).unwrap();
+    let links = |target: &str| BTreeMap::from([("/dev/m".to_owned(), target.to_owned())]);
+    let one = |path: &str| BTreeSet::from([path.to_owned()]);
+    let exact =
+        Paths { exact: one("/dev/m/etc/shadow"), links: links("/proc/self/fd/7"), ..Paths::default() };
+    assert!(check(&bundle, &exact).is_err());
+    for (target, leads_out) in [("/proc/self/fd/7", true), ("../run", false)] {
+        let socket = Paths { followed: one("/l/x.sock"), links: links(target), ..Paths::default() };
+        assert_eq!(check(&bundle, &socket).is_err(), leads_out, "{target}");
+    }
 }

@@ -11,10 +11,12 @@ use crate::hands::parts::Part;
 use crate::hands::{DestinationNode, DestinationTickets, Expected, Settings};
 use crate::session::{DestinationHands, HandsError, SessionInfo};
 use portolan_core::migration::destination::Data;
+use portolan_node::archive::{Kind, Limits, pack};
 use portolan_node::store::{Mark, Presence};
 use std::collections::BTreeSet;
 use std::fs;
 use std::future::pending;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::Arc;
@@ -235,6 +237,24 @@ async fn all_parts_of_a_session_share_one_budget() {
             assert!(why.as_ref().is_none_or(|why| why.contains(part)), "{why:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_container_changed_is_judged_before_it_is_anywhere() {
+    let (world, _) = World::destination();
+    let files = arrived(&world);
+    let hostile = world.path("hostile");
+    fs::create_dir(&hostile).unwrap();
+    fs::write(hostile.join("su"), "").unwrap();
+    fs::set_permissions(hostile.join("su"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let mut stream = Vec::new();
+    let limits = Limits { allow_setid: true, ..Limits::default() };
+    pack(Kind::RootfsDiff, &hostile, &mut stream, &limits).unwrap();
+    fs::write(files.parts().join("rootfs.b"), stream).unwrap();
+    gate(&world, &files, world.settings()).arrived(vec![name("a"), name("b")]).await.unwrap();
+    let why = files.why_refused().unwrap().unwrap();
+    assert!(why.contains("rootfs.b of pod shop/web-0") && why.contains("\"su\""), "{why}");
+    assert!(!world.store().folder(&name("m-1")).join(".incoming/b/rootfs-diff.tar").exists());
 }
 
 /// A peer that never says what to expect.
