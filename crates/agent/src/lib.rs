@@ -7,5 +7,8 @@
 
 pub mod hands;
 pub mod images;
+mod lane;
 pub mod session;
 pub mod transfer;
+
+pub use lane::LaneError;

@@ -11,8 +11,11 @@
 pub mod archive;
 pub mod freezer;
 mod name;
+mod replace;
 pub mod store;
 mod tree;
 pub mod wrapper;
 
 pub use name::{Name, NameError};
+pub use replace::replace;
+pub use tree::empty_folder;

@@ -86,6 +86,14 @@ pub(crate) fn remove(path: &Path) -> Result<(), RemoveError> {
     unlinkat(&parent, name, UnlinkatFlags::RemoveDir).map_err(|errno| RemoveError::new(path, errno))
 }
 
+/// Removes all that is in a folder, but for the folder itself. What is mounted in it is an error.
+///
+/// # Errors
+/// Something is mounted in it, or it cannot be removed. What could be removed before is gone.
+pub fn empty_folder(path: &Path) -> Result<(), RemoveError> {
+    empty(open_path(path).map_err(|errno| RemoveError::new(path, errno))?, path, 0)
+}
+
 /// Removes a file or folder of an open folder; `path` is what it is called in messages.
 pub(crate) fn remove_at(parent: impl AsFd + Copy, name: &OsStr, path: &Path) -> Result<(), RemoveError> {
     remove_entry(parent, name, path, 0)

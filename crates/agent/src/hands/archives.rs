@@ -3,9 +3,11 @@
 use super::parts::Part;
 use super::{NodeError, Settings};
 use crate::session::Pod;
-use portolan_node::archive::{ArchiveError, compressed, decompressed, pack, unpack};
+use portolan_node::archive::{
+    ArchiveError, Limits, Refusal, compressed, decompressed, inspect, pack, unpack,
+};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,40 +77,34 @@ pub(super) fn pack_part(
     same.sync_all().map_err(NodeError::io("write to the disk", to))
 }
 
-/// Unpacks a part whose sum was checked when it arrived. For a root file system, `to` is a file.
+/// Unpacks a part whose sum was checked when it arrived: at most so many bytes. How many it had. For a root file system, `to` is a
+/// file.
 pub(super) fn unpack_part(
     pod: &Pod,
     part: &Part,
     from: &Path,
     to: &Path,
-    settings: &Settings,
-) -> Result<(), NodeError> {
+    limits: &Limits,
+) -> Result<u64, NodeError> {
+    let failed = |source| NodeError::Archive {
+        pod: pod.to_string(),
+        part: part.to_string(),
+        source: Box::new(source),
+    };
     let mut file = File::open(from).map_err(NodeError::io("open", from))?;
     if let Part::Rootfs(_) = part {
+        let bytes = file.metadata().map_err(NodeError::io("look at", from))?.len();
+        let limit = limits.total_bytes;
+        if bytes > limit {
+            let refusal = Refusal::TooManyBytes { bytes, limit };
+            return Err(failed(ArchiveError::Refused { entry: ".".to_owned(), refusal }));
+        }
+        // It is `portolan-runc` that unpacks it, and by then the pod has stood still for longer.
+        inspect(part.kind(), BufReader::new(&file), limits).map_err(failed)?;
+        file.rewind().map_err(NodeError::io("read", from))?;
         let copied = File::create(to).and_then(|mut to| io::copy(&mut file, &mut to));
-        return copied.map(|_| ()).map_err(NodeError::io("write", to));
+        return copied.map_err(NodeError::io("write", to));
     }
     let stream = decompressed(file).map_err(NodeError::io("read", from))?;
-    match unpack(part.kind(), stream, to, &settings.limits, None) {
-        Ok(_) => Ok(()),
-        Err(source) => {
-            Err(NodeError::Archive { pod: pod.to_string(), part: part.to_string(), source: Box::new(source) })
-        }
-    }
-}
-
-/// Removes what is in a folder, and not the folder: it is the kubelet's.
-pub(super) fn empty(folder: &Path) -> Result<(), NodeError> {
-    let entries = fs::read_dir(folder).map_err(NodeError::io("list", folder))?;
-    for entry in entries {
-        let entry = entry.map_err(NodeError::io("list", folder))?;
-        let path = entry.path();
-        let removed = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(&path),
-            Ok(_) => fs::remove_file(&path),
-            Err(error) => Err(error),
-        };
-        removed.map_err(NodeError::io("remove", &path))?;
-    }
-    Ok(())
+    unpack(part.kind(), stream, to, limits, None).map(|summary| summary.bytes).map_err(failed)
 }

@@ -1,10 +1,11 @@
 //! The hands of a destination.
 
+use super::budget::Budget;
 use super::bundles::Bundles;
 use super::cgroups::{Locks, PodOnNode};
-use super::destination_files::DestinationFiles;
+use super::destination_files::{DestinationFiles, remove_ended, remove_gone};
 use super::destination_look::{Look, Running};
-use super::error::blocking;
+use super::error::{Looks, blocking};
 use super::gate::{Gate, Unpacked};
 use super::parts::Part;
 use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, mark};
@@ -13,7 +14,7 @@ use crate::transfer::{ExpectedSession, Session};
 use portolan_core::migration::destination::DestinationSeen;
 use portolan_node::freezer::{CgroupFiles, Kernel};
 use portolan_node::store::Mark;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -27,6 +28,7 @@ pub struct DestinationNode<P, T, F = Kernel> {
     pods: P,
     tickets: T,
     locks: Locks,
+    looks: Looks,
     active: Actives,
 }
 
@@ -59,6 +61,7 @@ struct Active {
     /// The UID of the pod that it is for, and what serves it.
     gate: Option<(String, JoinHandle<()>)>,
     unpacked: Unpacked,
+    budget: Arc<Budget>,
 }
 
 impl Active {
@@ -98,16 +101,18 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
         let bundles = Arc::new(Bundles::new(&settings.bundles));
         let (settings, active) = (Arc::new(settings), Actives::default());
-        Self { settings, bundles, files, pods, tickets, locks: Locks::default(), active }
+        let (locks, looks) = (Locks::default(), Looks::new());
+        Self { settings, bundles, files, pods, tickets, locks, looks, active }
     }
 
     fn kept(&self, info: &SessionInfo) -> Result<DestinationFiles, NodeError> {
         DestinationFiles::new(&self.settings, info)
     }
 
-    fn gate(&self, info: &SessionInfo, pod: &PodState, unpacked: &Unpacked) -> Result<Gate, NodeError> {
+    fn gate(&self, info: &SessionInfo, pod: &PodState, active: &Active) -> Result<Gate, NodeError> {
         Ok(Gate {
-            unpacked: Arc::clone(unpacked),
+            unpacked: Arc::clone(&active.unpacked),
+            budget: Arc::clone(&active.budget),
             pod: info.pod.clone(),
             uid: pod.uid.clone(),
             files: self.kept(info)?,
@@ -144,7 +149,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let deadline = Instant::now() + info.terms.timeout.0;
         let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
         let session = Arc::new(receiver.admit(expected).await?);
-        let (gate, whole) = (self.gate(info, &pod, &active.unpacked)?, Arc::clone(&session));
+        let (gate, whole) = (self.gate(info, &pod, &active)?, Arc::clone(&session));
         let containers = pod.containers;
         let task = tokio::spawn(async move {
             let pod = gate.pod.clone();
@@ -166,7 +171,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
             return Ok(());
         }
         active.close_gate();
-        let (gate, uid) = (self.gate(info, &pod, &active.unpacked)?, pod.uid.clone());
+        let (gate, uid) = (self.gate(info, &pod, &active)?, pod.uid.clone());
         let (begun, containers) = (gate.clone(), pod.containers.clone());
         blocking(move || begun.begin(&pod)).await?;
         let name = info.pod.clone();
@@ -279,7 +284,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let (settings, bundles, files) =
             (Arc::clone(&self.settings), Arc::clone(&self.bundles), self.files.clone());
         let (kept, name) = (self.kept(session)?, session.pod.clone());
-        let seen = blocking(move || {
+        let seen = self.looks.at(&session.pod, move || {
             let (settings, bundles) = (&*settings, &*bundles);
             Look { pod: &name, files: &kept, settings, bundles, cgroups: &files, gate_open }
                 .seen(pod.as_ref())
@@ -318,7 +323,19 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
 
     async fn remove_files(&self, session: &SessionInfo) -> Result<(), HandsError> {
         self.stop(session, true).await?;
-        let files = self.kept(session)?;
-        Ok(blocking(move || files.remove()).await?)
+        let (files, settings) = (self.kept(session)?, Arc::clone(&self.settings));
+        let removed = blocking(move || {
+            files.remove()?;
+            if let Err(error) = remove_gone(&settings) {
+                tracing::warn!(%error, "what is left of pods that are gone is removed later");
+            }
+            Ok(())
+        });
+        Ok(removed.await?)
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        let (settings, kept) = (Arc::clone(&self.settings), kept.clone());
+        Ok(blocking(move || remove_ended(&settings, &kept)).await?)
     }
 }

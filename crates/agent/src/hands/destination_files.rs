@@ -1,16 +1,13 @@
 //! What a destination keeps of one migration. All functions block.
 
-use super::cgroups::{exists, gone_is_none};
+use super::cgroups::exists;
 use super::{NodeError, Settings, mark};
 use crate::session::SessionInfo;
 use portolan_node::Name;
 use portolan_node::store::{Mark, Store};
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-
-/// What a store calls the folder of volumes and the one of what arrives; neither is a name of a container.
-const HIDDEN: [&str; 2] = [".volumes", ".incoming"];
 
 /// Whose volumes were filled, and in which boot of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +30,8 @@ pub(super) struct DestinationFiles {
 impl DestinationFiles {
     pub(super) fn new(settings: &Settings, info: &SessionInfo) -> Result<Self, NodeError> {
         let migration = Name::new("migration", &info.migration)?;
-        let work = Store::new(settings.work.join("destination"));
-        Ok(Self { migration, store: Store::new(&settings.store), work })
+        let (store, work) = stores(settings);
+        Ok(Self { migration, store, work })
     }
 
     fn own(&self) -> PathBuf {
@@ -94,43 +91,54 @@ impl DestinationFiles {
 
     /// Whether there is anything of the migration, except for the mark that its pod is live.
     pub(super) fn has_any(&self) -> Result<bool, NodeError> {
-        let folder = self.store.folder(&self.migration);
-        let entries = gone_is_none(fs::read_dir(&folder)).map_err(NodeError::io("list", &folder))?;
-        for entry in entries.into_iter().flatten() {
-            let entry = entry.map_err(NodeError::io("list", &folder))?;
-            if entry.file_name() != ".live" {
-                return Ok(true);
-            }
-        }
-        exists(&self.own())
+        Ok(self.store.has_checkpoints(&self.migration)? || exists(&self.own())?)
     }
 
     /// Removes all that there is of the migration. The mark that its pod is live stays: without it, a container of that pod
     /// that dies would wait for a checkpoint.
     pub(super) fn remove(&self) -> Result<(), NodeError> {
         self.work.remove(&self.migration)?;
-        if !self.store.has(&self.migration, Mark::Live) {
-            return Ok(self.store.remove(&self.migration)?);
+        if self.store.has(&self.migration, Mark::Live) {
+            return Ok(self.store.remove_checkpoints(&self.migration)?);
         }
-        for mark in [Mark::Frozen, Mark::Cancel] {
-            self.store.unmark(&self.migration, mark)?;
-        }
-        let folder = self.store.folder(&self.migration);
-        let inner = Store::new(&folder);
-        for hidden in HIDDEN {
-            // Under a name that a store removes, and that no container has.
-            let named = folder.join(format!("removed{hidden}"));
-            gone_is_none(fs::rename(folder.join(hidden), &named)).map_err(NodeError::io("rename", &named))?;
-        }
-        let entries = gone_is_none(fs::read_dir(&folder)).map_err(NodeError::io("list", &folder))?;
-        for entry in entries.into_iter().flatten() {
-            let entry = entry.map_err(NodeError::io("list", &folder))?;
-            if let Ok(name) = entry.file_name().into_string()
-                && name != ".live"
-            {
-                inner.remove(&Name::new("container", &name)?)?;
-            }
-        }
-        Ok(())
+        Ok(self.store.remove(&self.migration)?)
     }
+}
+
+/// The one that `portolan-runc` restores from, and the agent's own.
+fn stores(settings: &Settings) -> (Store, Store) {
+    (Store::new(&settings.store), Store::new(settings.work.join("destination")))
+}
+
+/// Removes what there is of migrations that are not kept, and of pods that are gone.
+pub(super) fn remove_ended(settings: &Settings, kept: &BTreeSet<String>) -> Result<(), NodeError> {
+    let (store, work) = stores(settings);
+    let all: BTreeSet<Name> = store.migrations()?.into_iter().chain(work.migrations()?).collect();
+    let mut outcome = Ok(());
+    for migration in all.into_iter().filter(|migration| !kept.contains(migration.as_str())) {
+        let files = DestinationFiles { migration, store: store.clone(), work: work.clone() };
+        // One that cannot be removed does not keep the others.
+        outcome = outcome.and(files.remove());
+    }
+    outcome.and(remove_gone(settings))
+}
+
+/// Removes what says that a pod is live, once the pod has left the node and its session is over: then nothing else is left of the
+/// migration.
+pub(super) fn remove_gone(settings: &Settings) -> Result<(), NodeError> {
+    let (store, _) = stores(settings);
+    let pods = settings.kubelet.join("pods");
+    // Without them it is not known which pods there are.
+    if !exists(&pods)? {
+        return Ok(());
+    }
+    for migration in store.migrations()? {
+        let over = store.has(&migration, Mark::Live) && !store.has_checkpoints(&migration)?;
+        if let Some(pod) = store.owner(&migration)?.filter(|_| over)
+            && !exists(&pods.join(Name::new("UID of a pod", &pod)?.as_str()))?
+        {
+            store.remove(&migration)?;
+        }
+    }
+    Ok(())
 }

@@ -121,7 +121,9 @@ impl<F: CgroupFiles + Clone> Look<'_, F> {
             pod.containers.iter().zip(&presence).filter(|(_, presence)| **presence == Presence::Used);
         let died = taken.any(|(name, _)| !bundles.contains_key(name.as_str()));
         let closed = presence.contains(&Presence::None) && !self.gate_open;
-        Ok(match (begun, closed || died) {
+        // What was to be restored in a pod that is gone is for this one only once the restore is ordered again.
+        let of_another = begun && store.owner(migration)?.as_deref() != Some(pod.uid.as_str());
+        Ok(match (begun, closed || died || of_another) {
             (true, false) => Target::Restoring,
             (true, true) => Target::Waiting,
             (false, _) if bundles.is_empty() => Target::Changing,

@@ -2,6 +2,7 @@
 
 use super::command::CommandError;
 use crate::images::{Refusal, SpecError};
+use crate::lane::{Lane, LaneError};
 use crate::session::{HandsError, Pod};
 use crate::transfer::{CredentialsError, SendError, SessionError};
 use portolan_node::NameError;
@@ -10,6 +11,7 @@ use portolan_node::freezer::FreezerError;
 use portolan_node::store::StoreError;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why something cannot be done on the node.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +122,21 @@ pub enum NodeError {
         /// Why not.
         source: Box<ArchiveError>,
     },
+    /// All parts together are too large.
+    #[error(
+        "with {part} the checkpoint of pod {pod} has {bytes} bytes once it is unpacked, and all parts of a session may have {limit} \
+         together: raise limits.maxCheckpointSize, or make the checkpoint smaller"
+    )]
+    Budget {
+        /// The pod.
+        pod: String,
+        /// The part.
+        part: String,
+        /// How many bytes all parts have up to this one, at least.
+        bytes: u64,
+        /// How many they may have.
+        limit: u64,
+    },
     /// The checkpoint would give a container more than its pod has.
     #[error("the checkpoint of container {container} of pod {pod} is refused: {source}")]
     Refused {
@@ -173,6 +190,9 @@ pub enum NodeError {
         /// Why.
         source: io::Error,
     },
+    /// The node hangs.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
     /// The process ends.
     #[error("the agent is stopping: it goes on when it runs again")]
     Stopping,
@@ -191,6 +211,7 @@ impl NodeError {
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::Refused { source, .. } => !matches!(**source, Refusal::Io { .. }),
+            Self::Budget { .. } => true,
             Self::Archive { source, .. } => {
                 !matches!(**source, ArchiveError::Io { .. } | ArchiveError::Remove(_))
             }
@@ -213,4 +234,28 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
 ) -> Result<T, NodeError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| NodeError::Stopping)?
+}
+
+/// How many pods are looked at at once.
+const MOST_LOOKS: usize = 32;
+/// How long a look may take.
+const LOOK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The looks of one role at its pods. They are repeated while one hangs, and must not take all threads.
+#[derive(Clone)]
+pub(super) struct Looks(Lane);
+
+impl Looks {
+    pub(super) fn new() -> Self {
+        Self(Lane::new("look at the pod", MOST_LOOKS, LOOK_PATIENCE))
+    }
+
+    /// As [`blocking`], and once at a time for each pod.
+    pub(super) async fn at<T: Send + 'static>(
+        &self,
+        pod: &Pod,
+        look: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
+    ) -> Result<T, NodeError> {
+        self.0.run(pod.uid(), look).await?
+    }
 }

@@ -3,17 +3,20 @@
 //! The kubelet makes the containers of a pod one after the other, and a container's `config.json` is there only while its turn
 //! is. So each checkpoint waits until then, is checked against it, and only then appears in the store.
 
-use super::archives::{empty, unpack_part};
+use super::archives::unpack_part;
+use super::budget::Budget;
 use super::bundles::Bundles;
 use super::destination_files::{DestinationFiles, Filled};
 use super::error::blocking;
+use super::memory::{self, Unusable};
 use super::parts::Part;
 use super::process::boot;
 use super::{NodeError, PodState, Settings, mark, volumes};
-use crate::images::{Allowed, check};
+use crate::images::{Allowed, Archive, check};
 use crate::session::Pod;
-use portolan_node::Name;
-use portolan_node::store::{Incoming, Mark, Presence};
+use portolan_node::store::{Incoming, Mark, Paths, Presence, StoreError};
+use portolan_node::{Name, empty_folder};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +33,7 @@ pub(super) type Unpacked = Arc<Mutex<BTreeMap<Name, Incoming>>>;
 #[derive(Clone)]
 pub(super) struct Gate {
     pub(super) unpacked: Unpacked,
+    pub(super) budget: Arc<Budget>,
     pub(super) pod: Pod,
     /// The UID that it has on this node.
     pub(super) uid: String,
@@ -60,18 +64,45 @@ impl Gate {
 
     fn unpack_to(&self, part: &Part, to: &Path) -> Result<(), NodeError> {
         let from = self.files.parts().join(part.name()?.as_str());
-        unpack_part(&self.pod, part, &from, to, &self.settings)
+        self.budget.within(&self.pod, &part.to_string(), &self.settings, |limits| {
+            let bytes = unpack_part(&self.pod, part, &from, to, limits)?;
+            Ok((bytes, ()))
+        })
+    }
+
+    /// Inspects what CRIU is to unpack into memory. Its symbolic links.
+    fn memory(
+        &self,
+        container: &Name,
+        incoming: &Incoming,
+        archives: &[Archive],
+        config: &Value,
+    ) -> Result<BTreeMap<String, String>, NodeError> {
+        let devices = memory::devices(config);
+        self.budget.within(&self.pod, &format!("memory.{container}"), &self.settings, |limits| {
+            match memory::inspect(&incoming.images(), archives, &devices, limits) {
+                Ok(found) => Ok((found.bytes, found.links)),
+                Err(Unusable::Node(error)) => Err(error),
+                Err(Unusable::Archive { name, source }) => Err(NodeError::Archive {
+                    pod: self.pod.to_string(),
+                    part: format!("{name} of container {container}"),
+                    source,
+                }),
+            }
+        })
     }
 
     /// Fills an emptyDir volume of the pod. A try before may have ended in the middle.
     fn volume(&self, uid: &str, volume: &Name) -> Result<(), NodeError> {
         let folder = volumes::folder(&self.settings, uid)?.join(volume.as_str());
-        empty(&folder)?;
+        // The folder itself is the kubelet's. Neither links nor mounts in it are followed.
+        empty_folder(&folder).map_err(StoreError::from)?;
         self.unpack_to(&Part::Volume(volume.clone()), &folder)
     }
 
-    /// Checks the images of a container against its own `config.json`; whether that was there.
-    fn check(&self, container: &Name, images: &Path) -> Result<bool, NodeError> {
+    /// Checks the images of a container against its own `config.json`; whether that was there. What only `portolan-runc` can
+    /// check, once the root and the volumes are in their places, is written down for it.
+    fn check(&self, container: &Name, incoming: &Incoming) -> Result<bool, NodeError> {
         let bundles = self.bundles.restored_in(self.files.migration.as_str(), &self.uid)?;
         let Some(id) = bundles.get(container.as_str()) else { return Ok(false) };
         let Some(config) = self.bundles.config(id)? else { return Ok(false) };
@@ -82,8 +113,12 @@ impl Gate {
             source,
         })?;
         allowed.without_absent_paths(|path| Path::new(path).exists());
-        match check(images, &allowed) {
-            Ok(_) => Ok(true),
+        match check(&incoming.images(), &allowed) {
+            Ok(summary) => {
+                let links = self.memory(container, incoming, &summary.archives, &config)?;
+                incoming.write_paths(&Paths { exact: summary.paths, followed: summary.sockets, links })?;
+                Ok(true)
+            }
             Err(refusal) => {
                 Err(NodeError::Refused { pod: pod(), container: name(), source: Box::new(refusal) })
             }
@@ -95,7 +130,7 @@ impl Gate {
         for container in containers {
             if self.files.store.presence(&self.files.migration, container) == Presence::None {
                 let incoming = self.unpack(container)?;
-                self.check(container, &incoming.images())?;
+                self.check(container, &incoming)?;
                 self.lock().insert(container.clone(), incoming);
             }
         }
@@ -119,6 +154,8 @@ impl Gate {
             return Err(NodeError::state(&self.pod, "it may have run here, and is not restored again"));
         }
         store.mark(migration, Mark::Frozen)?;
+        // Before any checkpoint appears.
+        store.assign(migration, &Name::new("UID of a pod", &pod.uid)?)?;
         // Once for each pod, and before anything of it is restored: what is restored has their files open. Once more after a
         // reboot, which nothing that was restored outlives: files that were not on the disk yet are lost, and so are volumes
         // in memory.
@@ -150,11 +187,16 @@ impl Gate {
                 let there = gate.files.store.presence(&gate.files.migration, &name);
                 if there == Presence::None { gate.unpack(&name).map(Some) } else { Ok(None) }
             });
-            let Some(incoming) = prepared.await? else { continue };
-            let images = incoming.images();
+            let Some(mut incoming) = prepared.await? else { continue };
             loop {
-                let (gate, name, images) = (self.clone(), container.clone(), images.clone());
-                if blocking(move || gate.check(&name, &images)).await? {
+                let (gate, name, unchecked) = (self.clone(), container.clone(), incoming);
+                let passed;
+                (incoming, passed) = blocking(move || {
+                    let passed = gate.check(&name, &unchecked)?;
+                    Ok((unchecked, passed))
+                })
+                .await?;
+                if passed {
                     break;
                 }
                 sleep(PAUSE).await;

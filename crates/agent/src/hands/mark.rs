@@ -5,22 +5,13 @@ use super::cgroups::gone_is_none;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Writes a file that appears whole, and is sure that it is on the disk.
 pub(super) fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let text = serde_json::to_vec(content)?;
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    File::open(folder)?.sync_all()
+    portolan_node::replace(path, &serde_json::to_vec(content)?)
 }
 
 /// Reads such a file; none if it is not there.

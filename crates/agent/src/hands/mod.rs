@@ -10,6 +10,7 @@
 //! # What the source keeps
 //! ```text
 //! WORK/source/MIGRATION/SESSION/dumps/CONTAINER/            CRIU's log; checkpoint/ has its images
+//! WORK/source/MIGRATION/SESSION/intents/CONTAINER           that they are to be written, before anything writes them
 //! WORK/source/MIGRATION/SESSION/processes/CONTAINER         the process that writes them
 //! WORK/source/MIGRATION/SESSION/parts/PART                  what is sent
 //! WORK/source/MIGRATION/SESSION/complete                    written last: the parts of a complete checkpoint
@@ -24,6 +25,7 @@
 //! them. A container's checkpoint is put there only after it was checked against the container's own `config.json`.
 
 mod archives;
+mod budget;
 mod bundles;
 mod cgroups;
 mod command;
@@ -33,8 +35,10 @@ mod destination_look;
 mod dump;
 mod error;
 mod gate;
+mod intent;
 mod kubernetes;
 mod mark;
+mod memory;
 mod overlay;
 mod parts;
 mod process;
@@ -84,6 +88,8 @@ pub struct Settings {
     pub dump: Duration,
     /// How much one part of a checkpoint may hold.
     pub limits: Limits,
+    /// How many bytes all parts of one session may hold together once they are unpacked.
+    pub session_bytes: u64,
     /// How many bytes have to stay free on the disk of the destination.
     pub stays_free: u64,
 }
@@ -103,6 +109,7 @@ impl Default for Settings {
             work: PathBuf::from("/var/lib/portolan/agent"),
             dump: Duration::from_secs(60),
             limits: Limits::default(),
+            session_bytes: 16 << 30,
             stays_free: 1 << 30,
         }
     }

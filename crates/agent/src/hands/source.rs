@@ -2,8 +2,8 @@
 
 use super::bundles::Bundles;
 use super::cgroups::Locks;
-use super::error::blocking;
-use super::source_files::SourceFiles;
+use super::error::{Looks, blocking};
+use super::source_files::{self, SourceFiles};
 use super::source_node::Node;
 use super::write::write_checkpoint;
 use super::{NodeError, Pods, Route, Settings, SourceTickets};
@@ -11,6 +11,7 @@ use crate::session::{HandsError, Pod, SessionInfo, SourceHands, SourceLook};
 use crate::transfer::{OutgoingPart, Progress, SendOptions, Sender, Source};
 use portolan_node::Name;
 use portolan_node::freezer::{CgroupFiles, Kernel};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub struct SourceNode<P, T, F = Kernel> {
     pods: P,
     tickets: T,
     locks: Locks,
+    looks: Looks,
 }
 
 impl<P: Pods, T: SourceTickets> SourceNode<P, T> {
@@ -41,7 +43,7 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
         let bundles = Arc::new(Bundles::new(&settings.bundles));
         let node = Node { settings: Arc::new(settings), bundles, files };
-        Self { node, pods, tickets, locks: Locks::default() }
+        Self { node, pods, tickets, locks: Locks::default(), looks: Looks::new() }
     }
 
     /// Changes what stands still of a pod, on a thread that keeps the pod's lock even if nobody waits for it.
@@ -89,14 +91,14 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     for SourceNode<P, T, F>
 {
     async fn baseline(&self, pod: &Pod) -> Result<String, HandsError> {
-        let (node, pod) = (self.node.clone(), pod.clone());
-        Ok(blocking(move || node.baseline(&pod)).await?)
+        let (node, name) = (self.node.clone(), pod.clone());
+        Ok(self.looks.at(pod, move || node.baseline(&name)).await?)
     }
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {
         let pod = timeout(API_PATIENCE, self.pods.get(session)).await;
         let (node, info) = (self.node.clone(), session.clone());
-        let mut look = blocking(move || node.look(&info)).await?;
+        let mut look = self.looks.at(&session.pod, move || node.look(&info)).await?;
         // Another pod of that name, or none: nobody starts containers of this one anew.
         look.terminating = match pod {
             Ok(Ok(pod)) => pod.is_none_or(|pod| pod.terminating || pod.uid != session.pod.uid()),
@@ -132,6 +134,11 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
 
     async fn remove_files(&self, session: &SessionInfo) -> Result<(), HandsError> {
         let files = SourceFiles::new(&self.node.settings, session)?;
-        Ok(blocking(move || files.remove()).await?)
+        Ok(blocking(move || files.end()).await?)
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        let (settings, kept) = (Arc::clone(&self.node.settings), kept.clone());
+        Ok(blocking(move || source_files::remove_ended(&settings, &kept)).await?)
     }
 }

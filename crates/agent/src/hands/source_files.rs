@@ -1,16 +1,24 @@
 //! What a source keeps of one session. All functions block.
 
 use super::cgroups::{exists, gone_is_none};
+use super::intent::{Intent, Recorded};
 use super::process::{Ending, Killable, Started};
 use super::{NodeError, Settings, mark};
 use crate::session::SessionInfo;
 use portolan_node::Name;
 use portolan_node::store::Store;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How long dumps are waited for before their files are removed.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+const INTENTS: &str = "intents";
+const PROCESSES: &str = "processes";
 
 /// The mark of a complete checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +33,7 @@ pub(super) struct Complete {
 pub(super) struct EndingDumps {
     folder: PathBuf,
     known: Result<(), NodeError>,
-    ending: Ending<Started>,
+    ending: Ending<Recorded>,
 }
 
 impl EndingDumps {
@@ -74,9 +82,14 @@ impl SourceFiles {
         self.dump(container).join("checkpoint")
     }
 
+    /// Where it is written down that something is about to write them.
+    pub(super) fn intent(&self, container: &Name) -> PathBuf {
+        self.folder().join(INTENTS).join(container.as_str())
+    }
+
     /// Where it is written down which process writes them.
     pub(super) fn process(&self, container: &Name) -> PathBuf {
-        self.folder().join("processes").join(container.as_str())
+        self.folder().join(PROCESSES).join(container.as_str())
     }
 
     /// A part.
@@ -96,7 +109,7 @@ impl SourceFiles {
         for container in containers {
             mark::folder(&self.images(container))?;
         }
-        for folder in ["processes", "parts"] {
+        for folder in [INTENTS, PROCESSES, "parts"] {
             mark::folder(&self.folder().join(folder))?;
         }
         Ok(())
@@ -126,9 +139,9 @@ impl SourceFiles {
         exists(&self.all())
     }
 
-    /// The processes that were started to write the checkpoint of this migration, whoever started them, and why some are not
-    /// known, if that is so.
-    fn dumps(&self) -> (Vec<Started>, Result<(), NodeError>) {
+    /// The dumps that were started to write the checkpoint of this migration, whoever started them, and why some are not known, if
+    /// that is so.
+    fn dumps(&self) -> (Vec<Recorded>, Result<(), NodeError>) {
         let (mut all, mut outcome) = (Vec::new(), Ok(()));
         let mut note = |error| {
             if outcome.is_ok() {
@@ -139,12 +152,24 @@ impl SourceFiles {
             note(error);
             Vec::new()
         }) {
-            for record in list(&session.join("processes")).unwrap_or_else(|error| {
+            for record in list(&session.join(PROCESSES)).unwrap_or_else(|error| {
                 note(error);
                 Vec::new()
             }) {
                 match mark::read::<Started>(&record) {
-                    Ok(started) => all.extend(started),
+                    Ok(started) => all.extend(started.map(Recorded::Started)),
+                    Err(error) => note(error),
+                }
+            }
+            for record in list(&session.join(INTENTS)).unwrap_or_else(|error| {
+                note(error);
+                Vec::new()
+            }) {
+                let process = session.join(PROCESSES).join(record.file_name().unwrap_or_default());
+                // The agent died before it could write the process down.
+                let unknown = !matches!(mark::read::<Started>(&process), Ok(Some(_)));
+                match mark::read::<Intent>(&record) {
+                    Ok(intent) => all.extend(intent.filter(|_| unknown).map(Recorded::Intended)),
                     Err(error) => note(error),
                 }
             }
@@ -163,10 +188,30 @@ impl SourceFiles {
         self.dumps().0.iter().any(|started| started.is_left(false).unwrap_or(true))
     }
 
+    /// As [`SourceFiles::remove`], once nothing writes there any more, as far as that is known.
+    pub(super) fn end(&self) -> Result<(), NodeError> {
+        if !self.kill_dumps().wait(END_PATIENCE) {
+            return Err(NodeError::io("end the dumps of", &self.all())(io::ErrorKind::TimedOut.into()));
+        }
+        self.remove()
+    }
+
     /// Removes all that there is of the migration.
     pub(super) fn remove(&self) -> Result<(), NodeError> {
         Ok(self.store.remove(&self.migration)?)
     }
+}
+
+/// Removes what there is of migrations that are not kept, and ends what still writes it.
+pub(super) fn remove_ended(settings: &Settings, kept: &BTreeSet<String>) -> Result<(), NodeError> {
+    let store = Store::new(settings.work.join("source"));
+    let mut outcome = Ok(());
+    for migration in store.migrations()?.into_iter().filter(|migration| !kept.contains(migration.as_str())) {
+        let files = SourceFiles { store: store.clone(), migration, session: 0 };
+        // One that cannot be removed does not keep the others.
+        outcome = outcome.and(files.end());
+    }
+    outcome
 }
 
 /// What is in a folder, but for files that are still being written.
@@ -180,9 +225,8 @@ fn list(folder: &std::path::Path) -> Result<Vec<PathBuf>, NodeError> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(NodeError::io("list", folder))?.path();
-        if path.extension().is_none_or(|end| end != "new") {
-            paths.push(path);
-        }
+        let written = path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+        paths.extend(written.then_some(path));
     }
     Ok(paths)
 }

@@ -150,7 +150,13 @@ impl<F: CgroupFiles + Clone> Node<F> {
         if !ended {
             self.set_going(info)?;
         }
-        outcome
+        outcome?;
+        // Half of a checkpoint is of no use to anybody.
+        let files = SourceFiles::new(&self.settings, info)?;
+        if files.complete()?.is_none() {
+            files.remove()?;
+        }
+        Ok(())
     }
 
     fn set_going(&self, info: &SessionInfo) -> Result<(), NodeError> {

@@ -5,7 +5,7 @@ use super::files::{self, Files};
 use super::folder::{Folder, Limits};
 use super::image::Magic;
 use super::kind::Kind;
-use super::mounts::Mounts;
+use super::mounts::{Mount, Mounts};
 use super::namespace::Namespace;
 use super::process::{self, Core};
 use super::refusal::{Damage, Refusal, Unfit};
@@ -32,8 +32,22 @@ pub struct Summary {
     pub files: usize,
     /// Bytes of all images.
     pub bytes: u64,
+    /// Paths of open files, of what is watched and of mounts. The kernel wrote them: in the container that was written down, none
+    /// of them led through a link.
+    pub paths: BTreeSet<String>,
+    /// Paths of sockets, as the container named them.
+    pub sockets: BTreeSet<String>,
     /// Archives of memory file systems. They are not opened here.
-    pub archives: Vec<String>,
+    pub archives: Vec<Archive>,
+}
+
+/// The archive of a memory file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    /// Its file.
+    pub name: String,
+    /// Where the file system is mounted, each with the folder of it that is seen there.
+    pub mounts: Vec<(String, String)>,
 }
 
 /// Checks the checkpoint in a folder.
@@ -84,6 +98,8 @@ pub fn check_within(folder: &Path, allowed: &Allowed, limits: Limits) -> Result<
         mounts: mounts.0.len(),
         files: files.all.len(),
         bytes: folder.total_bytes(),
+        paths: files.paths.into_iter().chain(mounts.0.values().map(|mount| mount.at.clone())).collect(),
+        sockets: files.sockets,
         archives: archives(&folder, &mounts)?,
     })
 }
@@ -227,18 +243,20 @@ fn standard(name: &str, json: &[u8]) -> Result<(), Refusal> {
 }
 
 /// The archives of memory file systems, each of one that is mounted.
-fn archives(folder: &Folder, mounts: &Mounts) -> Result<Vec<String>, Refusal> {
+fn archives(folder: &Folder, mounts: &Mounts) -> Result<Vec<Archive>, Refusal> {
     let mut archives = Vec::new();
     for (name, entry) in folder.entries().filter(|(_, entry)| entry.kind == Kind::Archive) {
         let by_device = name.starts_with("tmpfs-dev-");
-        let mounted = mounts.0.values().any(|mount| {
+        let of_archive = |mount: &&Mount| {
             let number = if by_device { mount.device } else { mount.id };
             mount.is_tmpfs() && u64::from(number) == entry.number
-        });
-        if !mounted {
+        };
+        let found = mounts.0.values().filter(of_archive);
+        let mounts: Vec<_> = found.map(|mount| (mount.at.clone(), mount.root.clone())).collect();
+        if mounts.is_empty() {
             return Err(Refusal::unfit(name, Unfit::Stray));
         }
-        archives.push(name.to_owned());
+        archives.push(Archive { name: name.to_owned(), mounts });
     }
     Ok(archives)
 }

@@ -29,9 +29,32 @@ pub(super) struct Files {
     pub(super) all: BTreeSet<(u32, u32)>,
     /// Files with a path.
     pub(super) regular: BTreeSet<u32>,
+    /// The paths of files, and of what is watched.
+    pub(super) paths: BTreeSet<String>,
+    /// The paths of sockets.
+    pub(super) sockets: BTreeSet<String>,
 }
 
 impl Files {
+    /// Notes the paths of a file that was checked.
+    fn collect(&mut self, file_type: u32, file: &Fields<'_>) -> Result<(), Refusal> {
+        match file_type {
+            1 => {
+                self.paths.insert(file.need_text(6)?.to_owned());
+            }
+            5 => self.sockets.extend(socket_path(file)?.and_then(|path| path::normal(&format!("/{path}")))),
+            8 => {
+                for watch in file.messages(5)? {
+                    if let Some(handle) = watch.message(7)? {
+                        self.paths.extend(handle.text(4)?.map(str::to_owned));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Fails unless there is a file with a path of that number.
     pub(super) fn need_regular(&self, image: &str, id: u32) -> Result<(), Refusal> {
         if self.regular.contains(&id) {
@@ -74,6 +97,7 @@ impl Checker<'_> {
             if self.file(file_type, &file)? {
                 files.regular.insert(id);
             }
+            files.collect(file_type, &file)?;
         }
         // Named pipes and terminals may have a path.
         for entry in &entries {
@@ -256,6 +280,21 @@ fn field_of(file_type: u32) -> Option<u32> {
         20 => 22,
         _ => return None,
     })
+}
+
+/// The path of a Unix socket from the root of the container, if it has one: a relative name is one in its folder.
+fn socket_path(file: &Fields<'_>) -> Result<Option<String>, Refusal> {
+    let name = file.bytes(11)?.unwrap_or(&[]);
+    let name = name.strip_suffix(b"\0").unwrap_or(name);
+    // A zero byte at the start makes it a name without a path.
+    if name.is_empty() || name.starts_with(b"\0") {
+        return Ok(None);
+    }
+    let shown = String::from_utf8_lossy(name);
+    if shown.starts_with('/') {
+        return Ok(Some(shown.into_owned()));
+    }
+    Ok(Some(format!("{}/{shown}", file.text(14)?.unwrap_or("/"))))
 }
 
 fn unknown_type(entry: &Fields<'_>, file_type: u32) -> Refusal {

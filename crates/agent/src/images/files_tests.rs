@@ -152,6 +152,23 @@ fn watches_are_of_paths_in_the_container() {
 }
 
 #[test]
+fn paths_are_told_to_who_looks_them_up() {
+    let mut built = healthy();
+    let handle = numbers(&[(1, 8), (2, 1), (3, 7), (3, 0)]).with(4, "/data/conf").with(5, 24);
+    let watch = numbers(&[(1, 0), (2, 77), (3, 2), (5, 1), (6, 1)]).with(7, handle);
+    let file = numbers(&[(1, 9), (2, 0)]).with(4, Msg::default()).with(5, watch);
+    built.add("files.img", Magic::Files, numbers(&[(1, 8), (2, 9)]).with(13, file));
+    for (id, name) in [(10, "x.sock\0"), (11, "\0abstract"), (12, "")] {
+        let socket = numbers(&[(1, id), (2, 5), (3, 1), (4, 1), (5, 0), (6, 0)]);
+        let socket = socket.with(11, name).with(14, "/run/app");
+        built.add("files.img", Magic::Files, numbers(&[(1, 5), (2, id)]).with(16, socket));
+    }
+    let summary = built.check(&allowed(&config())).unwrap();
+    assert!(summary.paths.contains("/data/conf"), "{:?}", summary.paths);
+    assert_eq!(summary.sockets.iter().collect::<Vec<_>>(), ["/data/s", "/run/app/x.sock"]);
+}
+
+#[test]
 fn references_lead_to_files_that_were_checked() {
     let broken = |name: &str, field: u32| {
         let mut built = healthy();

@@ -10,13 +10,12 @@
 //! - A seccomp filter is compared only if its program is given ([`Allowed::with_seccomp_programs`]). Without, a filter that
 //!   can get to a return that restricts is enough, even if no system call meets its conditions.
 //! - CRIU resolves the paths of open files in the container's own mounts; here they are compared as texts. Those
-//!   through `/proc/*/fd` and the links to it in `/dev` are refused. Another link in the container's root or in a volume could
-//!   still lead there: who wraps CRIU must resolve the paths inside the root (`openat2` with `RESOLVE_IN_ROOT`), which is NOT
-//!   done yet.
+//!   through `/proc/*/fd` and the links to it in `/dev` are refused. Other links in the container's root or in a volume could
+//!   lead there: who wraps CRIU must look up [`Summary::paths`] and [`Summary::sockets`] inside the root, as `portolan-runc` does.
 //! - CRIU opens files as root: a process may come with an open file of its container that it could not open itself.
 //!
 //! Not checked here: memory (a process may write what it wants to its own); the content of archives of memory file systems
-//! ([`Summary::archives`]: who restores them must refuse devices and set-user-ID files in them); limits of resources that
+//! ([`Summary::archives`]: the hands inspect them, and refuse devices and set-user-ID files in them); limits of resources that
 //! neither the spec has nor give priority (the cgroup of the destination limits them); the values of properties of cgroups (in runc's mode "soft", CRIU writes only those
 //! of cgroups that it makes below the container's). Nobody else may write to the folder between the check and the restore.
 
@@ -59,7 +58,7 @@ mod resources_tests;
 mod tests;
 
 pub use allowed::Allowed;
-pub use check::{Summary, check, check_within};
+pub use check::{Archive, Summary, check, check_within};
 pub use folder::Limits;
 pub use refusal::{Damage, Refusal, Unfit};
 pub use rule::Rule;

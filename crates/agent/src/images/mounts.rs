@@ -27,7 +27,7 @@ pub(super) struct Mount {
     fstype: u32,
     parent: u32,
     flags: u32,
-    root: String,
+    pub(super) root: String,
     /// What the container runtime is asked for to mount there, instead of what the image says.
     pub(super) external: Option<String>,
     shared: bool,

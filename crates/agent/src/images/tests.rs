@@ -3,7 +3,7 @@
 use super::build::{At, Built, Msg, allowed, config, healthy, numbers, write};
 use super::image::Magic;
 use super::kind::kind_of;
-use super::{Limits, Refusal, Rule, Unfit, check, check_within};
+use super::{Archive, Limits, Refusal, Rule, Unfit, check, check_within};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -25,7 +25,12 @@ fn with_raw(name: &str, bytes: &[u8]) -> Unfit {
 fn a_healthy_checkpoint_is_accepted() {
     let summary = healthy().check(&allowed(&config())).unwrap();
     assert_eq!((summary.processes, summary.threads, summary.mounts, summary.files), (2, 3, 9, 4));
-    assert_eq!(summary.archives, ["tmpfs-dev-1022.tar.gz.img"]);
+    let mounts = vec![("/dev".to_owned(), "/".to_owned())];
+    assert_eq!(summary.archives, [Archive { name: "tmpfs-dev-1022.tar.gz.img".to_owned(), mounts }]);
+    for path in ["/", "/bin/app", "/data/log", "/run/secrets"] {
+        assert!(summary.paths.contains(path), "{path}");
+    }
+    assert_eq!(summary.sockets.iter().collect::<Vec<_>>(), ["/data/s"]);
     assert!(summary.bytes > 4096);
 }
 

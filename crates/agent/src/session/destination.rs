@@ -9,6 +9,7 @@ use portolan_core::migration::destination::{
 };
 use portolan_core::migration::{DestinationOrder, Fence, Terms};
 use portolan_runtime::Clock;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The destination, with the hands that it moves.
@@ -50,6 +51,10 @@ impl<H: DestinationHands> Side for Destination<H> {
             DestinationAction::DeletePod => self.hands.delete_pod(info).await,
             DestinationAction::RemoveFiles => self.hands.remove_files(info).await,
         }
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        self.hands.remove_ended(kept).await
     }
 
     fn next(

@@ -1,6 +1,7 @@
 //! Why a session cannot be kept, or an order cannot be answered.
 
 use super::{HandsError, Pod, Role};
+use crate::lane::LaneError;
 use portolan_node::NameError;
 use std::io;
 use std::path::PathBuf;
@@ -17,6 +18,16 @@ pub enum JournalError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The disk hangs, or there are too many that wait for it. What was to be written may be there later.
+    #[error("cannot {what} {path:?}: {source}")]
+    Hangs {
+        /// What was to be done.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why.
+        source: LaneError,
     },
     /// A file is not what the agent writes.
     #[error(

@@ -9,6 +9,7 @@ use super::Pod;
 use portolan_core::migration::Terms;
 use portolan_core::migration::destination::DestinationSeen;
 use portolan_core::migration::source::Frozen;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// Why an action fails: a sentence that users read.
@@ -88,6 +89,9 @@ pub trait SourceHands: Send + Sync + 'static {
 
     /// Removes what the store holds of this migration.
     fn remove_files(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
+    /// Removes what the store holds of all migrations but these, whose sessions go on after the agent was started.
+    fn remove_ended(&self, kept: &BTreeSet<String>) -> impl Future<Output = Result<(), HandsError>> + Send;
 }
 
 /// What is done at the destination.
@@ -117,4 +121,8 @@ pub trait DestinationHands: Send + Sync + 'static {
 
     /// Removes what the store holds of this migration.
     fn remove_files(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
+    /// Removes what the store holds of all migrations but these, whose sessions go on after the agent was started. What says that a
+    /// pod is live stays as long as the pod.
+    fn remove_ended(&self, kept: &BTreeSet<String>) -> impl Future<Output = Result<(), HandsError>> + Send;
 }

@@ -16,6 +16,8 @@
 //!   a source that gives up thaws its pod all the same, because checkpoints fill disks and the pod must not stand still for
 //!   that. If the write that failed was the commit, the disk may have it, and then the pod is not thawed either until
 //!   the journal says for certain that it was given up.
+//! - **The disk or the kernel hangs.** What hangs keeps its thread; whoever tries again gets an error and no other thread. A write
+//!   that hangs counts as one that failed, and as one that may be on the disk.
 //! - **The pod cannot be looked at.** A source whose time is over, or that is ordered to give up, gives up without a look.
 
 mod destination;

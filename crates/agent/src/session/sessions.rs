@@ -7,6 +7,7 @@ use super::table::Table;
 use super::{DestinationHands, Journal, JournalError, Pod, Role, SessionError, Settings, SourceHands};
 use portolan_core::migration::{DestinationOrder, DestinationReport, SourceOrder, SourceReport};
 use portolan_runtime::Clock;
+use std::collections::BTreeSet;
 use std::fmt;
 use tracing::error;
 
@@ -37,11 +38,19 @@ impl<S: SourceHands, D: DestinationHands> Sessions<S, D> {
             source: Table::new(Source::new(source), common.clone()),
             destination: Table::new(Destination::new(destination), common),
         };
+        let (mut sources, mut destinations) = (BTreeSet::new(), BTreeSet::new());
         for entry in loaded.sources {
+            sources.insert(entry.record.fence.migration.clone());
             sessions.source.resume(entry);
         }
         for entry in loaded.destinations {
+            destinations.insert(entry.record.fence.migration.clone());
             sessions.destination.resume(entry);
+        }
+        // Of a file that is not understood it is not known which migration it is about.
+        if loaded.broken.is_empty() {
+            sessions.source.remove_ended(&sources).await;
+            sessions.destination.remove_ended(&destinations).await;
         }
         for error in &loaded.broken {
             error!(%error, "a session of the journal is left as it is");

@@ -6,6 +6,7 @@ use portolan_core::migration::{Decision, Fence, Order, Progress, Report, Terms};
 use portolan_runtime::Clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -36,6 +37,9 @@ pub(super) trait Side: Sized + Send + Sync + 'static {
         action: Self::Action,
         info: &SessionInfo,
     ) -> impl Future<Output = Result<(), HandsError>> + Send;
+
+    /// Removes what is left of all migrations but these.
+    fn remove_ended(&self, kept: &BTreeSet<String>) -> impl Future<Output = Result<(), HandsError>> + Send;
 
     /// The pure machine.
     fn next(

@@ -8,6 +8,7 @@ use portolan_core::migration::source::{
 };
 use portolan_core::migration::{Fence, SourceOrder, Terms};
 use portolan_runtime::Clock;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -76,6 +77,10 @@ impl<H: SourceHands> Side for Source<H> {
             SourceAction::Thaw => self.hands.thaw(info).await,
             SourceAction::RemoveFiles => self.hands.remove_files(info).await,
         }
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        self.hands.remove_ended(kept).await
     }
 
     fn next(

@@ -5,11 +5,12 @@ use super::run::{Common, Latest, Message, Session};
 use super::side::Side;
 use super::{HandsError, JournalError, Pod, SessionError, SessionInfo};
 use portolan_core::migration::{Order, Report, Write};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use tracing::warn;
 
 /// How many orders may wait for a session: an order that is repeated while an action is taken says nothing new.
 const MAILBOX: usize = 8;
@@ -42,6 +43,13 @@ impl<S: Side> Table<S> {
     /// Lets a session of the journal go on.
     pub(super) fn resume(&self, entry: Entry<S::Record>) {
         self.start(Session::resumed(Arc::clone(&self.side), self.common.clone(), entry));
+    }
+
+    /// Removes what is left of all migrations but these. Not while a session can be begun.
+    pub(super) async fn remove_ended(&self, kept: &BTreeSet<String>) {
+        if let Err(error) = self.side.remove_ended(kept).await {
+            warn!(role = %S::ROLE, %error, "what is left of sessions that are over is removed at the next start");
+        }
     }
 
     /// Gives an order to the session of a pod, and begins one if that is ordered.

@@ -43,6 +43,7 @@ mod source;
 mod stream;
 mod ticket;
 mod tls;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

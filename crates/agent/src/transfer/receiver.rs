@@ -11,15 +11,15 @@ use super::session_state::SessionState;
 use super::stream::Stream;
 use super::ticket::{SessionKey, Ticket};
 use super::tls::{Credentials, CredentialsError};
+use super::waiting::{Place, Waiting};
 use portolan_node::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 /// How long to wait if no connection can be accepted.
@@ -31,13 +31,15 @@ pub(super) type Incoming = tokio_rustls::server::TlsStream<Box<dyn Stream>>;
 /// How much a receiver lets others cost it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverLimits {
-    /// How long the handshake may take, and the request after it.
+    /// How long the handshake and the request after it may take together.
     pub handshake_timeout: Duration,
     /// How long a connection may bring nothing.
     pub idle_timeout: Duration,
-    /// How many connections there may be that have not shown certificate and ticket yet. Others wait until one of them has, or has
-    /// failed.
+    /// How many connections there may be that have not shown certificate and ticket yet. With one more, the oldest of whoever has
+    /// the most of them ends.
     pub unauthenticated: usize,
+    /// How many of these may come from one address.
+    pub unauthenticated_per_address: usize,
     /// How many sessions there may be.
     pub sessions: usize,
     /// How many parts a session may have.
@@ -47,9 +49,10 @@ pub struct ReceiverLimits {
 impl Default for ReceiverLimits {
     fn default() -> Self {
         Self {
-            handshake_timeout: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(30),
             unauthenticated: 32,
+            unauthenticated_per_address: 8,
             sessions: 16,
             parts: 64,
         }
@@ -62,7 +65,7 @@ pub struct Receiver {
     peer: PeerIdentity,
     limits: ReceiverLimits,
     sessions: Mutex<BTreeMap<SessionKey, Arc<SessionState>>>,
-    unauthenticated: Arc<Semaphore>,
+    waiting: Arc<Waiting>,
 }
 
 impl Receiver {
@@ -76,9 +79,7 @@ impl Receiver {
             peer: credentials.peer().clone(),
             limits,
             sessions: Mutex::default(),
-            unauthenticated: Arc::new(Semaphore::new(
-                limits.unauthenticated.clamp(1, Semaphore::MAX_PERMITS),
-            )),
+            waiting: Arc::new(Waiting::new(limits.unauthenticated, limits.unauthenticated_per_address)),
         })
     }
 
@@ -118,15 +119,16 @@ impl Receiver {
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
-            let Ok(permit) = Arc::clone(&self.unauthenticated).acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, address)) => {
                     // Without it frames only arrive later.
                     stream.set_nodelay(true).ok();
-                    let receiver = Arc::clone(&self);
-                    connections.spawn(async move {
-                        report(receiver.connection(Box::new(stream), Some(permit)).await);
+                    let place = self.waiting.enter(address.ip());
+                    let (receiver, number) = (Arc::clone(&self), place.number());
+                    let task = connections.spawn(async move {
+                        report(receiver.connection(Box::new(stream), Some(place)).await);
                     });
+                    self.waiting.begun(number, task);
                 }
                 Err(error) => {
                     tracing::warn!(kind = ?error.kind(), "no connection for a transfer can be accepted");
@@ -136,20 +138,21 @@ impl Receiver {
         }
     }
 
-    /// Receives one part over one connection. The permit is given back once the peer has shown certificate and ticket.
+    /// Receives one part over one connection. The place is given back once the peer has shown certificate and ticket.
     pub(super) async fn connection(
         &self,
         stream: Box<dyn Stream>,
-        permit: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
     ) -> Result<ReceivedPart, ReceiveError> {
         let ReceiverLimits { handshake_timeout, idle_timeout, .. } = self.limits;
         let nobody = || "a part".to_owned();
-        let mut stream = match timeout(handshake_timeout, self.tls.accept(stream)).await {
+        let deadline = Instant::now() + handshake_timeout;
+        let mut stream = match timeout_at(deadline, self.tls.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(self.error(nobody(), HandshakeError::of(error).into())),
             Err(_) => return Err(self.error(nobody(), HandshakeError::Timeout(handshake_timeout).into())),
         };
-        let opened = timeout(handshake_timeout, self.opened(&mut stream)).await;
+        let opened = timeout_at(deadline, self.opened(&mut stream)).await;
         let (session, part) = match opened.unwrap_or(Err(Failure::Idle(handshake_timeout))) {
             Ok(opened) => opened,
             Err(failure) => {
@@ -157,7 +160,7 @@ impl Receiver {
                 return Err(self.error(nobody(), failure));
             }
         };
-        drop(permit);
+        drop(place);
         let received = Box::pin(receive(&mut stream, &session, &part, idle_timeout)).await;
         match received {
             Ok(received) => {

@@ -74,6 +74,16 @@ pub enum Refusal {
     /// It is a device.
     #[error("it is a device")]
     Device,
+    /// It is a device that the container does not have.
+    #[error(
+        "it is the device {major}:{minor}, which the pod spec does not give the container: remove it from the container"
+    )]
+    DeviceNumber {
+        /// Its major number.
+        major: u32,
+        /// Its minor number.
+        minor: u32,
+    },
     /// It is of a kind that does not belong there.
     #[error("an entry of type {0:?} does not belong into such a stream")]
     Type(char),
@@ -96,6 +106,9 @@ pub enum Refusal {
     /// There are too many.
     #[error("there are more than {0} entries")]
     TooManyEntries(u64),
+    /// There are too many links.
+    #[error("there are more than {0} symbolic links")]
+    TooManyLinks(usize),
     /// It is there twice.
     #[error("it is there already")]
     Twice,

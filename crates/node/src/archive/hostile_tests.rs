@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 /// A stream of entries as they are given, whether a builder would make them or not.
 #[derive(Default)]
-struct Hostile(Vec<u8>);
+pub(super) struct Hostile(Vec<u8>);
 
 impl Hostile {
-    fn header(path: &[u8], kind: EntryType, size: u64) -> Header {
+    pub(super) fn header(path: &[u8], kind: EntryType, size: u64) -> Header {
         let mut header = Header::new_gnu();
         header.as_old_mut().name[..path.len()].copy_from_slice(path);
         header.set_entry_type(kind);
@@ -25,7 +25,7 @@ impl Hostile {
         header
     }
 
-    fn raw(mut self, mut header: Header, data: &[u8]) -> Self {
+    pub(super) fn raw(mut self, mut header: Header, data: &[u8]) -> Self {
         header.set_cksum();
         self.0.extend_from_slice(header.as_bytes());
         self.0.extend_from_slice(data);
@@ -33,24 +33,30 @@ impl Hostile {
         self
     }
 
-    fn entry(self, path: &str, kind: EntryType, data: &[u8]) -> Self {
+    pub(super) fn entry(self, path: &str, kind: EntryType, data: &[u8]) -> Self {
         self.raw(Self::header(path.as_bytes(), kind, data.len() as u64), data)
     }
 
-    fn file(self, path: &str) -> Self {
+    pub(super) fn file(self, path: &str) -> Self {
         self.entry(path, EntryType::Regular, b"evil")
     }
 
-    fn link(self, path: &str, kind: EntryType, target: &str) -> Self {
+    pub(super) fn link(self, path: &str, kind: EntryType, target: &str) -> Self {
         let mut header = Self::header(path.as_bytes(), kind, 0);
         header.as_old_mut().linkname[..target.len()].copy_from_slice(target.as_bytes());
         self.raw(header, b"")
     }
 
-    fn unpack(mut self, kind: Kind, to: &Path, limits: &Limits) -> Result<(), ArchiveError> {
+    /// The whole stream, with its end.
+    pub(super) fn stream(mut self) -> Vec<u8> {
         self.0.resize(self.0.len() + 1024, 0);
-        let sum: String = Sha256::digest(&self.0).iter().map(|byte| format!("{byte:02x}")).collect();
-        unpack(kind, self.0.as_slice(), to, limits, Some(&sum)).map(|_| ())
+        self.0
+    }
+
+    fn unpack(self, kind: Kind, to: &Path, limits: &Limits) -> Result<(), ArchiveError> {
+        let stream = self.stream();
+        let sum: String = Sha256::digest(&stream).iter().map(|byte| format!("{byte:02x}")).collect();
+        unpack(kind, stream.as_slice(), to, limits, Some(&sum)).map(|_| ())
     }
 
     fn refusal(self, kind: Kind) -> Refusal {

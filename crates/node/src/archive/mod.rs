@@ -8,17 +8,23 @@
 mod compress;
 mod entry;
 mod error;
+mod inspect;
+mod judge;
 mod pack;
 mod stream;
 mod unpack;
+mod walk;
 
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod inspect_tests;
 #[cfg(test)]
 mod tests;
 
 pub use compress::{compressed, decompressed};
 pub use error::{ArchiveError, Refusal};
+pub use inspect::{Device, Memory, inspect, inspect_memory};
 pub use pack::pack;
 pub use unpack::unpack;
 

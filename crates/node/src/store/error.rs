@@ -39,6 +39,18 @@ pub enum StoreError {
         /// The migration.
         migration: Name,
     },
+    /// The checkpoints are for another pod.
+    #[error(
+        "the checkpoints of migration {migration} are for the pod with UID {owner}, and the pod with UID {pod} asks for them"
+    )]
+    Owner {
+        /// The migration.
+        migration: Name,
+        /// The UID of the pod that they are for.
+        owner: String,
+        /// The UID of the pod that asks.
+        pod: Name,
+    },
     /// Something cannot be removed.
     #[error(transparent)]
     Remove(#[from] RemoveError),

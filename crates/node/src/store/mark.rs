@@ -18,7 +18,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    fn file(self) -> &'static str {
+    pub(super) fn file(self) -> &'static str {
         match self {
             Self::Frozen => ".frozen",
             Self::Live => ".live",

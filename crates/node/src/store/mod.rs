@@ -3,8 +3,9 @@
 //! ```text
 //! ROOT/MIGRATION/CONTAINER/checkpoint/       the images of CRIU; renamed to `used` when a restore takes them
 //! ROOT/MIGRATION/CONTAINER/rootfs-diff.tar   what the container changed in its root file system
-//! ROOT/MIGRATION/.volumes/VOLUME/            the contents of an emptyDir
+//! ROOT/MIGRATION/CONTAINER/paths.json        the paths that the images refer to
 //! ROOT/MIGRATION/.frozen, .live, .cancel     marks
+//! ROOT/MIGRATION/.pod                        the UID of the pod that the checkpoints are for
 //! ROOT/MIGRATION/.incoming/CONTAINER/        what is still arriving
 //! ```
 //!
@@ -15,17 +16,24 @@
 
 mod error;
 mod mark;
+mod owner;
+mod paths;
 #[cfg(test)]
 mod tests;
 
 pub use crate::tree::RemoveError;
 pub use error::StoreError;
 pub use mark::Mark;
+pub use paths::Paths;
 
 use crate::{Name, tree};
+use nix::errno::Errno;
 use nix::sys::statvfs::statvfs;
+use owner::OWNER;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +43,6 @@ pub const DEFAULT_ROOT: &str = "/var/lib/portolan/restore";
 const CHECKPOINT: &str = "checkpoint";
 const USED: &str = "used";
 const ROOTFS_DIFF: &str = "rootfs-diff.tar";
-const VOLUMES: &str = ".volumes";
 const INCOMING: &str = ".incoming";
 
 /// The store of a node.
@@ -106,16 +113,6 @@ impl Store {
         Ok(Incoming { folder, target: self.folder(migration).join(container.as_str()) })
     }
 
-    /// The folder for the contents of an emptyDir.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn volume(&self, migration: &Name, volume: &Name) -> Result<PathBuf, StoreError> {
-        let folder = self.folder(migration).join(VOLUMES).join(volume.as_str());
-        make(&folder)?;
-        Ok(folder)
-    }
-
     /// What there is of a container.
     #[must_use]
     pub fn presence(&self, migration: &Name, container: &Name) -> Presence {
@@ -177,6 +174,31 @@ impl Store {
         Ok(tree::remove(&self.folder(migration))?)
     }
 
+    /// Removes what the store holds of a migration, except for what says that its pod is live, and which pod that is.
+    ///
+    /// # Errors
+    /// Something is mounted in it, or it cannot be removed.
+    pub fn remove_checkpoints(&self, migration: &Name) -> Result<(), StoreError> {
+        let folder = self.folder(migration);
+        let Some(fd) = open(&folder)? else { return Ok(()) };
+        for name in listed(&fd, &folder)? {
+            tree::remove_at(&fd, &name, &folder.join(&name))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the store holds anything of a migration, except for what says that its pod is live, and which pod that is.
+    ///
+    /// # Errors
+    /// It cannot be listed.
+    pub fn has_checkpoints(&self, migration: &Name) -> Result<bool, StoreError> {
+        let folder = self.folder(migration);
+        match open(&folder)? {
+            Some(fd) => Ok(!listed(&fd, &folder)?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
     /// The migrations that the store holds anything of.
     ///
     /// # Errors
@@ -235,6 +257,22 @@ impl Incoming {
 fn make(folder: &Path) -> Result<(), StoreError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| StoreError::io("make", folder, error))
+}
+
+/// Opens the folder of a migration, if it is there.
+fn open(folder: &Path) -> Result<Option<OwnedFd>, StoreError> {
+    match tree::open_path(folder) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(StoreError::io("open", folder, errno.into())),
+    }
+}
+
+/// What is in the folder of a migration, except for what says that its pod is live, and which pod that is.
+fn listed(fd: &OwnedFd, folder: &Path) -> Result<Vec<OsString>, StoreError> {
+    let mut names = tree::names(fd).map_err(|error| StoreError::io("list", folder, error))?;
+    names.retain(|name| name != Mark::Live.file() && name != OWNER);
+    Ok(names)
 }
 
 fn sync(path: &Path) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! The store, on a temporary folder.
 
-use super::{Mark, Presence, RemoveError, Store, StoreError};
+use super::{Mark, Paths, Presence, RemoveError, Store, StoreError};
 use crate::Name;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,6 +33,32 @@ fn a_checkpoint_appears_when_it_is_complete() {
 }
 
 #[test]
+fn a_checkpoint_comes_with_the_paths_that_it_refers_to() {
+    let (_folder, store, migration, a) = store();
+    let exact = ["/bin/app", "/data/\u{e4}\n"].map(str::to_owned).into();
+    let links = [("/dev/fd".to_owned(), "/proc/self/fd".to_owned())].into();
+    let paths = Paths { exact, followed: ["/run/x.sock".to_owned()].into(), links };
+    let incoming = store.begin(&migration, &a).unwrap();
+    incoming.write_paths(&Paths::default()).unwrap();
+    incoming.write_paths(&paths).unwrap();
+    incoming.finish().unwrap();
+    let taken = store.take(&migration, &a).unwrap().unwrap();
+    assert_eq!(taken.paths().unwrap(), paths);
+    for text in [
+        "",
+        "{}",
+        r#"{"exact":[]}"#,
+        r#"{"exact":[],"followed":[]}"#,
+        r#"{"exact":[1],"followed":[],"links":{}}"#,
+    ] {
+        fs::write(taken.work.join("paths.json"), text).unwrap();
+        assert!(taken.paths().is_err(), "{text}");
+    }
+    fs::remove_file(taken.work.join("paths.json")).unwrap();
+    assert!(taken.paths().is_err(), "without them nothing is restored");
+}
+
+#[test]
 fn what_is_left_of_an_earlier_try_is_gone() {
     let (_folder, store, migration, a) = store();
     let incoming = store.begin(&migration, &a).unwrap();
@@ -51,6 +77,40 @@ fn a_checkpoint_is_taken_once() {
     assert_eq!(store.take(&migration, &a).unwrap(), None);
     let again = store.begin(&migration, &a).unwrap().finish();
     assert!(matches!(again, Err(StoreError::Exists { .. })), "nor does another one take its place");
+}
+
+#[test]
+fn a_checkpoint_is_claimed_only_by_the_pod_that_it_is_for() {
+    let (_folder, store, migration, a) = store();
+    let pod = |uid| Name::new("UID of a pod", uid).unwrap();
+    fill(&store, &migration, &a);
+    assert!(matches!(store.claim(&migration, &a, &pod("uid-1")), Err(StoreError::Owner { .. })));
+    for uid in ["uid-1", "uid-2"] {
+        store.assign(&migration, &pod(uid)).unwrap();
+        assert_eq!(store.owner(&migration).unwrap().as_deref(), Some(uid));
+    }
+    let error = store.claim(&migration, &a, &pod("uid-1")).unwrap_err();
+    assert!(error.to_string().contains("UID uid-2") && error.to_string().contains("UID uid-1"), "{error}");
+    assert_eq!(store.presence(&migration, &a), Presence::Ready);
+    assert!(store.claim(&migration, &a, &pod("uid-2")).unwrap().is_some());
+}
+
+#[test]
+fn what_says_that_a_pod_is_live_stays_when_its_checkpoints_go() {
+    let (_folder, store, migration, a) = store();
+    store.remove_checkpoints(&migration).unwrap();
+    assert!(!store.has_checkpoints(&migration).unwrap());
+    fill(&store, &migration, &a);
+    store.begin(&migration, &Name::new("container", "b").unwrap()).unwrap();
+    store.assign(&migration, &Name::new("UID of a pod", "uid-1").unwrap()).unwrap();
+    for mark in [Mark::Frozen, Mark::Live, Mark::Cancel] {
+        store.mark(&migration, mark).unwrap();
+    }
+    assert!(store.has_checkpoints(&migration).unwrap());
+    store.remove_checkpoints(&migration).unwrap();
+    assert!(!store.has_checkpoints(&migration).unwrap());
+    assert!(store.has(&migration, Mark::Live) && !store.has(&migration, Mark::Cancel));
+    assert_eq!(store.owner(&migration).unwrap().as_deref(), Some("uid-1"));
 }
 
 #[test]
@@ -102,7 +162,7 @@ fn marks_are_set_and_taken_away() {
 #[test]
 fn a_container_is_not_taken_for_a_mark() {
     let (_folder, store, migration, _a) = store();
-    for name in ["live", "cancel", "frozen", "volumes", "incoming"] {
+    for name in ["live", "cancel", "frozen", "pod", "incoming"] {
         fill(&store, &migration, &Name::new("container", name).unwrap());
     }
     for mark in [Mark::Frozen, Mark::Live, Mark::Cancel] {
@@ -126,7 +186,6 @@ fn nothing_is_left_behind() {
     let b = Name::new("container", "b").unwrap();
     fill(&store, &migration, &a);
     store.begin(&migration, &b).unwrap();
-    store.volume(&migration, &Name::new("volume", "scratch").unwrap()).unwrap();
     store.mark(&migration, Mark::Cancel).unwrap();
     let other = Name::new("migration", "move-2").unwrap();
     fill(&store, &other, &a);

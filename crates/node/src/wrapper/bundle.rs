@@ -83,6 +83,23 @@ impl Bundle {
         self.folder.join(path)
     }
 
+    /// Where file systems are mounted in the container, in their order, and which folder or file of the node is seen there; none
+    /// for a new file system.
+    #[must_use]
+    pub fn mounts(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let all = self.config.get("mounts").and_then(Value::as_array).into_iter().flatten();
+        let mounts = all.filter_map(|mount| {
+            let options = mount.get("options").and_then(Value::as_array).into_iter().flatten();
+            let mut options = options.filter_map(Value::as_str);
+            let binds = text(mount.get("type")).as_deref() == Some("bind")
+                || options.any(|option| matches!(option, "bind" | "rbind"));
+            let source = text(mount.get("source")).filter(|_| binds).map(|source| self.folder.join(source));
+            Some((PathBuf::from(text(mount.get("destination"))?), source))
+        });
+        mounts.collect()
+    }
+
     /// Has CRIU take its configuration from a file.
     ///
     /// # Errors

@@ -27,6 +27,17 @@ pub enum WrapperError {
     /// What the container had changed in its root file system cannot be brought back.
     #[error("the changes of the container's root file system cannot be applied: {0}")]
     RootfsDiff(#[from] ArchiveError),
+    /// A path of the checkpoint leads elsewhere than it says.
+    #[error(
+        "the checkpoint refers to {path:?}, which leads through a link in the container{}: it is not restored",
+        .to.as_ref().map_or_else(String::new, |to| format!(" to {to:?}"))
+    )]
+    Link {
+        /// The path.
+        path: PathBuf,
+        /// Where it leads, if that is known.
+        to: Option<PathBuf>,
+    },
     /// The restored container cannot be left frozen.
     #[error("the restored container cannot be held: {0}")]
     Freezer(#[from] FreezerError),

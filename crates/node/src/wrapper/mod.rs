@@ -11,6 +11,7 @@ mod args;
 mod bundle;
 mod error;
 mod freeze;
+mod links;
 mod plan;
 mod restore;
 mod run;

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub(super) const RESTORE: &str = "portolan.dev/restore";
 const CONTAINER_NAME: &str = "io.kubernetes.cri.container-name";
 const CONTAINER_TYPE: &str = "io.kubernetes.cri.container-type";
+/// What the container runtime writes down as the UID of the pod; no pod can choose it.
+const POD_UID: [&str; 2] = ["io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"];
 
 /// A container that is to be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Request {
     pub migration: Name,
     /// The name of the container in its pod.
     pub container: Name,
+    /// The UID of the pod.
+    pub pod: Name,
 }
 
 /// What to do with a call.
@@ -44,6 +48,14 @@ pub enum Refused {
         /// The annotation that is missing.
         missing: &'static str,
     },
+    /// It is said to belong to two pods.
+    #[error("the bundle has two UIDs of its pod, {one:?} and {other:?}: update the container runtime")]
+    TwoPods {
+        /// One of them.
+        one: String,
+        /// The other one.
+        other: String,
+    },
     /// It is neither a container nor a sandbox.
     #[error("a container of type {kind:?} cannot be restored")]
     Type {
@@ -68,6 +80,31 @@ pub enum Refused {
          neither restored again nor started afresh"
     )]
     Used {
+        /// The migration.
+        migration: Name,
+        /// The container.
+        container: Name,
+    },
+    /// Its checkpoint is for another pod.
+    #[error(
+        "the checkpoint of container {container} in migration {migration} is for the pod with UID {owner}, and this container is of \
+         the pod with UID {pod}: only the pod that was created for a migration may have the annotation {RESTORE} of it"
+    )]
+    OtherPod {
+        /// The migration.
+        migration: Name,
+        /// The container.
+        container: Name,
+        /// The UID of its pod.
+        pod: Name,
+        /// The UID of the pod that the checkpoint is for, as far as it can be shown.
+        owner: String,
+    },
+    /// Nothing says which pod its checkpoint is for.
+    #[error(
+        "the checkpoint of container {container} in migration {migration} does not say which pod it is for: it is not restored"
+    )]
+    NoOwner {
         /// The migration.
         migration: Name,
         /// The container.
@@ -103,7 +140,17 @@ pub fn request(annotations: &BTreeMap<String, String>) -> Result<Option<Request>
     let container = annotations.get(CONTAINER_NAME).ok_or(Refused::Incomplete { missing: CONTAINER_NAME })?;
     let migration = Name::new("migration", migration)?;
     let container = Name::new("container", container)?;
-    Ok(Some(Request { migration, container }))
+    Ok(Some(Request { migration, container, pod: pod_uid(annotations)? }))
+}
+
+fn pod_uid(annotations: &BTreeMap<String, String>) -> Result<Name, Refused> {
+    let mut found = POD_UID.iter().filter_map(|name| annotations.get(*name));
+    let uid = found.next().ok_or(Refused::Incomplete { missing: POD_UID[0] })?;
+    if let Some(other) = found.find(|other| *other != uid) {
+        let shown = |uid: &str| uid.chars().take(64).collect();
+        return Err(Refused::TwoPods { one: shown(uid), other: shown(other) });
+    }
+    Ok(Name::new("UID of a pod", uid)?)
 }
 
 /// What to do with a call. `annotations` are those of the bundle, if it has one; `restored` says whether the container of the
@@ -144,22 +191,33 @@ pub enum Look {
     Wait,
 }
 
-/// Decides by what the store holds and which marks it has.
+/// Decides by what the store holds, by the UID of the pod that this is for, and by which marks it has.
 ///
 /// # Errors
 /// The container is not made at all.
-pub fn look(request: &Request, presence: Presence, live: bool, cancelled: bool) -> Result<Look, Refused> {
-    let Request { migration, container } = request.clone();
+pub fn look(
+    request: &Request,
+    presence: Presence,
+    owner: Option<&str>,
+    live: bool,
+    cancelled: bool,
+) -> Result<Look, Refused> {
+    let Request { migration, container, pod } = request.clone();
     if live {
         return Ok(Look::Fresh);
     }
     if cancelled {
         return Err(Refused::Cancelled { migration });
     }
-    match presence {
-        Presence::None => Ok(Look::Wait),
-        Presence::Ready => Ok(Look::Take),
-        Presence::Used => Err(Refused::Used { migration, container }),
+    match (presence, owner) {
+        (Presence::None, _) => Ok(Look::Wait),
+        (_, None) => Err(Refused::NoOwner { migration, container }),
+        (_, Some(owner)) if owner != pod.as_str() => {
+            let owner = owner.chars().take(64).collect();
+            Err(Refused::OtherPod { migration, container, pod, owner })
+        }
+        (Presence::Ready, _) => Ok(Look::Take),
+        (Presence::Used, _) => Err(Refused::Used { migration, container }),
     }
 }
 
@@ -173,7 +231,12 @@ mod tests {
     }
 
     fn restoring() -> BTreeMap<String, String> {
-        annotations(&[(RESTORE, "move-1"), (CONTAINER_NAME, "a"), (CONTAINER_TYPE, "container")])
+        annotations(&[
+            (RESTORE, "move-1"),
+            (CONTAINER_NAME, "a"),
+            (CONTAINER_TYPE, "container"),
+            (POD_UID[0], "uid-1"),
+        ])
     }
 
     fn call(text: &str) -> Invocation {
@@ -221,6 +284,10 @@ mod tests {
                 "create abc",
                 annotations(&[(RESTORE, ""), (CONTAINER_NAME, "a"), (CONTAINER_TYPE, "container")]),
             ),
+            (
+                "create abc",
+                annotations(&[(RESTORE, "m"), (CONTAINER_NAME, "a"), (CONTAINER_TYPE, "container")]),
+            ),
             ("create --preserve-fds 2 abc", restoring()),
             ("run abc", restoring()),
         ] {
@@ -243,8 +310,37 @@ mod tests {
             (Presence::Used, true, false, Some(Look::Fresh)),
             (Presence::Used, true, true, Some(Look::Fresh)),
         ] {
-            let looked = look(&request, presence, live, cancelled).ok();
+            let looked = look(&request, presence, Some("uid-1"), live, cancelled).ok();
             assert_eq!(looked, expected, "{presence:?} live {live} cancelled {cancelled}");
         }
+    }
+
+    #[test]
+    fn the_pod_is_known_by_what_the_container_runtime_says() {
+        let with = |uids: &[(&str, &str)]| {
+            let mut all = restoring();
+            all.remove(POD_UID[0]);
+            all.extend(annotations(uids));
+            request(&all)
+        };
+        let (cri, kubelet) = (POD_UID[0], POD_UID[1]);
+        for uids in [&[(cri, "uid-1")][..], &[(kubelet, "uid-1")], &[(cri, "uid-1"), (kubelet, "uid-1")]] {
+            assert_eq!(with(uids).unwrap().unwrap().pod.as_str(), "uid-1");
+        }
+        assert_eq!(with(&[]), Err(Refused::Incomplete { missing: cri }));
+        assert!(matches!(with(&[(cri, "uid-1"), (kubelet, "uid-2")]), Err(Refused::TwoPods { .. })));
+        assert!(matches!(with(&[(cri, "../uid")]), Err(Refused::Name(_))));
+    }
+
+    #[test]
+    fn a_checkpoint_is_for_one_pod() {
+        let request = wanted();
+        for presence in [Presence::Ready, Presence::Used] {
+            let of_another = look(&request, presence, Some("uid-2"), false, false);
+            assert!(matches!(of_another, Err(Refused::OtherPod { .. })), "{of_another:?}");
+            let of_nobody = look(&request, presence, None, false, false);
+            assert!(matches!(of_nobody, Err(Refused::NoOwner { .. })), "{of_nobody:?}");
+        }
+        assert_eq!(look(&request, Presence::None, Some("uid-2"), false, false), Ok(Look::Wait));
     }
 }

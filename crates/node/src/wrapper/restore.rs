@@ -1,9 +1,10 @@
 //! Waiting for a checkpoint, and restoring from it.
 
 use super::freeze::{Hierarchies, RunFiles};
+use super::links;
 use super::{Bundle, Create, Invocation, Look, Refused, Request, Settings, WrapperError, look};
 use crate::archive::{Kind, Limits, unpack};
-use crate::store::{Mark, Store, Taken};
+use crate::store::{Mark, Presence, Store, Taken};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -23,20 +24,22 @@ pub(super) enum Waited {
 pub(super) fn wait(request: &Request, store: &Store, settings: &Settings) -> Result<Waited, WrapperError> {
     for _ in 0..settings.looks() {
         let presence = store.presence(&request.migration, &request.container);
+        // Looked up after the checkpoint: it is said before one appears.
+        let owner = if presence == Presence::None { None } else { store.owner(&request.migration)? };
         let live = store.has(&request.migration, Mark::Live);
         let cancelled = store.has(&request.migration, Mark::Cancel);
-        match look(request, presence, live, cancelled)? {
+        match look(request, presence, owner.as_deref(), live, cancelled)? {
             Look::Fresh => return Ok(Waited::Fresh),
             Look::Wait => thread::sleep(settings.pause),
             // Another call may have been faster: then the next look says so.
             Look::Take => {
-                if let Some(taken) = store.take(&request.migration, &request.container)? {
+                if let Some(taken) = store.claim(&request.migration, &request.container, &request.pod)? {
                     return Ok(Waited::Taken(taken));
                 }
             }
         }
     }
-    let Request { migration, container } = request.clone();
+    let Request { migration, container, .. } = request.clone();
     Err(Refused::Late { migration, container, seconds: settings.wait.as_secs() }.into())
 }
 
@@ -54,6 +57,7 @@ pub(super) fn restore(
     if let Some(diff) = &taken.rootfs_diff {
         apply(diff, &bundle.rootfs())?;
     }
+    links::check(&bundle, &taken.paths()?)?;
     let mut questions = files.prepare(frozen)?;
     bundle.set_criu_config(&files.criu_config())?;
     let words = invocation.restore(create, taken.images.as_os_str(), taken.work.as_os_str());

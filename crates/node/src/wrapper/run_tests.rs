@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Name;
-use crate::store::Presence;
+use crate::store::{Paths, Presence};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ impl Node {
         let migration = Name::new("migration", "move-1").unwrap();
         let container = Name::new("container", "a").unwrap();
         let node = Self { folder, settings, store, migration, container };
-        node.config(r#"{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container"}"#);
+        node.config(r#"{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container","io.kubernetes.cri.sandbox-uid":"uid-1"}"#);
         node
     }
 
@@ -47,8 +47,14 @@ impl Node {
     }
 
     fn checkpoint(&self) {
+        self.checkpoint_with(&Paths::default());
+    }
+
+    fn checkpoint_with(&self, paths: &Paths) {
         let incoming = self.store.begin(&self.migration, &self.container).unwrap();
         fs::write(incoming.images().join("core-1.img"), "memory").unwrap();
+        incoming.write_paths(paths).unwrap();
+        self.store.assign(&self.migration, &Name::new("pod", "uid-1").unwrap()).unwrap();
         incoming.finish().unwrap();
     }
 
@@ -86,6 +92,17 @@ fn a_container_is_restored_once_and_its_start_does_nothing() {
     assert_eq!(node.call("delete --force abc"), PLAIN);
     assert_eq!(node.call("start abc"), PLAIN);
     assert_eq!(fs::read_dir(&node.settings.run).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_pod_that_only_carries_the_annotation_gets_no_checkpoint() {
+    let node = Node::new("echo \"$@\" >> \"$out\"");
+    node.checkpoint();
+    node.config(r#"{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container","io.kubernetes.cri.sandbox-uid":"uid-2"}"#);
+    let error = node.call(CREATE).unwrap_err();
+    assert!(error.contains("is for the pod with UID uid-1") && error.contains("UID uid-2"), "{error}");
+    assert_eq!(node.store.presence(&node.migration, &node.container), Presence::Ready);
+    assert_eq!(node.out(), "");
 }
 
 #[test]
@@ -146,6 +163,17 @@ fn one_that_waits_goes_on_when_its_checkpoint_comes() {
         node.checkpoint();
         assert_eq!(waits.join().unwrap(), DONE);
     });
+}
+
+#[test]
+fn a_link_in_the_root_is_not_followed_by_criu() {
+    let node = Node::new("echo \"$@\" >> \"$out\"");
+    let link = node.folder.path().join("bundle/rootfs/log");
+    std::os::unix::fs::symlink("/proc/self/fd/1000", link).unwrap();
+    node.checkpoint_with(&Paths { exact: ["/log/etc/shadow".to_owned()].into(), ..Paths::default() });
+    let error = node.call(CREATE).unwrap_err();
+    assert!(error.contains("/log/etc/shadow") && error.contains("leads through a link"), "{error}");
+    assert_eq!(node.out(), "", "runc is not called");
 }
 
 #[test]

@@ -3,17 +3,23 @@
 use super::look::Node;
 use super::{FakePods, Tree, UID, World, name, state};
 use crate::hands::archives::{Stop, pack_part};
+use crate::hands::bundles::Bundles;
 use crate::hands::destination_files::{DestinationFiles, Filled};
+use crate::hands::gate::Gate;
 use crate::hands::mark;
 use crate::hands::parts::Part;
-use crate::hands::{DestinationNode, DestinationTickets, Expected};
+use crate::hands::{DestinationNode, DestinationTickets, Expected, Settings};
 use crate::session::{DestinationHands, HandsError, SessionInfo};
 use portolan_core::migration::destination::Data;
+use portolan_node::archive::{Kind, Limits, pack};
 use portolan_node::store::{Mark, Presence};
+use std::collections::BTreeSet;
 use std::fs;
 use std::future::pending;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -94,13 +100,62 @@ async fn what_may_have_run_is_never_restored_or_deleted_and_stays_marked() {
     ] {
         assert!(error.to_string().contains("may have run here"), "{error}");
     }
-    files.store.volume(&files.migration, &name("data")).unwrap();
+    files.store.begin(&files.migration, &name("c")).unwrap();
     for _ in 0..2 {
         node.remove_files(&info).await.unwrap();
         let seen = node.look(&info).await.unwrap();
         assert_eq!((seen.live, seen.has_files), (true, false));
     }
     assert!(world.pods.calls().is_empty());
+}
+
+#[tokio::test]
+async fn what_says_that_a_pod_is_live_goes_with_the_pod() {
+    let (world, node) = World::destination();
+    let (info, other) = (world.session(3), SessionInfo { migration: "m-2".to_owned(), ..world.session(4) });
+    world.taken("a", "a9");
+    node.thaw(&info).await.unwrap();
+    let live = || world.store().has(&name("m-1"), Mark::Live);
+    let (kubelet, away) = (world.path("kubelet"), world.path("away"));
+    fs::remove_dir_all(kubelet.join("pods").join(UID)).unwrap();
+    node.remove_files(&other).await.unwrap();
+    assert!(live(), "its session may go on");
+    fs::rename(&kubelet, &away).unwrap();
+    node.remove_files(&info).await.unwrap();
+    assert!(live(), "it is not known which pods there are");
+    fs::rename(&away, &kubelet).unwrap();
+    fs::create_dir_all(kubelet.join("pods").join(UID)).unwrap();
+    node.remove_files(&other).await.unwrap();
+    assert!(live(), "the pod is there");
+    fs::remove_dir(kubelet.join("pods").join(UID)).unwrap();
+    node.remove_files(&other).await.unwrap();
+    assert!(!world.store().folder(&name("m-1")).exists());
+}
+
+#[tokio::test]
+async fn at_the_start_only_what_belongs_to_sessions_and_live_pods_is_kept() {
+    let (world, node) = World::destination();
+    arrived(&world);
+    world.taken("a", "a9");
+    let kept = BTreeSet::from(["m-1".to_owned()]);
+    for folder in ["work/destination/m-2/parts", "store/m-3/a/checkpoint", "store/m-4/a/used"] {
+        fs::create_dir_all(world.path(folder)).unwrap();
+    }
+    world.store().mark(&name("m-4"), Mark::Live).unwrap();
+    node.remove_ended(&kept).await.unwrap();
+    for (folder, stays) in [
+        ("work/destination/m-1", true),
+        ("store/m-1/a", true),
+        ("work/destination/m-2", false),
+        ("store/m-3", false),
+        ("store/m-4/a", false),
+        // Nothing says of which pod it is.
+        ("store/m-4", true),
+    ] {
+        assert_eq!(world.path(folder).exists(), stays, "{folder}");
+    }
+    node.remove_ended(&BTreeSet::new()).await.unwrap();
+    assert!(!world.path("work/destination/m-1").exists() && !world.path("store/m-1").exists());
 }
 
 #[tokio::test]
@@ -150,6 +205,56 @@ async fn volumes_are_filled_once_in_each_boot_of_the_node() {
     files.mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned() }).unwrap();
     again(&world).restore(&info).await.unwrap();
     assert!(!written.exists() && world.volume(UID).join("inventory.img").exists());
+}
+
+/// What lies behind the checkpoint that has arrived.
+fn gate(world: &World, files: &DestinationFiles, settings: Settings) -> Gate {
+    Gate {
+        unpacked: Arc::default(),
+        budget: Arc::default(),
+        pod: world.session(3).pod,
+        uid: UID.to_owned(),
+        files: files.clone(),
+        bundles: Arc::new(Bundles::new(&settings.bundles)),
+        settings: Arc::new(settings),
+    }
+}
+
+#[tokio::test]
+async fn all_parts_of_a_session_share_one_budget() {
+    let (world, _) = World::destination();
+    let files = arrived(&world);
+    let rootfs = fs::metadata(files.parts().join("rootfs.a")).unwrap().len();
+    // Each container has one image of 8 bytes.
+    let all = 2 * (8 + rootfs);
+    for (session_bytes, expected) in [(all, None), (all - 1, Some("rootfs.b"))] {
+        let settings = Settings { session_bytes, ..world.settings() };
+        gate(&world, &files, settings).arrived(vec![name("a"), name("b")]).await.unwrap();
+        let why = files.why_refused().unwrap();
+        assert_eq!(why.is_some(), expected.is_some(), "{why:?}");
+        let numbers = [all, all - 1].map(|bytes| bytes.to_string());
+        for part in expected.into_iter().chain(["pod shop/web-0", numbers[0].as_str(), numbers[1].as_str()]) {
+            assert!(why.as_ref().is_none_or(|why| why.contains(part)), "{why:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_container_changed_is_judged_before_it_is_anywhere() {
+    let (world, _) = World::destination();
+    let files = arrived(&world);
+    let hostile = world.path("hostile");
+    fs::create_dir(&hostile).unwrap();
+    fs::write(hostile.join("su"), "").unwrap();
+    fs::set_permissions(hostile.join("su"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let mut stream = Vec::new();
+    let limits = Limits { allow_setid: true, ..Limits::default() };
+    pack(Kind::RootfsDiff, &hostile, &mut stream, &limits).unwrap();
+    fs::write(files.parts().join("rootfs.b"), stream).unwrap();
+    gate(&world, &files, world.settings()).arrived(vec![name("a"), name("b")]).await.unwrap();
+    let why = files.why_refused().unwrap().unwrap();
+    assert!(why.contains("rootfs.b of pod shop/web-0") && why.contains("\"su\""), "{why}");
+    assert!(!world.store().folder(&name("m-1")).join(".incoming/b/rootfs-diff.tar").exists());
 }
 
 /// A peer that never says what to expect.

@@ -29,6 +29,7 @@ impl World {
     /// As if the kubelet's turn had come to a container, and `portolan-runc` had taken its checkpoint.
     pub(super) fn taken(&self, container: &str, id: &str) {
         let (store, migration) = (self.store(), name("m-1"));
+        store.assign(&migration, &name(UID)).unwrap();
         store.begin(&migration, &name(container)).unwrap().finish().unwrap();
         store.take(&migration, &name(container)).unwrap().unwrap();
         self.container(id, Some(container), Some("m-1"), &[NOBODY]);
@@ -87,6 +88,21 @@ async fn a_pod_is_frozen_when_all_of_it_is_restored() {
     assert_eq!(target(&world, &node).await, Target::Restoring);
     world.restored("b9");
     assert_eq!(target(&world, &node).await, Target::Frozen);
+}
+
+#[tokio::test]
+async fn what_was_for_a_pod_that_is_gone_is_restored_once_that_is_ordered_for_the_next_one() {
+    let (world, node) = World::destination();
+    world.pods.set(Some(PodState { volumes: Vec::new(), ..state(UID) }));
+    let (store, migration) = (world.store(), name("m-1"));
+    store.assign(&migration, &name("another")).unwrap();
+    for container in ["a", "b"] {
+        store.begin(&migration, &name(container)).unwrap().finish().unwrap();
+    }
+    assert_eq!(target(&world, &node).await, Target::Waiting);
+    node.restore(&world.session(3)).await.unwrap();
+    assert_eq!(store.owner(&migration).unwrap().as_deref(), Some(UID));
+    assert_eq!(target(&world, &node).await, Target::Restoring);
 }
 
 #[tokio::test]

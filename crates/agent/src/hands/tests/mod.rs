@@ -253,6 +253,9 @@ while [ $# -gt 1 ]; do
     [ "$1" = --image-path ] && images=$2
     shift
 done
+work=$(dirname "$images")
+[ -e "$work/../../intents/$(basename "$work")" ] || exit 7
+[ "$PORTOLAN_DUMP" = "$work" ] || exit 8
 touch "began.$1"
 i=0
 while [ ! -e began.a1 ] || [ ! -e began.b1 ]; do

@@ -1,6 +1,7 @@
 //! Dumps of an agent that has died.
 
 use super::{World, name};
+use crate::hands::intent::{Intent, VARIABLE};
 use crate::hands::mark;
 use crate::hands::process::{Ending, Killable, Started};
 use crate::hands::source_files::SourceFiles;
@@ -9,6 +10,7 @@ use portolan_core::migration::source::Frozen;
 use std::cell::Cell;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,6 +22,12 @@ struct Sleep(Child);
 impl Sleep {
     fn new() -> Self {
         Self(Command::new("sleep").arg("1000").process_group(0).spawn().unwrap())
+    }
+
+    /// As if it dumped into this folder.
+    fn dumping(work: &Path) -> Self {
+        let mut command = Command::new("sleep");
+        Self(command.arg("1000").env(VARIABLE, work).process_group(0).spawn().unwrap())
     }
 
     fn started(&self) -> Started {
@@ -60,6 +68,32 @@ async fn a_thaw_ends_the_dump_of_a_dead_agent_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_dump_whose_process_was_never_written_down_is_ended_and_leaves_nothing() {
+    let world = World::new();
+    let info = world.info().await;
+    let files = SourceFiles::new(&world.settings(), &info).unwrap();
+    files.begin(&[name("a"), name("b"), name("c")]).unwrap();
+    let work = files.dump(&name("a"));
+    let (mut own, mut other) = (Sleep::dumping(&work), Sleep::dumping(&work.join("x")));
+    let intent = Intent::of(&work).unwrap();
+    mark::write(&files.intent(&name("a")), &intent).unwrap();
+    // The agent died before anything was started, or in another boot of the node.
+    mark::write(&files.intent(&name("b")), &Intent { work: files.dump(&name("b")), ..intent.clone() })
+        .unwrap();
+    let of_last_boot = Intent { work: work.join("x"), boot: "another".to_owned() };
+    mark::write(&files.intent(&name("c")), &of_last_boot).unwrap();
+    assert_eq!(world.node().look(&info).await.unwrap().frozen, Frozen::Partly);
+    world.node().freeze(&info).await.unwrap();
+    for _ in 0..2 {
+        world.node().thaw(&info).await.unwrap();
+        assert_eq!(world.own_freezer("a1"), "THAWED");
+        assert!(!world.node().look(&info).await.unwrap().has_files, "half of a checkpoint");
+    }
+    assert_eq!(own.0.wait().unwrap().signal(), Some(9));
+    assert!(other.runs());
+}
+
+#[tokio::test]
 async fn a_record_that_cannot_be_read_does_not_keep_the_pod_frozen() {
     let world = World::new();
     let info = world.info().await;
@@ -70,6 +104,8 @@ async fn a_record_that_cannot_be_read_does_not_keep_the_pod_frozen() {
     let error = world.node().thaw(&info).await.unwrap_err().to_string();
     assert!(error.contains("processes/a"), "{error}");
     assert_eq!(world.own_freezer("a1"), "THAWED");
+    world.node().remove_files(&info).await.unwrap();
+    assert!(!world.node().look(&info).await.unwrap().has_files, "nor the files for ever");
 }
 
 #[test]

@@ -6,11 +6,20 @@ use crate::hands::source_node::Baseline;
 use crate::hands::{PodState, Pods, SourceNode};
 use crate::session::{HandsError, SessionInfo, SourceHands};
 use portolan_core::migration::source::Frozen;
+use portolan_node::freezer::CgroupFiles;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::future::pending;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+use tokio::task::yield_now;
+use tokio::time::sleep;
 
 #[tokio::test]
 async fn a_baseline_has_the_containers_and_not_the_sandbox() {
@@ -119,6 +128,69 @@ async fn a_pod_is_killed_while_it_stands_still_and_then_released() {
         fs::write(world.pod_cgroup().join(id).join("cgroup.procs"), "").unwrap();
     }
     world.node().kill(&info).await.unwrap();
+}
+
+/// Cgroups of a kernel that hangs.
+#[derive(Clone, Default)]
+struct Stuck {
+    reads: Arc<AtomicUsize>,
+    released: Arc<AtomicBool>,
+}
+
+/// Ends what hangs, also when a test fails: the runtime waits for its threads.
+struct Release(Arc<AtomicBool>);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl CgroupFiles for Stuck {
+    fn exists(&self, path: &Path) -> bool {
+        Tree.exists(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        while !self.released.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Tree.read(path)
+    }
+
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        Tree.write(path, text)
+    }
+
+    fn pause(&self, _attempt: u32) {}
+}
+
+#[tokio::test]
+async fn a_look_that_hangs_is_not_begun_again() {
+    let world = World::new();
+    let (info, files) = (world.info().await, Stuck::default());
+    let node = SourceNode::with_files(world.settings(), world.pods.clone(), NoTickets, files.clone());
+    let release = Release(Arc::clone(&files.released));
+    let began = async {
+        while files.reads.load(Ordering::SeqCst) == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // A session gives up a look that takes too long.
+    tokio::select! {
+        look = node.look(&info) => panic!("{look:?}"),
+        () = began => {}
+    }
+    for _ in 0..20 {
+        let error = node.look(&info).await.unwrap_err().to_string();
+        assert!(error.contains("an earlier look at the pod has not ended yet"), "{error}");
+    }
+    assert_eq!(files.reads.load(Ordering::SeqCst), 1);
+    drop(release);
+    while node.look(&info).await.is_err() {
+        yield_now().await;
+    }
 }
 
 /// An API server that refuses connections, or that does not answer at all.

@@ -6,6 +6,7 @@ use crate::hands::overlay;
 use crate::hands::process::Started;
 use crate::hands::source_files::SourceFiles;
 use crate::session::SourceHands;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -50,6 +51,18 @@ async fn both_containers_are_dumped_at_the_same_time_and_the_mark_names_the_sess
         assert!(!world.node().look(&info).await.unwrap().has_files);
     }
     assert!(world.node().send(&info).await.unwrap_err().to_string().contains("no complete checkpoint"));
+}
+
+#[tokio::test]
+async fn at_the_start_the_checkpoints_of_sessions_that_are_over_are_removed() {
+    let world = World::new();
+    let info = world.info().await;
+    world.node().freeze(&info).await.unwrap();
+    world.node().write_checkpoint(&info).await.unwrap();
+    world.node().remove_ended(&BTreeSet::from([info.migration.clone()])).await.unwrap();
+    assert!(world.node().look(&info).await.unwrap().checkpoint);
+    world.node().remove_ended(&BTreeSet::new()).await.unwrap();
+    assert!(!world.node().look(&info).await.unwrap().has_files);
 }
 
 #[tokio::test]

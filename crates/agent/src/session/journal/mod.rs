@@ -17,29 +17,36 @@ pub use disk::{Disk, LocalDisk};
 pub(super) use file::Entry;
 
 use super::{JournalError, Pod, Role};
+use crate::lane::Lane;
 use file::{Counter, decode, encode, read};
 use portolan_core::migration::destination::DestinationRecord;
 use portolan_core::migration::source::SourceRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
-use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 
 /// How many files are read.
 const MAX_FILES: usize = 1024;
 
 const COUNTER: &str = "sessions.json";
 
+/// How many files are read or written at once.
+const MOST_AT_ONCE: usize = 32;
+
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The journal of an agent. Its copies are the same journal.
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
     disk: Arc<dyn Disk>,
+    lane: Lane,
     /// The greatest number of a session, once it is read.
     drawn: Arc<Mutex<Option<u64>>>,
 }
@@ -63,13 +70,20 @@ impl Journal {
     /// The same with another disk beneath.
     #[must_use]
     pub fn with_disk(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Self {
-        Self { folder: folder.into(), disk, drawn: Arc::default() }
+        let lane = Lane::new("access to the file", MOST_AT_ONCE, PATIENCE);
+        Self { folder: folder.into(), disk, lane, drawn: Arc::default() }
+    }
+
+    /// The same with a disk that may take so long for one file.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { lane: self.lane.with_patience(patience), ..self }
     }
 
     /// Reads all sessions.
     pub(super) async fn load(&self) -> Result<Loaded, JournalError> {
         let folder = self.folder.clone();
-        blocking("read", &self.folder, move || load(&folder)).await
+        self.blocking("read", &self.folder, move || load(&folder)).await
     }
 
     /// Reads the session of a pod, if there is one.
@@ -80,7 +94,7 @@ impl Journal {
     ) -> Result<Option<Entry<R>>, JournalError> {
         let path = self.path(role, pod);
         let read_path = path.clone();
-        let entry = blocking("read", &path, move || {
+        let entry = self.blocking("read", &path, move || {
             read(&read_path)?.map(|bytes| decode(&read_path, role, &bytes)).transpose()
         });
         match entry.await? {
@@ -102,7 +116,7 @@ impl Journal {
     pub(super) async fn remove(&self, role: Role, pod: &Pod) -> Result<(), JournalError> {
         let (path, disk) = (self.path(role, pod), Arc::clone(&self.disk));
         let target = path.clone();
-        blocking("remove", &path, move || {
+        self.blocking("remove", &path, move || {
             disk.remove(&target).map_err(|error| JournalError::io("remove", &target, error))
         })
         .await
@@ -116,7 +130,7 @@ impl Journal {
             Some(last) => last,
             None => {
                 let target = path.clone();
-                blocking("read", &path, move || Counter::read(&target)).await?
+                self.blocking("read", &path, move || Counter::read(&target)).await?
             }
         };
         let next = last.saturating_add(1).max(at_least);
@@ -128,7 +142,7 @@ impl Journal {
 
     async fn replace(&self, path: PathBuf, bytes: Vec<u8>) -> Result<(), JournalError> {
         let (target, disk) = (path.clone(), Arc::clone(&self.disk));
-        blocking("write", &path, move || {
+        self.blocking("write", &path, move || {
             disk.replace(&target, &bytes).map_err(|error| JournalError::io("write", &target, error))
         })
         .await
@@ -137,18 +151,19 @@ impl Journal {
     fn path(&self, role: Role, pod: &Pod) -> PathBuf {
         self.folder.join(file::name(role, pod))
     }
-}
 
-/// Does something that waits for the disk where no task waits with it.
-async fn blocking<T: Send + 'static>(
-    what: &'static str,
-    path: &Path,
-    work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
-) -> Result<T, JournalError> {
-    let path = path.to_owned();
-    match spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(JournalError::io(what, path, io::Error::other(error))),
+    /// Does something that waits for the disk where no task waits with it. A write that hangs may come to the disk later, but never
+    /// after the next one of the same file, which does not begin before.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        path: &Path,
+        work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        match self.lane.run(&path.to_string_lossy(), work).await {
+            Ok(result) => result,
+            Err(source) => Err(JournalError::Hangs { what, path: path.to_owned(), source }),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::world::{Fate, Mode, Shared, World};
 use crate::session::{DestinationHands, HandsError, Pod, Role, SessionInfo, SourceHands, SourceLook};
 use portolan_core::migration::destination::{Data, DestinationSeen, Target};
 use portolan_core::migration::source::Frozen;
+use std::collections::BTreeSet;
 use std::future::pending;
 use tokio::time::sleep;
 
@@ -153,6 +154,11 @@ impl SourceHands for Fake {
     async fn remove_files(&self, _session: &SessionInfo) -> Result<(), HandsError> {
         self.act("remove_files", |world| world.checkpoint = None, |_| {}).await
     }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        self.world.lock().unwrap().kept.push(("source", kept.iter().cloned().collect()));
+        Ok(())
+    }
 }
 
 impl DestinationHands for Fake {
@@ -212,5 +218,10 @@ impl DestinationHands for Fake {
 
     async fn remove_files(&self, _session: &SessionInfo) -> Result<(), HandsError> {
         self.act("remove_files", |world| world.data = None, |_| {}).await
+    }
+
+    async fn remove_ended(&self, kept: &BTreeSet<String>) -> Result<(), HandsError> {
+        self.world.lock().unwrap().kept.push(("destination", kept.iter().cloned().collect()));
+        Ok(())
     }
 }

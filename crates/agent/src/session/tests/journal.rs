@@ -2,10 +2,18 @@
 
 use super::node::{Node, clock, pod, terms};
 use super::world::World;
-use crate::session::{Disk, JournalError, LocalDisk, Pod, Role};
+use crate::session::journal::Entry;
+use crate::session::{Disk, Journal, JournalError, LocalDisk, Pod, Role};
 use portolan_core::migration::source::{SourceGoal, SourceStage};
 use portolan_core::migration::{Order, Report};
 use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::yield_now;
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_not_understood_is_named_and_the_others_go_on() {
@@ -57,6 +65,29 @@ async fn a_file_that_is_not_understood_is_named_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_its_start_an_agent_removes_what_is_left_of_others_than_its_sessions() {
+    let world = World::shared();
+    let mut node = Node::start(&world, Role::Source, &clock()).await;
+    let goal = SourceGoal::Reserved;
+    let begin =
+        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    node.sessions().order_source(&pod(), &begin).await.unwrap();
+    node.restart().await;
+    let none = Vec::<String>::new;
+    let expected = [
+        ("source", none()),
+        ("destination", none()),
+        ("source", vec!["m".to_owned()]),
+        ("destination", none()),
+    ];
+    assert_eq!(world.lock().unwrap().kept, expected);
+    // Whatever that file is about may need its checkpoint.
+    fs::write(node.folder.path().join("source.half.json"), "{").unwrap();
+    assert_eq!(node.restart().await.len(), 1);
+    assert_eq!(world.lock().unwrap().kept, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_counter_that_is_not_understood_draws_no_number() {
     let world = World::shared();
     let node = Node::start(&world, Role::Source, &clock()).await;
@@ -69,6 +100,49 @@ async fn a_counter_that_is_not_understood_draws_no_number() {
     assert!(error.to_string().contains("sessions.json"), "{error}");
     fs::remove_file(&counter).unwrap();
     node.sessions().order_source(&pod(), &begin).await.unwrap();
+}
+
+/// A disk that hangs until nobody holds the other end, and counts its writes.
+#[derive(Debug)]
+struct Hanging {
+    hangs: Mutex<Receiver<()>>,
+    writes: AtomicUsize,
+}
+
+impl Disk for Hanging {
+    fn replace(&self, _path: &Path, _bytes: &[u8]) -> io::Result<()> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        self.hangs.lock().unwrap().recv().ok();
+        Ok(())
+    }
+
+    fn remove(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_hangs_is_an_error_and_takes_one_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let (release, hangs) = channel();
+    let disk = Arc::new(Hanging { hangs: Mutex::new(hangs), writes: AtomicUsize::new(0) });
+    let journal = Journal::with_disk(folder.path(), Arc::<Hanging>::clone(&disk));
+    let journal = journal.with_patience(Duration::from_millis(50));
+    let entry = || Entry { pod: pod(), baseline: String::new(), record: "record".to_owned() };
+    let late = journal.put(Role::Source, entry()).await.unwrap_err().to_string();
+    assert!(late.contains("source.") && late.contains("has not ended within 50 ms"), "{late}");
+    for _ in 0..20 {
+        let busy = journal.put(Role::Source, entry()).await.unwrap_err().to_string();
+        assert!(busy.contains("an earlier access to the file has not ended yet"), "{busy}");
+        // Nor is the file removed meanwhile.
+        assert!(journal.remove(Role::Source, &pod()).await.is_err());
+    }
+    assert_eq!(disk.writes.load(Ordering::SeqCst), 1);
+    journal.remove(Role::Destination, &pod()).await.unwrap();
+    drop(release);
+    while journal.put(Role::Source, entry()).await.is_err() {
+        yield_now().await;
+    }
 }
 
 #[test]

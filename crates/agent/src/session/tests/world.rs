@@ -67,6 +67,8 @@ pub(super) struct World {
     pub(super) receiving: bool,
     pub(super) ordered_to_run: bool,
     pub(super) actions: Vec<&'static str>,
+    /// Whose files were kept at each start.
+    pub(super) kept: Vec<(&'static str, Vec<String>)>,
     /// What must never be and was.
     pub(super) violations: Vec<String>,
 }
@@ -95,6 +97,7 @@ impl World {
             receiving: false,
             ordered_to_run: false,
             actions: Vec::new(),
+            kept: Vec::new(),
             violations: Vec::new(),
         }))
     }

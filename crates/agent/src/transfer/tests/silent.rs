@@ -1,12 +1,16 @@
 //! Those who say nothing cost a bounded time, all of it paused.
 
 use super::super::frame::{self, Frame, SMALL_FRAME_BYTES};
-use super::super::{Connect, Connecting, Failure, HandshakeError, Refusal, SendOptions, Stream};
+use super::super::tls::no_server_name;
+use super::super::{
+    Connect, Connecting, Failure, HandshakeError, Receiver, ReceiverLimits, Refusal, SendOptions, Stream,
+};
 use super::{World, bytes, failure, open, options, part, refusal, send, serve};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::io::{DuplexStream, duplex};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -33,7 +37,7 @@ async fn who_begins_no_handshake_is_dropped() {
     let began = Instant::now();
     let error = serve(&world.receiver(), Box::new(far)).await.unwrap().unwrap_err();
     assert!(matches!(*error.failure, Failure::Handshake(HandshakeError::Timeout(_))), "{error}");
-    assert_eq!(began.elapsed().as_secs(), 10);
+    assert_eq!(began.elapsed().as_secs(), 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,7 +47,40 @@ async fn who_asks_for_nothing_is_dropped() {
     let began = Instant::now();
     let error = served.await.unwrap().unwrap_err();
     assert!(matches!(*error.failure, Failure::Idle(_)), "{error}");
-    assert_eq!(began.elapsed().as_secs(), 10);
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_handshake_leaves_less_time_to_ask() {
+    let world = World::new();
+    let (near, far) = duplex(1 << 20);
+    let began = Instant::now();
+    let served = serve(&world.receiver(), Box::new(far));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let tls = world.of_source().connector().unwrap();
+    let _client = tls.connect(no_server_name(), near).await.unwrap();
+    let error = served.await.unwrap().unwrap_err();
+    assert!(matches!(*error.failure, Failure::Idle(_)), "{error}");
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_say_nothing_keep_nobody_out() {
+    let world = World::new();
+    // Longer than the sender waits.
+    let limits = ReceiverLimits { handshake_timeout: Duration::from_secs(3600), ..ReceiverLimits::default() };
+    let receiver = Arc::new(Receiver::new(&world.of_destination(), limits).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(Arc::clone(&receiver).serve(listener));
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    let session = receiver.admit(world.expected(&["app"])).await.unwrap();
+    send(&world.sender(address, options()), vec![part("app", &bytes(1000))]).await.0.unwrap();
+    assert_eq!(session.whole().await.unwrap().len(), 1);
+    serving.abort();
 }
 
 #[tokio::test(start_paused = true)]
