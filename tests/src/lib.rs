@@ -1,7 +1,8 @@
-//! What the end-to-end tests share: the manifests they apply, the simulation, and the script that holds the sandbox
-//! against a real API server.
+//! What the end-to-end tests share: the manifests they apply, the simulation, the script that holds the sandbox against a
+//! real API server, and what is said to agents on nodes of the lab.
 
 pub mod conformance;
+pub mod migration;
 pub mod sequences;
 pub mod simulation;
 pub mod tenants;

@@ -46,7 +46,9 @@ pub use cluster::Cluster;
 pub use component::Component;
 pub use lab::Lab;
 pub use node::Node;
-pub use portolan::{PORTOLAN_IMAGE, portolan_binary, portolan_image, portolan_image_as};
+pub use portolan::{
+    PORTOLAN_IMAGE, portolan_binary, portolan_image, portolan_image_as, portolan_runc_binary,
+};
 pub use provider::{ClusterApi, cluster_class};
 pub use report::Row;
 pub use state::MachineSize;

@@ -1,4 +1,4 @@
-//! Portolan as it is in the tree now: its binary, and an image of it.
+//! Portolan as it is in the tree now: its binaries, and an image of it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,19 +14,28 @@ pub const PORTOLAN_IMAGE: &str = "localhost/portolan:test";
 /// Portolan's binary in the target directory and the profile that this program was built in. Nothing is compiled if it is
 /// current.
 pub async fn portolan_binary() -> Result<PathBuf> {
+    built("portolan").await
+}
+
+/// The OCI runtime `portolan-runc`, as [`portolan_binary`].
+pub async fn portolan_runc_binary() -> Result<PathBuf> {
+    built("portolan-runc").await
+}
+
+async fn built(program: &str) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = tokio::process::Command::new(cargo);
     // All packages are selected for the same features, and so the same builds, as in the tests.
-    build.args(["build", "--quiet", "--workspace", "--bin", "portolan"]).stdin(std::process::Stdio::null());
+    build.args(["build", "--quiet", "--workspace", "--bin", program]).stdin(std::process::Stdio::null());
     let own = std::env::current_exe()?;
     let profile = own.ancestors().find(|folder| folder.join("deps").is_dir());
     let profile = profile.context("the program that asks runs in a target directory")?;
     if profile.ends_with("release") {
         build.arg("--release");
     }
-    let built = build.status().await.context("cannot run cargo to build portolan")?;
-    ensure!(built.success(), "portolan does not build");
-    Ok(profile.join("portolan"))
+    let built = build.status().await.with_context(|| format!("cannot run cargo to build {program}"))?;
+    ensure!(built.success(), "{program} does not build");
+    Ok(profile.join(program))
 }
 
 /// An archive with the image [`PORTOLAN_IMAGE`] of [`portolan_binary`] without its debug information, for

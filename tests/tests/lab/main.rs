@@ -13,6 +13,7 @@ mod install;
 mod installed;
 mod invitation;
 mod jobs;
+mod migration;
 mod monitoring;
 mod outlook;
 mod partition;

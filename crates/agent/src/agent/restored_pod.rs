@@ -1,0 +1,141 @@
+//! The pod at the destination, made from the one at the source.
+
+use crate::session::{HandsError, SessionInfo};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// The RuntimeClass whose handler is `portolan-runc`.
+pub const RUNTIME_CLASS: &str = "portolan-restore";
+
+/// Names the migration whose checkpoint the containers of a pod are restored from.
+pub const RESTORE_ANNOTATION: &str = "portolan.dev/restore";
+
+/// What the API server calls the volume with the token of a service account.
+const TOKEN: &str = "kube-api-access-";
+
+/// The migration that a pod was created for.
+pub(super) fn restored_in(pod: &Pod) -> Option<&str> {
+    pod.metadata.annotations.as_ref()?.get(RESTORE_ANNOTATION).map(String::as_str)
+}
+
+/// The pod that waits on this node for the checkpoint of `source`. What the API server of the source had added is left out: that
+/// of the destination adds its own.
+pub(super) fn restored_pod(source: &Pod, session: &SessionInfo, node: &str) -> Result<Pod, HandsError> {
+    let refused = |why: &str| HandsError::new(format!("pod {} cannot be restored: {why}", session.pod));
+    let mut spec = source.spec.clone().ok_or_else(|| refused("it has no spec"))?;
+    if spec.init_containers.as_ref().is_some_and(|all| !all.is_empty()) {
+        // They would wait for checkpoints that nobody writes.
+        return Err(refused("it has init containers, which are not moved yet"));
+    }
+    if let Some(volumes) = &mut spec.volumes {
+        volumes.retain(|volume| volume.projected.is_none() || !volume.name.starts_with(TOKEN));
+    }
+    for container in &mut spec.containers {
+        if let Some(mounts) = &mut container.volume_mounts {
+            mounts.retain(|mount| !mount.name.starts_with(TOKEN));
+        }
+    }
+    spec.node_name = Some(node.to_owned());
+    spec.runtime_class_name = Some(RUNTIME_CLASS.to_owned());
+    // They follow from classes, which are the destination's own.
+    (spec.overhead, spec.priority, spec.preemption_policy) = (None, None, None);
+    (spec.ephemeral_containers, spec.scheduling_gates) = (None, None);
+    let mut annotations = source.metadata.annotations.clone().unwrap_or_default();
+    annotations.insert(RESTORE_ANNOTATION.to_owned(), session.migration.clone());
+    let metadata = ObjectMeta {
+        namespace: Some(session.pod.namespace().to_owned()),
+        name: Some(session.pod.name().to_owned()),
+        labels: source.metadata.labels.clone(),
+        annotations: Some(annotations),
+        ..ObjectMeta::default()
+    };
+    Ok(Pod { metadata, spec: Some(spec), status: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Pod as MovedPod;
+    use serde_json::{Value, json};
+
+    fn session() -> SessionInfo {
+        let terms = json!({ "order": "Transactional", "timeout": "20s", "maxDowntime": "5s" });
+        SessionInfo {
+            pod: MovedPod::new("shop", "web-0", "4f1c").unwrap(),
+            migration: "m".to_owned(),
+            session: 7,
+            terms: serde_json::from_value(terms).unwrap(),
+            baseline: String::new(),
+        }
+    }
+
+    fn source() -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "namespace": "shop", "name": "web-0", "uid": "4f1c", "resourceVersion": "12",
+                "labels": { "app": "web" },
+                "annotations": { "note": "mine", "portolan.dev/restore": "earlier" },
+                "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "9d" }],
+                "finalizers": ["example.com/mine"],
+            },
+            "spec": {
+                "nodeName": "there",
+                "priority": 0,
+                "preemptionPolicy": "PreemptLowerPriority",
+                "terminationGracePeriodSeconds": 5,
+                "containers": [{
+                    "name": "a",
+                    "image": "web:1",
+                    "volumeMounts": [
+                        { "name": "shared", "mountPath": "/shared" },
+                        { "name": "kube-api-access-x7f2p", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount" },
+                    ],
+                }],
+                "volumes": [
+                    { "name": "shared", "emptyDir": {} },
+                    { "name": "kube-api-access-x7f2p", "projected": { "sources": [] } },
+                ],
+            },
+            "status": { "phase": "Running" },
+        })
+    }
+
+    #[test]
+    fn what_the_user_wrote_is_kept_and_the_rest_is_the_destinations() {
+        let source: Pod = serde_json::from_value(source()).unwrap();
+        let pod = restored_pod(&source, &session(), "here").unwrap();
+        assert_eq!(restored_in(&pod), Some("m"));
+        let expected = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "namespace": "shop", "name": "web-0",
+                "labels": { "app": "web" },
+                "annotations": { "note": "mine", "portolan.dev/restore": "m" },
+            },
+            "spec": {
+                "nodeName": "here",
+                "runtimeClassName": "portolan-restore",
+                "terminationGracePeriodSeconds": 5,
+                "containers": [{
+                    "name": "a",
+                    "image": "web:1",
+                    "volumeMounts": [{ "name": "shared", "mountPath": "/shared" }],
+                }],
+                "volumes": [{ "name": "shared", "emptyDir": {} }],
+            },
+        });
+        assert_eq!(serde_json::to_value(&pod).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_pod_with_init_containers_is_refused() {
+        let mut source = source();
+        source["spec"]["initContainers"] = json!([{ "name": "first" }]);
+        let source: Pod = serde_json::from_value(source).unwrap();
+        let error = restored_pod(&source, &session(), "here").unwrap_err().to_string();
+        assert!(error.contains("pod shop/web-0") && error.contains("init containers"), "{error}");
+    }
+}
