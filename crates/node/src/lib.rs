@@ -8,6 +8,7 @@
 //!
 //! The crate is small on purpose: the runtime is started for every call about every container of its pods.
 
+pub mod annotations;
 pub mod archive;
 pub mod freezer;
 mod name;

@@ -20,7 +20,7 @@ mod tickets;
 pub use briefing::{DestinationBriefing, SourceBriefing, Transfer};
 pub use config::Config;
 pub use peers::PeerError;
-pub use restored_pod::{RESTORE_ANNOTATION, RUNTIME_CLASS};
+pub use restored_pod::RUNTIME_CLASS;
 
 use crate::hands::{DestinationNode, SourceNode};
 use crate::session::{Journal, JournalError, Pod, Role, SessionError, Sessions};

@@ -3,19 +3,17 @@
 use crate::session::{HandsError, SessionInfo};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use portolan_node::annotations::RESTORE;
 
 /// The RuntimeClass whose handler is `portolan-runc`.
 pub const RUNTIME_CLASS: &str = "portolan-restore";
-
-/// Names the migration whose checkpoint the containers of a pod are restored from.
-pub const RESTORE_ANNOTATION: &str = "portolan.dev/restore";
 
 /// What the API server calls the volume with the token of a service account.
 const TOKEN: &str = "kube-api-access-";
 
 /// The migration that a pod was created for.
 pub(super) fn restored_in(pod: &Pod) -> Option<&str> {
-    pod.metadata.annotations.as_ref()?.get(RESTORE_ANNOTATION).map(String::as_str)
+    pod.metadata.annotations.as_ref()?.get(RESTORE).map(String::as_str)
 }
 
 /// The pod that waits on this node for the checkpoint of `source`. What the API server of the source had added is left out: that
@@ -41,7 +39,7 @@ pub(super) fn restored_pod(source: &Pod, session: &SessionInfo, node: &str) -> R
     (spec.overhead, spec.priority, spec.preemption_policy) = (None, None, None);
     (spec.ephemeral_containers, spec.scheduling_gates) = (None, None);
     let mut annotations = source.metadata.annotations.clone().unwrap_or_default();
-    annotations.insert(RESTORE_ANNOTATION.to_owned(), session.migration.clone());
+    annotations.insert(RESTORE.to_owned(), session.migration.clone());
     let metadata = ObjectMeta {
         namespace: Some(session.pod.namespace().to_owned()),
         name: Some(session.pod.name().to_owned()),

@@ -2,6 +2,7 @@
 
 use super::NodeError;
 use super::cgroups::gone_is_none;
+use portolan_node::annotations::{CONTAINER_NAME, CONTAINER_TYPE, RESTORE, SANDBOX_UID};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,11 +12,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// No configuration of a container is longer.
 const LONGEST: u64 = 16 << 20;
-
-const CONTAINER_NAME: &str = "io.kubernetes.cri.container-name";
-const CONTAINER_TYPE: &str = "io.kubernetes.cri.container-type";
-const SANDBOX_UID: &str = "io.kubernetes.cri.sandbox-uid";
-const RESTORE: &str = "portolan.dev/restore";
 
 /// What the annotations of a bundle say.
 #[derive(Clone, Debug, PartialEq, Eq)]

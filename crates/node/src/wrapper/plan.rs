@@ -1,16 +1,13 @@
 //! What a call means: pure decisions.
 
 use super::{Command, Invocation};
+use crate::annotations::{CONTAINER_NAME, CONTAINER_TYPE, RESTORE, SANDBOX_UID};
 use crate::store::Presence;
 use crate::{Name, NameError};
 use std::collections::BTreeMap;
 
-/// Names the migration whose checkpoint the containers of a pod are restored from.
-pub(super) const RESTORE: &str = "portolan.dev/restore";
-const CONTAINER_NAME: &str = "io.kubernetes.cri.container-name";
-const CONTAINER_TYPE: &str = "io.kubernetes.cri.container-type";
 /// What the container runtime writes down as the UID of the pod; no pod can choose it.
-const POD_UID: [&str; 2] = ["io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"];
+const POD_UID: [&str; 2] = [SANDBOX_UID, "io.kubernetes.pod.uid"];
 
 /// A container that is to be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]

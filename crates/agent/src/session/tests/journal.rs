@@ -1,11 +1,11 @@
 //! What stands in the journal, and what does not belong there.
 
-use super::node::{Node, clock, pod, terms};
+use super::node::{Node, clock, order, pod};
 use super::world::World;
 use crate::session::journal::Entry;
 use crate::session::{Disk, Journal, JournalError, LocalDisk, Pod, Role};
+use portolan_core::migration::Report;
 use portolan_core::migration::source::{SourceGoal, SourceStage};
-use portolan_core::migration::{Order, Report};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,9 +19,7 @@ use tokio::task::yield_now;
 async fn a_file_that_is_not_understood_is_named_and_the_others_go_on() {
     let world = World::shared();
     let mut node = Node::start(&world, Role::Source, &clock()).await;
-    let goal = SourceGoal::Reserved;
-    let begin =
-        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    let begin = order(None, 1, SourceGoal::Reserved);
     node.sessions().order_source(&pod(), &begin).await.unwrap();
     let folder = node.folder.path().to_owned();
     let good = fs::read_to_string(folder.join(format!("source.{}.json", pod().uid()))).unwrap();
@@ -68,9 +66,7 @@ async fn a_file_that_is_not_understood_is_named_and_the_others_go_on() {
 async fn at_its_start_an_agent_removes_what_is_left_of_others_than_its_sessions() {
     let world = World::shared();
     let mut node = Node::start(&world, Role::Source, &clock()).await;
-    let goal = SourceGoal::Reserved;
-    let begin =
-        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    let begin = order(None, 1, SourceGoal::Reserved);
     node.sessions().order_source(&pod(), &begin).await.unwrap();
     node.restart().await;
     let none = Vec::<String>::new;
@@ -93,9 +89,7 @@ async fn a_counter_that_is_not_understood_draws_no_number() {
     let node = Node::start(&world, Role::Source, &clock()).await;
     let counter = node.folder.path().join("sessions.json");
     fs::write(&counter, "{}").unwrap();
-    let goal = SourceGoal::Reserved;
-    let begin =
-        Order { migration: "m".to_owned(), session: None, token: 1, terms: terms("Transactional"), goal };
+    let begin = order(None, 1, SourceGoal::Reserved);
     let error = node.sessions().order_source(&pod(), &begin).await.unwrap_err();
     assert!(error.to_string().contains("sessions.json"), "{error}");
     fs::remove_file(&counter).unwrap();

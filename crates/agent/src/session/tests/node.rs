@@ -3,8 +3,9 @@
 use super::fake::Fake;
 use super::world::Shared;
 use crate::session::{Journal, JournalError, Pod, Role, Sessions, Settings};
-use portolan_core::migration::{Answer, DestinationOrder, SourceOrder, Terms};
-use portolan_core::migration::{destination::DestinationStage, source::SourceStage};
+use portolan_core::migration::destination::DestinationStage;
+use portolan_core::migration::source::{SourceGoal, SourceStage};
+use portolan_core::migration::{Answer, DestinationOrder, Order, SourceOrder, Terms};
 use portolan_runtime::Clock;
 use std::fs;
 use std::sync::Arc;
@@ -31,6 +32,11 @@ pub(super) fn pod() -> Pod {
 pub(super) fn terms(order: &str) -> Terms {
     let terms = serde_json::json!({ "order": order, "timeout": "20s", "maxDowntime": "5s" });
     serde_json::from_value(terms).unwrap()
+}
+
+/// An order to a source about the migration `m`.
+pub(super) fn order(session: Option<u64>, token: i64, goal: SourceGoal) -> SourceOrder {
+    Order { migration: "m".to_owned(), session, token, terms: terms("Transactional"), goal }
 }
 
 pub(super) fn clock() -> Clock {

@@ -1,16 +1,12 @@
 //! Orders that do not count, and sessions that are over.
 
-use super::node::{Node, clock, pod, terms};
+use super::node::{Node, clock, order, pod};
 use super::world::World;
 use crate::session::{Pod, Role, SessionError, Settings};
 use portolan_core::migration::source::{SourceGoal, SourceStage};
-use portolan_core::migration::{Order, Report, SourceOrder, SourceReport};
+use portolan_core::migration::{Report, SourceOrder, SourceReport};
 use std::time::Duration;
 use tokio::time::sleep;
-
-fn order(session: Option<u64>, token: i64, goal: SourceGoal) -> SourceOrder {
-    Order { migration: "m".to_owned(), session, token, terms: terms("Transactional"), goal }
-}
 
 async fn ask(node: &Node, order: &SourceOrder) -> SourceReport {
     node.sessions().order_source(&pod(), order).await.unwrap()
