@@ -30,7 +30,7 @@ pub(super) async fn list(
         let path = path.with("labelSelector", selector).with("limit", PAGE).with("continue", &next);
         let page: Page = get(client, path, &what).await?;
         pods.extend(page.items.into_iter().filter_map(snapshot));
-        next = page.metadata.continue_;
+        next = page.metadata.continue_.unwrap_or_default();
         if next.is_empty() {
             return Ok(pods);
         }
@@ -48,17 +48,15 @@ struct Page {
 
 #[derive(Default, Deserialize)]
 struct PageMeta {
-    #[serde(default, rename = "continue")]
-    continue_: String,
+    #[serde(rename = "continue")]
+    continue_: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Pod {
     metadata: PodMeta,
-    #[serde(default)]
-    spec: PodSpec,
-    #[serde(default)]
-    status: PodStatus,
+    spec: Option<PodSpec>,
+    status: Option<PodStatus>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +69,6 @@ struct PodMeta {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PodSpec {
-    #[serde(default)]
     resources: Option<Resources>,
     #[serde(default, deserialize_with = "listed")]
     containers: Vec<Container>,
@@ -111,7 +108,8 @@ struct Condition {
 }
 
 fn snapshot(pod: Pod) -> Option<PodSnapshot> {
-    let phase = match pod.status.phase.as_deref() {
+    let status = pod.status.unwrap_or_default();
+    let phase = match status.phase.as_deref() {
         Some("Running") => PodPhase::Running,
         Some("Succeeded" | "Failed") => PodPhase::Finished,
         _ => PodPhase::Pending,
@@ -120,9 +118,9 @@ fn snapshot(pod: Pod) -> Option<PodSnapshot> {
         name: pod.metadata.name?,
         phase,
         deleted: pod.metadata.deletion_timestamp.is_some(),
-        started_at: pod.status.start_time,
-        readiness: readiness(&pod.status),
-        requests: Arc::new(requests(pod.spec)),
+        started_at: status.start_time,
+        readiness: readiness(&status),
+        requests: Arc::new(requests(pod.spec.unwrap_or_default())),
     })
 }
 
@@ -169,6 +167,19 @@ mod tests {
         let asked = asked.lock().unwrap();
         assert!(asked[0].contains("/api/v1/namespaces/shop/pods?"), "{asked:?}");
         assert!(asked[0].contains("labelSelector=app%3Dweb"), "{asked:?}");
+    }
+
+    #[test]
+    fn what_a_list_does_not_say_is_nothing() {
+        let said = json!({"metadata": {"continue": null}, "items": [
+            {"metadata": {"name": "web-1"}},
+            {"metadata": {"name": "web-2", "deletionTimestamp": null}, "spec": null, "status": null},
+            {"metadata": {"name": "web-3"}, "spec": {"containers": null}, "status": {"conditions": null}},
+        ]});
+        let page: Page = serde_json::from_value(said).unwrap();
+        let read: Vec<PodSnapshot> = page.items.into_iter().filter_map(snapshot).collect();
+        assert_eq!(read.len(), 3);
+        assert!(read.iter().all(|pod| pod.phase == PodPhase::Pending && pod.readiness.is_none()));
     }
 
     #[test]
