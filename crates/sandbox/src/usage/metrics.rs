@@ -19,6 +19,9 @@ pub(crate) type Loads = BTreeMap<ObjectKey, u64>;
 /// The use of a pod; none if it does not run.
 pub(crate) fn pod_metrics(api: &Api, pod: &Stored, loads: &Loads, now: Timestamp) -> Option<Value> {
     let found = metered(api, pod);
+    if !found.runs {
+        return None;
+    }
     let load = loads.get(&pod.key).copied().unwrap_or(0);
     let labels: Map<String, Value> =
         pod.labels.iter().map(|(key, value)| (key.to_string(), Value::from(&**value))).collect();
@@ -26,19 +29,17 @@ pub(crate) fn pod_metrics(api: &Api, pod: &Stored, loads: &Loads, now: Timestamp
     let containers: Vec<Value> = containers
         .map(|each| json!({"name": &*each.name, "usage": shown(found.usage_of(each, load, now))}))
         .collect();
-    found.runs.then(|| {
-        json!({
-            "kind": "PodMetrics",
-            "apiVersion": "metrics.k8s.io/v1beta1",
-            "metadata": {
-                "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": labels,
-                "creationTimestamp": second(now),
-            },
-            "timestamp": second(now),
-            "window": WINDOW,
-            "containers": containers,
-        })
-    })
+    Some(json!({
+        "kind": "PodMetrics",
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "metadata": {
+            "name": &*pod.key.name, "namespace": &*pod.key.namespace, "labels": labels,
+            "creationTimestamp": second(now),
+        },
+        "timestamp": second(now),
+        "window": WINDOW,
+        "containers": containers,
+    }))
 }
 
 /// The use of a node: that of its pods.
