@@ -3,18 +3,17 @@
 use super::assess::Assessment;
 use super::behavior::Rules;
 use super::bounds::Bounds;
-use super::cluster::ClusterWish;
 use super::combine::Count;
 use super::conditions;
+use super::decision::Decision;
 use super::memory::{Memory, Recommended, remember};
 use super::metric;
 use super::report;
-use super::schedule::{Minimum, minimum};
+use super::schedule::minimum;
 use super::snapshot::{ClusterSnapshot, Reading};
 use super::stabilize::stabilize;
 use super::total;
 use jiff::{SignedDuration, Timestamp};
-use portolan_api::autoscaling::CurrentMetric;
 use portolan_api::conditions::{ConditionType, Finding};
 use portolan_api::placement::ReplicasMode;
 use portolan_api::{MultiClusterHorizontalPodAutoscalerSpec, Reason};
@@ -42,33 +41,6 @@ pub struct Known<'a> {
     pub memory: &'a Memory,
     /// The time.
     pub now: Timestamp,
-}
-
-/// What is to be done, and why.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// The replicas in the spec of the workload.
-    pub current: u32,
-    /// What they are to be.
-    pub desired: u32,
-    /// If they are to change: why, for the event.
-    pub cause: Option<String>,
-    /// The weights by which placement divides a total; those not named have 1. Empty if replicas are for each location.
-    pub division: BTreeMap<String, u32>,
-    /// Ready, AbleToScale, ScalingActive and ScalingLimited; the last two only where they can be told.
-    pub findings: Vec<Finding>,
-    /// What is to be remembered; the change only once it was carried out, see [`Decision::carried_out`].
-    pub memory: Memory,
-    /// The least number of replicas that holds now.
-    pub minimum: Minimum,
-    /// What the load of each cluster asks for.
-    pub clusters: Vec<ClusterWish>,
-    /// The metrics as measured over all clusters.
-    pub metrics: Vec<CurrentMetric>,
-    /// The metrics in short.
-    pub metrics_summary: String,
-    /// When to decide again at the latest.
-    pub look_again_at: Timestamp,
 }
 
 /// Decides how many replicas a workload is to have.

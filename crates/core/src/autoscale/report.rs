@@ -3,7 +3,7 @@
 use super::assess::Assessment;
 use super::cluster::{ClusterWish, Measurement};
 use super::conditions::{is_outdone, updated};
-use super::decide::Decision;
+use super::decision::Decision;
 use super::memory::{Memory, Recommended, ScaleChange};
 use super::metric::{Goal, Source};
 use super::pods::Measured;

@@ -1,9 +1,10 @@
 //! The coordinator's plan: from the record and the facts to the next record.
 
 use super::destination::DestinationStage;
-use super::rollback::{give_up, reason_to_give_up};
+use super::rollback::{give_up, is_over, reason_to_give_up};
+use super::sides::{Sides, sides};
 use super::source::SourceStage;
-use super::{AbortCause, Answer, Facts, Outcome, Plan, Progress, Record, Step, orders};
+use super::{AbortCause, Answer, Facts, Outcome, Plan, Record, Step, orders};
 use jiff::Timestamp;
 use portolan_api::livemigration::MigrationOrder;
 
@@ -24,44 +25,6 @@ pub fn plan(record: &Record, facts: &Facts, now: Timestamp) -> Plan {
     }
     let orders = orders(&record);
     Plan { record, orders }
-}
-
-/// What both sides report of their sessions in this migration.
-pub(super) struct Sides<'a> {
-    pub(super) source: Option<&'a Progress<SourceStage>>,
-    pub(super) destination: Option<&'a Progress<DestinationStage>>,
-}
-
-impl Sides<'_> {
-    fn source_is_at(&self, stage: SourceStage) -> bool {
-        self.source.is_some_and(|source| source.stage >= stage && source.stage < SourceStage::Aborting)
-    }
-
-    fn destination_is_at(&self, stage: DestinationStage) -> bool {
-        let alive = DestinationStage::Discarding;
-        self.destination.is_some_and(|destination| destination.stage >= stage && destination.stage < alive)
-    }
-
-    fn destination_gave_up(&self) -> bool {
-        self.destination.is_some_and(|destination| destination.stage >= DestinationStage::Discarding)
-    }
-}
-
-/// Reads the reports of the sessions of this migration; a session that is not known yet is taken over.
-fn sides<'a>(record: &mut Record, facts: &'a Facts) -> Sides<'a> {
-    let source = facts.source.progress(&record.migration);
-    if let (None, Some(source)) = (record.source_session, source) {
-        record.source_session = Some(source.session);
-    }
-    let destination = facts.destination.progress(&record.migration);
-    if let (None, Some(destination)) = (record.destination_session, destination) {
-        record.destination_session = Some(destination.session);
-    }
-    Sides {
-        source: source.filter(|source| Some(source.session) == record.source_session),
-        destination: destination
-            .filter(|destination| Some(destination.session) == record.destination_session),
-    }
 }
 
 /// Takes one step if it can be taken. Whether it was.
@@ -159,12 +122,4 @@ fn rolled_back(record: &Record, facts: &Facts) -> Outcome {
         Some(AbortCause::Requested) => Outcome::Aborted,
         _ => Outcome::Failed,
     }
-}
-
-/// Whether the time of the whole migration is over.
-pub(super) fn is_over(record: &Record, now: Timestamp) -> bool {
-    record
-        .entered
-        .first()
-        .is_some_and(|begun| now.duration_since(begun.at).unsigned_abs() >= record.terms.timeout.0)
 }

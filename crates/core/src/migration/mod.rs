@@ -31,6 +31,7 @@ mod orders;
 mod phase;
 mod record;
 mod rollback;
+mod sides;
 pub mod source;
 mod step;
 

@@ -1,7 +1,7 @@
 //! When the coordinator gives up before the commit, and why.
 
-use super::advance::{Sides, is_over};
 use super::destination::DestinationStage;
+use super::sides::Sides;
 use super::source::SourceStage;
 use super::{Abort, AbortCause, Answer, Facts, Record, Report, Step};
 use jiff::Timestamp;
@@ -80,4 +80,12 @@ pub(super) fn give_up(record: &mut Record, cause: AbortCause, message: String, n
     record.token = record.token.saturating_add(1);
     record.abort = Some(Abort { at: now, cause, message });
     record.enter(Step::ThawSource, now);
+}
+
+/// Whether the time of the whole migration is over.
+pub(super) fn is_over(record: &Record, now: Timestamp) -> bool {
+    record
+        .entered
+        .first()
+        .is_some_and(|begun| now.duration_since(begun.at).unsigned_abs() >= record.terms.timeout.0)
 }

@@ -1,7 +1,8 @@
 //! Asking for a cluster.
 
-use super::plan::{Step, requested};
+use super::record::requested;
 use super::size::Sizing;
+use super::step::Step;
 use super::{Event, MemberState, Obstacle, Pool};
 
 impl Step<'_> {

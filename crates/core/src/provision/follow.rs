@@ -1,17 +1,11 @@
 //! A cluster on its way: it is created, becomes usable, and joins; or it is given up.
 
-use super::plan::Step;
-use super::size::own;
+use super::own::own;
+use super::retry::{FAILURE_GRACE, MOST_RETRY};
+use super::step::Step;
 use super::{ClusterSnapshot, Ending, Event, Failure, MemberState, Order, pools};
 use crate::time::{after, has_passed, seconds_between};
 use k8s_openapi::jiff::Timestamp;
-use std::time::Duration;
-
-/// A failure that Cluster API reports must last so long: many pass by themselves.
-pub const FAILURE_GRACE: Duration = Duration::from_secs(120);
-
-/// After a failure nothing is tried for at most so many times `retryAfter`.
-pub(super) const MOST_RETRY: u32 = 8;
 
 impl Step<'_> {
     /// Follows a cluster that is wanted.

@@ -1,8 +1,8 @@
 //! How many nodes may still be added, and for how much.
 
 use super::cost::price;
+use super::own::own;
 use super::record::cluster_name;
-use super::size::own;
 use super::snapshot::count;
 use super::{Limits, Record, Settings, Snapshot};
 use std::collections::BTreeMap;

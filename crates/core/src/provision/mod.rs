@@ -15,16 +15,19 @@ mod follow;
 mod limits;
 mod machine;
 mod machines;
+mod meter;
 #[cfg(test)]
 mod model;
 mod names;
 mod obstacle;
 mod order;
 mod orphans;
+mod own;
 mod plan;
 mod pools;
 mod record;
 mod remove;
+mod retry;
 mod scale;
 mod settings;
 mod shrink;
@@ -32,29 +35,29 @@ mod silence;
 mod size;
 mod snapshot;
 mod status;
+mod step;
 #[cfg(test)]
 mod test_support;
 mod unhelped;
 
 pub use bins::{Bin, fill};
-pub use cost::{BURSTS, BurstCost, Meter};
 pub use demand::{Demand, Waiting, demand};
 pub use event::Event;
-pub use follow::FAILURE_GRACE;
 pub use machine::MachineType;
 pub use machines::{EXACT_PODS, EXACT_WORK, Left, LeftBecause, Limits, Machines, choose};
+pub use meter::{BURSTS, BurstCost, Meter};
 pub use names::{Claim, rivals};
 pub use obstacle::Obstacle;
 pub use order::{Assignment, Offer, assign, preference};
 pub use orphans::{LabelledCluster, orphans};
 pub use plan::plan;
-pub use record::{ClusterRecord, Ending, Failure, Pool, Record, cluster_name};
+pub use record::{ClusterRecord, Ending, Failure, Pool, Record, Unhelped, cluster_name};
+pub use retry::FAILURE_GRACE;
 pub use settings::Settings;
 pub use snapshot::{
     ClusterSnapshot, MachineSnapshot, MemberState, NodeSnapshot, PodSnapshot, PoolSnapshot, Snapshot,
     Untouchable,
 };
-pub use unhelped::Unhelped;
 
 use k8s_openapi::jiff::Timestamp;
 use portolan_api::cloudprovisioner::CloudPhase;

@@ -1,8 +1,8 @@
 //! What keeps a provisioner from going on until somebody decides.
 
-use super::plan::Step;
+use super::own::own;
 use super::record::cluster_name;
-use super::size::own;
+use super::step::Step;
 use super::{MemberState, Record, Settings, Snapshot, Untouchable};
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Several provisioners: which of them makes room for what.
 
 use super::bins::fill;
-use super::follow::FAILURE_GRACE;
 use super::limits::limits;
 use super::obstacle::is_stuck;
+use super::retry::FAILURE_GRACE;
 use super::size::coming;
 use super::unhelped::split;
 use super::{

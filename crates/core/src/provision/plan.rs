@@ -1,7 +1,9 @@
 //! The plan itself: one provisioner's next step.
 
-use super::record::cluster_name;
-use super::size::{Sizing, own, size};
+use super::own::own;
+use super::record::{cluster_name, requested};
+use super::size::{Sizing, size};
+use super::step::Step;
 use super::{
     ClusterRecord, Ending, Event, MemberState, Obstacle, Order, Plan, Pool, Record, Settings, Snapshot, cost,
 };
@@ -23,14 +25,6 @@ pub fn plan(settings: &Settings, record: &Record, snapshot: &Snapshot, now: Time
         None => step.go(),
     }
     step.finish()
-}
-
-/// One step: what is asked for and seen, and what comes of it.
-pub(super) struct Step<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) now: Timestamp,
-    pub(super) plan: Plan,
 }
 
 impl Step<'_> {
@@ -165,17 +159,6 @@ impl Step<'_> {
 impl Pool {
     pub(super) fn is_changing(&self) -> bool {
         self.short_since.is_some() || self.lowered || !self.removing.is_empty()
-    }
-}
-
-pub(super) fn requested(number: u32, now: Timestamp) -> ClusterRecord {
-    ClusterRecord {
-        number,
-        requested_at: now,
-        created: false,
-        ready_at: None,
-        failing_since: None,
-        ending: None,
     }
 }
 

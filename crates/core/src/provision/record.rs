@@ -1,7 +1,7 @@
 //! What is on record of a provisioner. It is written before anything is asked of Cluster API.
 
-use super::cost::Meter;
-use super::unhelped::Unhelped;
+use super::meter::Meter;
+use crate::capacity::Amounts;
 use k8s_openapi::jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +73,19 @@ pub struct Pool {
     pub little_used: BTreeMap<String, Timestamp>,
 }
 
+/// Pods of one kind that nodes do not help.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unhelped {
+    /// What one of them requests.
+    pub requests: Amounts,
+    /// Since when they have waited beside a node with room for them, by what is declared.
+    pub since: Timestamp,
+    /// How many times nodes did not help.
+    pub times: u32,
+    /// Before this time no node is bought for them.
+    pub until: Option<Timestamp>,
+}
+
 /// Why a cluster is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -117,6 +130,17 @@ pub struct Failure {
     pub reason: String,
     /// A sentence.
     pub message: String,
+}
+
+pub(super) fn requested(number: u32, now: Timestamp) -> ClusterRecord {
+    ClusterRecord {
+        number,
+        requested_at: now,
+        created: false,
+        ready_at: None,
+        failing_since: None,
+        ending: None,
+    }
 }
 
 /// The name of a cluster in Cluster API. The same provisioner and number always give the same name, so that a request

@@ -1,7 +1,7 @@
 //! Removing a cluster: first its membership, which waits for workloads to leave, then its machines.
 
-use super::plan::Step;
-use super::size::own;
+use super::own::own;
+use super::step::Step;
 use super::{Ending, Event, MemberState, Order};
 use crate::time::{after, has_passed};
 use k8s_openapi::jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! A cluster in use: nodes are added and removed, and a cluster without work is removed.
 
-use super::plan::Step;
 use super::size::Sizing;
+use super::step::Step;
 use super::{ClusterSnapshot, Ending, Event, FAILURE_GRACE, MemberState, Order, Pool, pools, shrink};
 use crate::time::{after, has_passed};
 use k8s_openapi::jiff::Timestamp;

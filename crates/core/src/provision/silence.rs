@@ -2,7 +2,7 @@
 //! delay goes on. A new leader knows as little until it has listed the nodes, and a hub whose lists are of the past.
 
 use super::Obstacle;
-use super::plan::Step;
+use super::step::Step;
 use crate::time::{after, seconds_between};
 use std::time::Duration;
 

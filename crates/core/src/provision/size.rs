@@ -2,11 +2,11 @@
 
 use super::bins::{Bin, fill};
 use super::limits::limits;
-use super::record::cluster_name;
+use super::own::own;
 use super::shrink::is_little_used;
 use super::snapshot::count;
 use super::unhelped::{HELPS, split};
-use super::{ClusterSnapshot, Demand, Left, Limits, MachineType, Record, Settings, Snapshot, choose};
+use super::{Demand, Left, Limits, MachineType, Record, Settings, Snapshot, choose};
 use crate::time::after;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -35,16 +35,6 @@ pub(super) struct Coming {
     pub(super) bins: Vec<Bin>,
     /// How many of each machine type are empty.
     fresh: BTreeMap<String, u32>,
-}
-
-/// The cluster on record, as Cluster API shows it.
-pub(super) fn own<'a>(
-    settings: &Settings,
-    record: &Record,
-    snapshot: &'a Snapshot,
-) -> Option<&'a ClusterSnapshot> {
-    let cluster = record.cluster.as_ref()?;
-    snapshot.clusters.get(&cluster_name(&settings.cluster_name, &settings.uid, cluster.number))
 }
 
 /// How many nodes are to be added for the demand, for the headroom, and for the least number of nodes.

@@ -5,9 +5,9 @@
 //! declared. That a further node would help them is not to be expected.
 
 use super::bins::Bin;
-use super::follow::MOST_RETRY;
-use super::plan::Step;
-use super::{ClusterSnapshot, Demand, Left, LeftBecause, NodeSnapshot, Record};
+use super::retry::MOST_RETRY;
+use super::step::Step;
+use super::{ClusterSnapshot, Demand, Left, LeftBecause, NodeSnapshot, Record, Unhelped};
 use crate::capacity::{Amounts, Shape};
 use crate::time::{after, has_passed};
 use k8s_openapi::jiff::Timestamp;
@@ -15,19 +15,6 @@ use std::time::Duration;
 
 /// Pods are expected to find a node within this time.
 pub(super) const HELPS: Duration = Duration::from_secs(120);
-
-/// Pods of one kind that nodes do not help.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unhelped {
-    /// What one of them requests.
-    pub requests: Amounts,
-    /// Since when they have waited beside a node with room for them, by what is declared.
-    pub since: Timestamp,
-    /// How many times nodes did not help.
-    pub times: u32,
-    /// Before this time no node is bought for them.
-    pub until: Option<Timestamp>,
-}
 
 impl Record {
     /// What the pods request for which no node is bought now, and until when.
