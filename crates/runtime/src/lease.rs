@@ -18,15 +18,13 @@
 //! deleted counts on from the greatest number that a candidate has seen in it, and a candidate that saw somebody else
 //! hold it waits until that term has run out, as if it were still there.
 
-use crate::{Backoff, CallError, Clock, Seed, Standing, Term, call, chain};
+use crate::{Backoff, CallError, Clock, LEASE_DURATION, Seed, Standing, Term, call, chain};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a lease holds after it was last renewed.
-pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How long after its last renewal a leader still acts.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often a leader renews and the others look.

@@ -1,8 +1,11 @@
 //! How a candidate stands in its election, for those who ask from outside.
 
-use crate::LEASE_DURATION;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How long a lease holds after it was last renewed.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 
 /// How a candidate stands in its election; clones are the same.
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,11 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, answer, decide};
+use super::context::Provider;
 use super::login::Login;
 use super::objects::asking;
 use super::owners::Obstacle;
-use super::provider::{Provider, signed, until};
+use super::provider::{signed, until};
 use super::sealed::fresh_until;
 use super::tenant::Claimed;
 use crate::peering::{NAMESPACE, PeerError, apply_by};

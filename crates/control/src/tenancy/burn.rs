@@ -1,9 +1,10 @@
 //! The end of an invitation.
 
 use super::TenancyError;
+use super::context::Provider;
+use super::gone::gone;
 use super::objects::asking;
-use super::provider::{Provider, signed, until};
-use super::tenant::gone;
+use super::provider::{signed, until};
 use crate::names::INVITATION_LABEL;
 use crate::peering::{NAMESPACE, apply_by};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;

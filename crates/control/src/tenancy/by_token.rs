@@ -2,13 +2,13 @@
 //! the consumer, sealed.
 
 use super::TenancyError;
+use super::context::Provider;
 use super::declared::declared;
+use super::gone::gone;
 use super::login::{BY_TOKEN, Login, account};
 use super::objects::{Whose, whose};
 use super::policy::{TENANT_POLICY, bounds_accounts};
-use super::provider::Provider;
 use super::sealed::{annotations, stated};
-use super::tenant::gone;
 use crate::names::{FIELD_MANAGER, TENANT_LOGIN_ANNOTATION};
 use crate::peering::{apply_by, if_same, request_token};
 use k8s_openapi::api::admissionregistration::v1::{

@@ -1,8 +1,8 @@
 //! ForeignClusters as tenancy reads them.
 
 use super::TenancyError;
+use super::context::Provider;
 use super::login::{BY_TOKEN, Login};
-use super::provider::Provider;
 use crate::names::{TENANCY_FINALIZER, TENANT_LOGIN_ANNOTATION, TENANT_USER_ANNOTATION};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};

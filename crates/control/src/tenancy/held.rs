@@ -1,7 +1,6 @@
 //! The credential that a consumer holds for a provider: a certificate, or a token.
 
 use super::TenancyError;
-use super::obtain::Handed;
 use crate::names::TENANT_USER_ANNOTATION;
 use crate::peering::{CertificateFacts, TokenFacts, certificate_user, request_token};
 use jiff::Timestamp;
@@ -74,6 +73,13 @@ impl Held {
             }
         }
     }
+}
+
+/// What the provider has made for the consumer.
+pub(super) enum Handed {
+    Certificate(String),
+    /// The first token, where nobody signs certificates.
+    Token(String),
 }
 
 /// A credential that works, and the client that has it.

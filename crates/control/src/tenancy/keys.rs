@@ -1,7 +1,7 @@
 //! The keys of invitations that a consumer has begun to use and never finished.
 
+use super::gone::gone;
 use super::provider::{signed, until};
-use super::tenant::gone;
 use crate::names::INVITATION_LABEL;
 use crate::peering::NAMESPACE;
 use jiff::Timestamp;

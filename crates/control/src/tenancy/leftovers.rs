@@ -4,9 +4,9 @@
 //! one that is not in the second list was deleted. A list that fails, or a kind that is not served, removes nothing.
 
 use super::TenancyError;
+use super::context::Provider;
 use super::declared::Declared;
-use super::provider::Provider;
-use super::tenant::gone;
+use super::gone::gone;
 use crate::names::{TENANT_LABEL, TENANT_USER_ANNOTATION};
 use crate::peering::if_same;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;

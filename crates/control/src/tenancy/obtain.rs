@@ -2,8 +2,9 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, answer, is_same_key, request, send};
+use super::held::Handed;
 use super::hop::why_unreachable;
-use super::redeem::Redeeming;
+use super::redeeming::Redeeming;
 use super::sealed::{opened, opening_key, state};
 use crate::peering::NAMESPACE;
 use jiff::Timestamp;
@@ -20,13 +21,6 @@ use tokio::time::Instant;
 
 /// How often the provider is asked.
 const POLL: Duration = Duration::from_millis(250);
-
-/// What the provider has made for the consumer.
-pub(super) enum Handed {
-    Certificate(String),
-    /// The first token, where nobody signs certificates.
-    Token(String),
-}
 
 /// What the provider has made.
 pub(super) struct Issued {

@@ -1,7 +1,7 @@
 //! What has the name of a part of a tenant and is not its own: it is not taken over, and the tenant is not made.
 
+use super::context::Provider;
 use super::objects::{Whose, tenant as objects_of, whose};
-use super::provider::Provider;
 use crate::peering::{api_of, called};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

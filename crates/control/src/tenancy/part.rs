@@ -2,7 +2,7 @@
 
 use super::TenancyError;
 use super::held::Held;
-use super::redeem::DialOnce;
+use super::redeeming::DialOnce;
 use super::tenant::LEAVING;
 use crate::names::{FIELD_MANAGER, TENANT_LABEL};
 use crate::peering::{NAMESPACE, PeerError, SECRET_KEY};

@@ -1,7 +1,7 @@
 //! Whether a provider still knows this cluster as its tenant.
 
 use super::part::consumer_lease;
-use super::renew::RenewError;
+use super::renew_error::RenewError;
 use crate::names::FIELD_MANAGER;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};

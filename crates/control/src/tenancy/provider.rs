@@ -2,8 +2,9 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, CLUSTER_NAME, answer, asked, decide};
+use super::context::Provider;
 use super::declared::{Declared, declared};
-use super::tenant::gone;
+use super::gone::gone;
 use super::waits::Waits;
 use crate::monitor::Monitor;
 use crate::names::{FIELD_MANAGER, REQUEST_LABEL, TENANT_LABEL};
@@ -39,15 +40,6 @@ enum Item {
     Tenant(String),
     /// What nothing stands for any more.
     Leftovers,
-}
-
-/// The controller of a provider.
-pub(super) struct Provider {
-    pub(super) client: Client,
-    pub(super) term: Term,
-    pub(super) clock: Clock,
-    pub(super) recorder: Recorder,
-    pub(super) waits: Waits,
 }
 
 /// Serves invitations and tenants for the length of a term. Dropped, it stops at once.

@@ -2,15 +2,16 @@
 
 use super::TenancyError;
 use super::certificate::NewKey;
+use super::gone::gone;
 use super::held::{Fresh, Held, fresh};
 use super::keys::KEY_EXPIRES;
 use super::known_provider::refuse_other_provider;
 use super::obtain::Obtaining;
 use super::part::{config, consumer_lease, kubeconfig_of};
-use super::tenant::gone;
+use super::redeeming::Redeeming;
 use crate::names::{FIELD_MANAGER, INVITATION_LABEL};
 use crate::peering::{
-    Address, NAMESPACE, Peer, PeerError, apply, check_credential, check_name, declare, identity, in_hub_with,
+    Address, NAMESPACE, PeerError, apply, check_credential, check_name, declare, identity, in_hub_with,
     install_definitions, make_missing, own_namespace,
 };
 use base64::Engine;
@@ -26,33 +27,9 @@ use portolan_core::tenancy::{ClockSkew, InvitationLine};
 use portolan_runtime::{CallError, Term, call};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// The key of the private key in the Secret of an invitation that is being used.
 const KEY: &str = "key.pem";
-
-/// How a configuration becomes a client; a sandbox has clients of its own.
-pub type DialOnce<'a> = &'a (dyn Fn(kube::Config) -> Result<Client, String> + Sync);
-
-/// What is needed beside the line.
-pub struct Redeeming<'a> {
-    /// The consumer, as its administrator.
-    pub hub: Client,
-    /// How this cluster is called there.
-    pub own_name: String,
-    /// The new member: its name, labels and so on.
-    pub peer: Peer,
-    /// The line.
-    pub line: &'a InvitationLine,
-    /// For how many seconds a certificate is asked for.
-    pub lifetime: i32,
-    /// How long to wait for the provider.
-    pub timeout: Duration,
-    /// How the provider is reached.
-    pub dial: DialOnce<'a>,
-    /// Where keys come from.
-    pub new_key: NewKey,
-}
 
 /// What came of it.
 #[derive(Clone, Debug)]

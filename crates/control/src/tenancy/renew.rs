@@ -3,11 +3,12 @@
 
 use super::TenancyError;
 use super::certificate::{Answer, NewKey, answer, is_same_key, request, send};
+use super::gone::gone;
 use super::held::Held;
 use super::keys::forget_keys;
 use super::probe::{Standing, standing};
-use super::tenant::gone;
-use crate::fleet::{Connect, ConnectError, Credentials};
+use super::renew_error::{RenewError, SIGNED_WITHIN};
+use crate::fleet::{Connect, Credentials};
 use crate::monitor::Monitor;
 use crate::names::{CLUSTER_LABEL, FIELD_MANAGER};
 use crate::peering::{
@@ -49,9 +50,6 @@ const STANDING: Duration = Duration::from_secs(300);
 
 /// So long after it was due, a token that is the old one is worth a word.
 const LATE: SignedDuration = SignedDuration::from_mins(5);
-
-/// How long a provider has to sign.
-const SIGNED_WITHIN: Duration = Duration::from_secs(30);
 
 /// How often it is asked meanwhile.
 const POLL: Duration = Duration::from_millis(500);
@@ -374,32 +372,4 @@ async fn signed(provider: &Client, wanted: &CertificateSigningRequest) -> Result
             Answer::None | Answer::Approved => tokio::time::sleep(POLL).await,
         }
     }
-}
-
-/// Why a certificate is not renewed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RenewError {
-    #[error(
-        "{0} is no user that an invitation makes: `portolan peer` with a new invitation makes another one"
-    )]
-    NoTenant(String),
-    #[error("the provider refuses: {0}; `portolan peer` with a new invitation makes another identity")]
-    Refused(String),
-    #[error("the provider's controller has not answered within {} s: `portolan controller` must run there", SIGNED_WITHIN.as_secs())]
-    NoController,
-    #[error("the provider has approved, and nobody signed within {} s: its signer kubernetes.io/kube-apiserver-client does not run", SIGNED_WITHIN.as_secs())]
-    NoSigner,
-    #[error(
-        "CertificateSigningRequest {0} of the provider is by another key: another copy of this cluster may renew the same \
-         certificate, such as one that was restored from a backup"
-    )]
-    OtherKey(String),
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error(transparent)]
-    Tenancy(#[from] TenancyError),
-    #[error(transparent)]
-    Peer(#[from] PeerError),
-    #[error(transparent)]
-    Call(#[from] CallError),
 }

@@ -3,9 +3,9 @@
 //!
 //! A tenant may place in a namespace only while a quota bounds it there: the rights come after the quota, and go before it.
 
+use super::context::Provider;
 use super::declared::Declared;
 use super::login::{Login, parts};
-use super::provider::Provider;
 use crate::names::{HUB_LABEL, TENANT_LABEL};
 use crate::peering::apply_by;
 use crate::sharing::ENFORCED_NAME;

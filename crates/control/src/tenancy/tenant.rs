@@ -2,11 +2,12 @@
 
 use super::TenancyError;
 use super::by_token::revoked;
+use super::context::Provider;
 use super::declared::{Declared, declared};
+use super::gone::gone;
 use super::login::Login;
 use super::objects::{Whose, whose};
 use super::owners::Obstacle;
-use super::provider::Provider;
 use super::rights::holder_of;
 use crate::names::{
     FIELD_MANAGER, TENANCY_FINALIZER, TENANT_LABEL, TENANT_LOGIN_ANNOTATION, TENANT_USER_ANNOTATION,
@@ -396,12 +397,4 @@ fn found(name: &str, tenant: &Tenant, presence: Presence) -> (bool, Reason, Stri
 
 fn never_came(tenant: &Tenant) -> String {
     format!("invitation {} was deleted before the consumer had its credential", tenant.invitation)
-}
-
-/// That an object is not there any more is no mistake.
-pub(super) fn gone<T>(result: Result<T, CallError>) -> Result<(), CallError> {
-    match result {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => other.map(|_| ()),
-    }
 }
