@@ -1,11 +1,29 @@
-//! Rules of values that types do not say.
+//! Values as a user gives them, and the rules of values that types do not say.
 
-use crate::{Provider, Values, ValuesError};
+use crate::values::{defaults, drop_nulls};
+use crate::{Provider, Values, ValuesError, merge};
 use portolan_api::words::{is_label, is_name};
 use portolan_control::PrometheusService;
+use serde_json::Value;
 use std::net::IpAddr;
 
-pub(crate) fn check(values: &Values) -> Result<(), ValuesError> {
+/// Values out of what differs from the defaults.
+///
+/// # Errors
+/// A value is unknown, of the wrong type, or cannot be used.
+pub fn parse(overrides: &Value) -> Result<Values, ValuesError> {
+    let mut whole = merge(defaults(), overrides);
+    drop_nulls(&mut whole);
+    let values: Values = serde_path_to_error::deserialize(&whole).map_err(|error| {
+        let path = error.path().to_string();
+        let path = if path == "." { "(all)".to_owned() } else { path };
+        ValuesError::new(path, error.into_inner().to_string())
+    })?;
+    check(&values)?;
+    Ok(values)
+}
+
+fn check(values: &Values) -> Result<(), ValuesError> {
     let cluster = &values.cluster;
     let wrong = |path: &str, problem: String| Err(ValuesError::new(path, problem));
     if !cluster.name.is_empty() && !is_name(&cluster.name) {

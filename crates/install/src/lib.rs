@@ -16,6 +16,7 @@ mod set;
 mod values;
 
 pub use chart::chart;
+pub use check::parse;
 pub use diagnosis::{Seen, diagnose};
 pub use error::ValuesError;
 pub use objects::{CLUSTER_CONFIG, CONTROLLER, NAMESPACE, Rendered, render};
@@ -24,7 +25,7 @@ pub use provider::{NodeFacts, Provider, detect, region};
 pub use record::{Entry, Identity, Phase, RECORD, Record, RecordError};
 pub use set::set;
 pub use values::{
-    ClusterValues, ControllerValues, CrdValues, ImageValues, Values, merge, parse, schema, values_yaml,
+    ClusterValues, ControllerValues, CrdValues, ImageValues, Values, merge, schema, values_yaml,
 };
 
 /// The version that is installed: that of this program.

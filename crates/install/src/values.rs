@@ -1,6 +1,6 @@
 //! The values that an installation is made from.
 
-use crate::{VERSION, ValuesError, check};
+use crate::VERSION;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -151,22 +151,6 @@ impl Default for CrdValues {
     }
 }
 
-/// Values out of what differs from the defaults.
-///
-/// # Errors
-/// A value is unknown, of the wrong type, or cannot be used.
-pub fn parse(overrides: &Value) -> Result<Values, ValuesError> {
-    let mut whole = merge(defaults(), overrides);
-    drop_nulls(&mut whole);
-    let values: Values = serde_path_to_error::deserialize(&whole).map_err(|error| {
-        let path = error.path().to_string();
-        let path = if path == "." { "(all)".to_owned() } else { path };
-        ValuesError::new(path, error.into_inner().to_string())
-    })?;
-    check::check(&values)?;
-    Ok(values)
-}
-
 /// Lays values over others, as Helm does: maps are merged, and everything else is replaced. A `null` stays until the defaults
 /// are beneath it, which it takes away.
 #[must_use]
@@ -183,14 +167,14 @@ pub fn merge(under: Value, over: &Value) -> Value {
     }
 }
 
-fn drop_nulls(value: &mut Value) {
+pub(crate) fn drop_nulls(value: &mut Value) {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
         fields.values_mut().for_each(drop_nulls);
     }
 }
 
-fn defaults() -> Value {
+pub(crate) fn defaults() -> Value {
     serde_json::to_value(Values::default()).unwrap_or_default()
 }
 
@@ -230,6 +214,7 @@ fn fields(text: &mut String, depth: usize, values: &Value, part: &Value, root: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse;
     use serde_json::json;
 
     #[test]

@@ -4,7 +4,6 @@ use anyhow::{Context, Result, ensure};
 use std::time::SystemTime;
 
 use crate::cidr::Cidr;
-use crate::lab::Lab;
 use crate::parts::{DEFAULT_KUBERNETES, Parts};
 use crate::state::{self, ClusterState, LabState, NodeState, Owner};
 use crate::switch::{MAX_CLUSTERS, MAX_NODES, PER_CLUSTER};
@@ -15,7 +14,7 @@ const DEFAULT_SERVICES: &str = "10.128.0.0/10";
 /// Addresses of the pods of one node, if the cluster's range is wide enough for it.
 const NODE_PREFIX: u8 = 24;
 
-/// Describes a lab; made by [`Lab::builder`].
+/// Describes a lab; made by [`Lab::builder`](crate::Lab::builder).
 #[derive(Clone, Debug)]
 pub struct LabBuilder {
     name: Option<String>,
@@ -119,16 +118,10 @@ impl LabBuilder {
         self
     }
 
-    /// Lets the lab outlive the process and the [`Lab`] value.
+    /// Lets the lab outlive the process and the [`Lab`](crate::Lab) value.
     pub fn detached(mut self) -> Self {
         self.detached = true;
         self
-    }
-
-    /// Starts the lab and waits until all nodes are Ready and DNS answers. What was started is cleared away on failure.
-    pub async fn start(self) -> Result<Lab> {
-        // Boxed because it is large, and callers' futures would be with it.
-        Box::pin(Lab::start(self)).await
     }
 
     pub(crate) fn is_detached(&self) -> bool {

@@ -35,6 +35,14 @@ pub struct Lab {
     stays: bool,
 }
 
+impl LabBuilder {
+    /// Starts the lab and waits until all nodes are Ready and DNS answers. What was started is cleared away on failure.
+    pub async fn start(self) -> Result<Lab> {
+        // Boxed because it is large, and callers' futures would be with it.
+        Box::pin(Lab::start(self)).await
+    }
+}
+
 impl Lab {
     /// Describes a lab to be started.
     pub fn builder() -> LabBuilder {

@@ -2,8 +2,6 @@
 
 use super::capability::CapabilitySet;
 use super::namespace::Namespace;
-use super::spec::{self, SpecError};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the container may have: the content of the OCI `config.json` that the destination's container runtime made from the
@@ -77,14 +75,6 @@ impl AllowedMount {
 }
 
 impl Allowed {
-    /// What a `config.json` allows.
-    ///
-    /// # Errors
-    /// It is not one that a container runtime writes for Linux.
-    pub fn from_oci(config: &Value) -> Result<Self, SpecError> {
-        spec::read(config)
-    }
-
     /// Requires these programs of seccomp (as `seccomp.img` has them: eight bytes an instruction) in every thread. Without them
     /// a thread needs a filter that restricts something, and its instructions are not compared.
     #[must_use]

@@ -27,8 +27,17 @@ pub enum SpecError {
     },
 }
 
-/// Reads what a `config.json` allows.
-pub(super) fn read(config: &Value) -> Result<Allowed, SpecError> {
+impl Allowed {
+    /// What a `config.json` allows.
+    ///
+    /// # Errors
+    /// It is not one that a container runtime writes for Linux.
+    pub fn from_oci(config: &Value) -> Result<Self, SpecError> {
+        read(config)
+    }
+}
+
+fn read(config: &Value) -> Result<Allowed, SpecError> {
     let process = config.get("process").ok_or(SpecError::Field { field: "process" })?;
     let user = process.get("user").ok_or(SpecError::Field { field: "process.user" })?;
     let linux = config.get("linux").ok_or(SpecError::Field { field: "linux" })?;

@@ -25,6 +25,7 @@ mod error;
 mod hands;
 mod jobs;
 mod journal;
+mod new_pod;
 mod pod;
 mod run;
 mod sessions;

@@ -1,12 +1,7 @@
 //! Which pod a session is about, and in which role.
 
-use super::SessionError;
-use portolan_node::Name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// The longest UID: Kubernetes' have 36 characters.
-const LONGEST_UID: usize = 64;
 
 /// What the node is in a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,26 +32,12 @@ impl fmt::Display for Role {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pod {
-    namespace: String,
-    name: String,
-    uid: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
 }
 
 impl Pod {
-    /// Checks the names, which come from another cluster.
-    ///
-    /// # Errors
-    /// One of them cannot be a name in Kubernetes, or could lead to another folder.
-    pub fn new(namespace: &str, name: &str, uid: &str) -> Result<Self, SessionError> {
-        for (what, text) in [("namespace", namespace), ("pod", name), ("UID of a pod", uid)] {
-            Name::new(what, text)?;
-        }
-        if uid.len() > LONGEST_UID {
-            return Err(SessionError::LongUid { length: uid.len(), limit: LONGEST_UID });
-        }
-        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
-    }
-
     /// Its namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {

@@ -24,6 +24,7 @@
 
 mod backoff;
 mod error;
+mod expected;
 mod file;
 mod flow;
 mod frame;
@@ -50,6 +51,7 @@ mod tests;
 
 pub use backoff::Backoff;
 pub use error::{Failure, ReceiveError, SendError, SessionError};
+pub use expected::{ExpectedSession, ReceivedPart, SessionLimits};
 pub use file::FileError;
 pub use frame::{FRAME_BYTES, FrameError};
 pub use handshake::HandshakeError;
@@ -58,7 +60,7 @@ pub use progress::{PartProgress, Progress};
 pub use receiver::{Receiver, ReceiverLimits};
 pub use refusal::Refusal;
 pub use sender::{OutgoingPart, SendOptions, Sender, SentPart};
-pub use session::{ExpectedSession, ReceivedPart, Session, SessionLimits};
+pub use session::Session;
 pub use source::Source;
 pub use stream::{Connect, Connecting, Stream};
 pub use ticket::{SessionKey, Ticket};

@@ -1,12 +1,13 @@
 //! Receiving one part over one connection.
 
 use super::error::Failure;
+use super::expected::ReceivedPart;
 use super::file::{FileError, PartFile};
 use super::frame::{self, FRAME_BYTES, Frame, SMALL_FRAME_BYTES, Sha256Sum};
-use super::receiver::Incoming;
 use super::refusal::Refusal;
-use super::session::{ReceivedPart, hex};
+use super::session::hex;
 use super::session_state::{SessionState, Slot};
+use super::stream::Incoming;
 use portolan_node::Name;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,14 +1,15 @@
 //! The side that parts are sent to.
 
 use super::error::{Failure, ReceiveError, SessionError};
+use super::expected::{ExpectedSession, ReceivedPart};
 use super::frame::{self, Frame, SMALL_FRAME_BYTES, VERSION};
 use super::handshake::HandshakeError;
 use super::identity::PeerIdentity;
 use super::receive::receive;
 use super::refusal::Refusal;
-use super::session::{ExpectedSession, MOST_SYNC_BYTES, ReceivedPart, Session};
+use super::session::{MOST_SYNC_BYTES, Session};
 use super::session_state::SessionState;
-use super::stream::Stream;
+use super::stream::{Incoming, Stream};
 use super::ticket::{SessionKey, Ticket};
 use super::tls::{Credentials, CredentialsError};
 use super::waiting::{Place, Waiting};
@@ -24,9 +25,6 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long to wait if no connection can be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-
-/// A connection from the peer.
-pub(super) type Incoming = tokio_rustls::server::TlsStream<Box<dyn Stream>>;
 
 /// How much a receiver lets others cost it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A session, as its connections see it.
 
+use super::expected::{ExpectedSession, ReceivedPart, SessionLimits};
 use super::file::{self, FileError};
 use super::refusal::Refusal;
-use super::session::{ExpectedSession, ReceivedPart, SessionLimits};
 use super::ticket::{SessionKey, Ticket};
 use portolan_node::Name;
 use std::collections::BTreeMap;

@@ -142,6 +142,11 @@ fn read_sources(directory: &Path) -> Result<Vec<(String, Vec<u8>)>, PartsError> 
     Ok(sources)
 }
 
+/// The checked-in files of the parts.
+pub(super) fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("parts")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

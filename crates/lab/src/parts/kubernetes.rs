@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::go_module::{GoModule, Recipe};
+use super::PartsError;
+use super::go_module::{self, GoModule, Recipe};
 use super::version::KubernetesVersion;
-use super::{PartsError, modules};
 
 /// The programs, those first that a user waits for least: each compiles what the later ones share with it.
 pub(super) const PROGRAMS: &[(&str, &str)] = &[
@@ -56,7 +56,7 @@ pub(super) fn module(version: KubernetesVersion) -> Result<GoModule, PartsError>
 }
 
 pub(super) fn directory() -> PathBuf {
-    modules::directory().join("kubernetes")
+    go_module::directory().join("kubernetes")
 }
 
 #[cfg(test)]

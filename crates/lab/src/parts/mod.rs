@@ -87,7 +87,7 @@ impl Parts {
             bin,
             root,
             images,
-            kwok: modules::directory().join("kwok/stages"),
+            kwok: go_module::directory().join("kwok/stages"),
             kubernetes: modules.kubernetes.version().to_owned(),
         })
     }

@@ -1,8 +1,6 @@
 //! Which programs a cluster needs, and the modules of this crate from which they are built.
 
-use std::path::{Path, PathBuf};
-
-use super::go_module::{GoModule, Recipe};
+use super::go_module::{GoModule, Recipe, directory};
 use super::version::KubernetesVersion;
 use super::{PartsError, kubernetes};
 
@@ -28,11 +26,6 @@ impl Modules {
     pub(super) fn all(&self) -> [&GoModule; 4] {
         [&self.kubernetes, &self.containerd, &self.coredns, &self.kwok]
     }
-}
-
-/// The checked-in files of the parts.
-pub(super) fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("parts")
 }
 
 /// 2.3: before it every restore of a checkpoint pulls the base image from a registry, after it the runtime interface has no

@@ -11,13 +11,16 @@ mod args;
 mod bundle;
 mod error;
 mod freeze;
+mod id;
 mod links;
 mod plan;
 mod restore;
 mod run;
+mod settings;
 
 pub use args::{ArgsError, Command, Create, Invocation};
 pub use bundle::{Bundle, BundleError};
 pub use error::WrapperError;
 pub use plan::{Look, Plan, Refused, Request, decide, look, request};
-pub use run::{Settings, main};
+pub use run::main;
+pub use settings::Settings;

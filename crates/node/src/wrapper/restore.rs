@@ -52,7 +52,7 @@ pub(super) fn restore(
     frozen: bool,
     settings: &Settings,
 ) -> Result<(), WrapperError> {
-    let id = super::run::id(&create.id)?;
+    let id = super::id::id(&create.id)?;
     let files = RunFiles::new(&settings.run, &id);
     if let Some(diff) = &taken.rootfs_diff {
         apply(diff, &bundle.rootfs())?;

@@ -1,57 +1,15 @@
 //! The program: reads its surroundings, has it decided what to do, and does it.
 
 use super::freeze::RunFiles;
+use super::id::id;
 use super::restore::{Waited, restore, wait};
-use super::{Bundle, Command, Create, Invocation, Plan, Request, WrapperError, decide};
-use crate::store::{DEFAULT_ROOT, Mark, Store};
+use super::{Bundle, Command, Create, Invocation, Plan, Request, Settings, WrapperError, decide};
+use crate::store::{Mark, Store};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{self, ExitCode};
-use std::time::Duration;
-
-/// The surroundings of the runtime.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The real runtime.
-    pub runc: PathBuf,
-    /// The store of checkpoints.
-    pub store: PathBuf,
-    /// The folder for files that live as long as a container.
-    pub run: PathBuf,
-    /// Where the freezer of cgroup v1 is mounted.
-    pub freezer: PathBuf,
-    /// Where cgroup v2 is mounted.
-    pub unified: PathBuf,
-    /// How long a checkpoint is waited for, and how long a restore may take. The kubelet waits for two minutes.
-    pub wait: Duration,
-    /// How long it sleeps before it looks again. All of it is downtime.
-    pub pause: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let hybrid = Path::new("/sys/fs/cgroup/unified");
-        let unified = if hybrid.exists() { hybrid } else { Path::new("/sys/fs/cgroup") };
-        Self {
-            runc: PathBuf::from("runc"),
-            store: PathBuf::from(DEFAULT_ROOT),
-            run: PathBuf::from("/run/portolan/runc"),
-            freezer: PathBuf::from("/sys/fs/cgroup/freezer"),
-            unified: unified.to_owned(),
-            wait: Duration::from_secs(100),
-            pause: Duration::from_millis(2),
-        }
-    }
-}
-
-impl Settings {
-    /// How often it looks until `wait` is over.
-    pub(super) fn looks(&self) -> u128 {
-        self.wait.as_millis() / self.pause.as_millis().max(1)
-    }
-}
 
 /// Runs the runtime with the words after its name.
 #[must_use]
@@ -132,19 +90,6 @@ fn restored_or_fresh(
             restore(invocation, create, bundle, &taken, frozen, settings)?;
             Ok(Done::Complete)
         }
-    }
-}
-
-/// The ID of a container, which becomes part of paths.
-pub(super) fn id(id: &OsStr) -> Result<String, WrapperError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    match id.to_str() {
-        Some(text)
-            if (1..=128).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('.') =>
-        {
-            Ok(text.to_owned())
-        }
-        _ => Err(WrapperError::Id { id: id.to_string_lossy().chars().take(64).collect() }),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::Name;
 use crate::store::{Paths, Presence};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 use tempfile::TempDir;
 
 struct Node {

@@ -41,6 +41,16 @@ fn of(mut data: BTreeMap<String, String>) -> ClusterConfig {
     }
 }
 
+/// The name of a context, as far as it can be the name of a cluster.
+pub(super) fn as_name(context: &str) -> String {
+    let letter = |each: char| {
+        let lower = each.to_ascii_lowercase();
+        if lower.is_ascii_lowercase() || lower.is_ascii_digit() { lower } else { '-' }
+    };
+    let name: String = context.chars().map(letter).take(40).collect();
+    name.trim_matches('-').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,7 +64,8 @@ async fn make(args: &InviteArgs) -> Result<InvitationLine, Failure> {
     if !args.with_pods {
         refuse_pods(&cluster, &args.namespaces).await?;
     }
-    let provider = args.cluster_name.clone().or(told.name).unwrap_or_else(|| as_name(&own.context));
+    let provider =
+        args.cluster_name.clone().or(told.name).unwrap_or_else(|| cluster_config::as_name(&own.context));
     if !is_name(&provider) {
         return Err(Failure::input(format!("--cluster-name: {provider:?} cannot be a name in Kubernetes"))
             .hint("give one of at most 63 lower-case letters, digits and dashes"));
@@ -155,16 +156,6 @@ fn check(args: &InviteArgs, from: &str, server: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The name of a context, as far as it can be the name of a cluster.
-pub(super) fn as_name(context: &str) -> String {
-    let letter = |each: char| {
-        let lower = each.to_ascii_lowercase();
-        if lower.is_ascii_lowercase() || lower.is_ascii_digit() { lower } else { '-' }
-    };
-    let name: String = context.chars().map(letter).take(40).collect();
-    name.trim_matches('-').to_owned()
 }
 
 pub(super) fn accept(args: &AcceptArgs) -> Result<(), Failure> {

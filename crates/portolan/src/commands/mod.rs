@@ -40,7 +40,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Controller(args) => controller::run(&args),
-        Command::Peer(args) => peer::run(&args),
+        Command::Peer(args) => match &args.invitation {
+            Some(line) => peer_by_invitation::run(&args, line),
+            None => peer::run(&args),
+        },
         Command::Invite(args) => invite::run(&args),
         Command::Accept(args) => invite::accept(&args),
         Command::Generate(command) => invite::generate(&command),

@@ -34,9 +34,6 @@ pub(super) fn run(args: &PeerArgs) -> Result<(), Failure> {
 }
 
 async fn peer(args: &PeerArgs) -> Result<(), Failure> {
-    if let Some(line) = &args.invitation {
-        return Box::pin(super::peer_by_invitation::run(args, line)).await;
-    }
     let remote = member(args).await?;
     let mut peer = described(args, remote.as_ref())?;
     if let Some(remote) = &remote {
@@ -142,7 +139,7 @@ async fn peer_back(args: &PeerArgs, sides: &Sides, peer: &Peer, progress: &Progr
         .map_err(|problem| Failure::input(format!("--bidirectional: the context of the hub: {problem}")))?;
     let name = args.cluster_name.clone().or(cluster_config::read(&sides.hub).await?.name);
     let mut back = Peer {
-        name: name.unwrap_or_else(|| super::invite::as_name(&own.context)),
+        name: name.unwrap_or_else(|| cluster_config::as_name(&own.context)),
         namespaces: peer.namespaces.clone(),
         everywhere: peer.everywhere,
         token_lifetime: peer.token_lifetime,

@@ -1,7 +1,7 @@
 //! `portolan peer LINE`
 
 use super::cluster_config;
-use super::invite::{as_name, told_tenancy};
+use super::invite::told_tenancy;
 use super::peer::{described, wait};
 use crate::cli::PeerArgs;
 use crate::connection;
@@ -18,7 +18,12 @@ use std::sync::Arc;
 /// More than the longest line.
 const AT_MOST: u64 = 128 << 10;
 
-pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
+pub(super) fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(Box::pin(peer(args, given)))
+}
+
+async fn peer(args: &PeerArgs, given: &str) -> Result<(), Failure> {
     let text = if given == "-" { standard_input()? } else { given.to_owned() };
     let line = InvitationLine::decode(&text).map_err(|error| {
         Failure::input(error).hint("`portolan invite` on the provider prints the line; `portolan peer -` reads it from standard input")
@@ -29,7 +34,7 @@ pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
     let (hub, _) = connection::answering(&args.cluster).await?;
     let own_name = match args.cluster_name.clone().or(cluster_config::read(&hub).await?.name) {
         Some(name) => name,
-        None => as_name(&connection::own_address(&args.cluster)?.context),
+        None => cluster_config::as_name(&connection::own_address(&args.cluster)?.context),
     };
     let lifetime = i32::try_from(peer.token_lifetime).unwrap_or(i32::MAX);
     if lifetime > LONGEST_LIFE {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::name_of;
-use super::policies::Expressions;
+use super::policies::{Expressions, denial};
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::registry::Resource;
@@ -152,12 +151,4 @@ impl Api {
         }
         Err(denied)
     }
-}
-
-/// What a policy with a binding says of an object, as ValidatingAdmissionPolicies do if nothing else is said.
-pub(super) fn denial(row: &Resource, object: &Value, (policy, binding): (&str, &str), why: &str) -> ApiError {
-    let why = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {why}");
-    let mut denied = ApiError::forbidden(row.about(name_of(object)), &why);
-    (denied.code, denied.reason) = (422, "Invalid");
-    denied
 }

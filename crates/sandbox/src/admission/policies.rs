@@ -10,7 +10,6 @@ use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{Context, Program, Value as Cel};
 use serde_json::{Value, json};
 
-use super::hooks::denial;
 use super::name_of;
 use crate::api::{Api, Writer};
 use crate::auth::User;
@@ -206,4 +205,12 @@ fn key(name: &str) -> Key {
 
 fn map(fields: impl IntoIterator<Item = (Key, Cel)>) -> Cel {
     Cel::Map(Map { map: Arc::new(fields.into_iter().collect()) })
+}
+
+/// What a policy with a binding says of an object, as ValidatingAdmissionPolicies do if nothing else is said.
+pub(super) fn denial(row: &Resource, object: &Value, (policy, binding): (&str, &str), why: &str) -> ApiError {
+    let why = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {why}");
+    let mut denied = ApiError::forbidden(row.about(name_of(object)), &why);
+    (denied.code, denied.reason) = (422, "Invalid");
+    denied
 }

@@ -27,6 +27,7 @@ mod machine;
 mod machine_status;
 mod manifests;
 mod patches;
+mod probe;
 mod provider;
 mod run;
 mod topology;

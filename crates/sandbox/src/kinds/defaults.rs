@@ -1,7 +1,8 @@
 //! The defaults that the API server fills in for built-in kinds.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::pod_defaults::{each, ensure, pod_spec};
 use crate::registry::Resource;
 use crate::store::at;
 
@@ -43,17 +44,6 @@ pub(crate) fn apply_defaults(row: &Resource, object: &mut Value) {
         ("apiextensions.k8s.io", _) => definition(object),
         _ => {}
     }
-}
-
-/// Sets a field that is absent.
-pub(super) fn ensure(object: &mut Value, key: &str, value: Value) {
-    if let Some(object) = object.as_object_mut() {
-        object.entry(key.to_owned()).or_insert(value);
-    }
-}
-
-fn each<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
-    object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 /// What containers get if they say nothing: the most there is, and as a request what they get as a limit.
@@ -147,7 +137,7 @@ fn network_policy(object: &mut Value) {
 }
 
 fn secret(object: &mut Value) {
-    super::prepare::string_data(object);
+    string_data(object);
     ensure(object, "type", json!("Opaque"));
 }
 
@@ -196,70 +186,11 @@ fn service(object: &mut Value) {
     }
 }
 
-/// The defaults of a pod's spec, in a pod or in a template.
-pub(super) fn pod_spec(spec: Option<&mut Value>) {
-    let Some(spec) = spec else { return };
-    ensure(spec, "restartPolicy", json!("Always"));
-    ensure(spec, "terminationGracePeriodSeconds", json!(30));
-    ensure(spec, "dnsPolicy", json!("ClusterFirst"));
-    ensure(spec, "securityContext", json!({}));
-    ensure(spec, "schedulerName", json!("default-scheduler"));
-    if let Some(account) = spec.get("serviceAccountName").cloned() {
-        ensure(spec, "serviceAccount", account);
-    }
-    for list in ["initContainers", "containers"] {
-        for container in each(spec, list) {
-            container_defaults(container);
-        }
-    }
-    for volume in each(spec, "volumes") {
-        for source in ["configMap", "secret", "projected", "downwardAPI"] {
-            if let Some(source) = volume.get_mut(source) {
-                ensure(source, "defaultMode", json!(420));
-            }
-        }
-    }
-}
-
-fn container_defaults(container: &mut Value) {
-    ensure(container, "resources", json!({}));
-    ensure(container, "terminationMessagePath", json!("/dev/termination-log"));
-    ensure(container, "terminationMessagePolicy", json!("File"));
-    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
-    let last = image.rsplit('/').next().unwrap_or_default();
-    let moving = !image.contains('@') && (!last.contains(':') || last.ends_with(":latest"));
-    ensure(container, "imagePullPolicy", json!(if moving { "Always" } else { "IfNotPresent" }));
-    for port in each(container, "ports") {
-        ensure(port, "protocol", json!("TCP"));
-    }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if let Some(probe) = container.get_mut(probe) {
-            for (key, value) in [
-                ("timeoutSeconds", 1),
-                ("periodSeconds", 10),
-                ("successThreshold", 1),
-                ("failureThreshold", 3),
-            ] {
-                ensure(probe, key, json!(value));
-            }
-            if let Some(http) = probe.get_mut("httpGet") {
-                ensure(http, "path", json!("/"));
-                ensure(http, "scheme", json!("HTTP"));
-            }
-        }
-    }
-    for variable in each(container, "env") {
-        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
-            ensure(field, "apiVersion", json!("v1"));
-        }
-    }
-    // A limit without a request is a request too.
-    if let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut)
-        && let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned()
-    {
-        let requests = resources.entry("requests").or_insert_with(|| Value::Object(Map::new()));
-        for (name, limit) in limits {
-            ensure(requests, &name, limit);
-        }
+pub(super) fn string_data(object: &mut Value) {
+    let Some(plain) = object.as_object_mut().and_then(|object| object.remove("stringData")) else { return };
+    ensure(object, "data", json!({}));
+    for (key, value) in plain.as_object().into_iter().flatten() {
+        object["data"][key.as_str()] =
+            json!(k8s_openapi::ByteString(value.as_str().unwrap_or_default().into()));
     }
 }

@@ -3,6 +3,7 @@
 mod csr;
 mod defaults;
 mod names;
+mod pod_defaults;
 mod prepare;
 mod quota;
 mod sets;

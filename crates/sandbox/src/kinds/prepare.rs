@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::defaults::ensure;
+use super::defaults::string_data;
+use super::pod_defaults::ensure;
 use crate::api::Api;
 use crate::error::{ApiError, Cause};
 use crate::registry::Resource;
@@ -152,15 +153,6 @@ fn job(object: &mut Value) {
     let labels = metadata["labels"].clone();
     if let Some(metadata) = object.get_mut("metadata") {
         ensure(metadata, "labels", labels);
-    }
-}
-
-pub(super) fn string_data(object: &mut Value) {
-    let Some(plain) = object.as_object_mut().and_then(|object| object.remove("stringData")) else { return };
-    ensure(object, "data", json!({}));
-    for (key, value) in plain.as_object().into_iter().flatten() {
-        object["data"][key.as_str()] =
-            json!(k8s_openapi::ByteString(value.as_str().unwrap_or_default().into()));
     }
 }
 

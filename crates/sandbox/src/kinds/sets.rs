@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::defaults::{ensure, pod_spec};
+use super::pod_defaults::{ensure, pod_spec};
 use crate::error::Cause;
 use crate::registry::Resource;
 use crate::store::at;

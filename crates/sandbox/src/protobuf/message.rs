@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::table::{self, Field, Kind, Message, Shape};
 use super::well_known;
-use super::wire::{Damage, Reader, Wire, packed};
+use super::wire::{Damage, Reader, Wire, packed, text};
 
 /// The messages of Kubernetes nest about half as deep.
 const DEPTH: usize = 32;
@@ -155,11 +155,6 @@ fn wrong(field: &Field, wire: Wire<'_>) -> Damage {
         first.make_ascii_uppercase();
     }
     Damage::WrongWireType { wire_type: wire.wire_type(), field: name }
-}
-
-/// Go takes any bytes for a string, and its JSON has a replacement for what is no UTF-8.
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn is_zero(value: &Value) -> bool {

@@ -97,8 +97,8 @@ fn open(envelope: &[u8]) -> Result<(String, String, &[u8]), Damage> {
                 let mut reader = Reader::new("TypeMeta", meta);
                 while let Some((number, wire)) = reader.next()? {
                     match (number, wire) {
-                        (1, Wire::Bytes(found)) => api_version = message::text(found),
-                        (2, Wire::Bytes(found)) => kind = message::text(found),
+                        (1, Wire::Bytes(found)) => api_version = wire::text(found),
+                        (2, Wire::Bytes(found)) => kind = wire::text(found),
                         (1, other) => return wrong(other, "APIVersion"),
                         (2, other) => return wrong(other, "Kind"),
                         _ => {}

@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::message::text;
-use super::wire::{Damage, Reader, Wire};
+use super::wire::{Damage, Reader, Wire, text};
 
 /// The second of Go's zero time, 0001-01-01T00:00:00Z, which JSON has as null.
 const ZERO_TIME: i64 = -62_135_596_800;

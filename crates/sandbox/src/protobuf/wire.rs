@@ -142,3 +142,8 @@ fn varint(rest: &mut &[u8]) -> Result<u64, Damage> {
     }
     Err(Damage::Overflow)
 }
+
+/// Go takes any bytes for a string, and its JSON has a replacement for what is no UTF-8.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

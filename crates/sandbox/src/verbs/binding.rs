@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::convert;
-use super::create::manager;
+use super::update::manager;
 use crate::api::{Api, Writer};
 use crate::error::{About, ApiError};
 use crate::merge::track_update;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::update::Part;
+use super::update::{Part, manager};
 use super::{convert, metadata};
 use crate::api::{Answer, Api, Writer};
 use crate::error::{About, ApiError, Cause};
 use crate::kinds;
-use crate::merge::{Manager, Operation, track_update};
+use crate::merge::track_update;
 use crate::registry::{Generation, Resource};
 use crate::store::{ObjectKey, WriteError};
 
@@ -157,14 +157,5 @@ impl Api {
             return Err(ApiError::terminating(row.about(name), namespace));
         }
         Ok(())
-    }
-}
-
-pub(super) fn manager(row: &Resource, writer: &Writer, subresource: &str) -> Manager {
-    Manager {
-        name: writer.manager.clone(),
-        operation: Operation::Update,
-        subresource: subresource.to_owned(),
-        api_version: row.api_version(),
     }
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::manager;
 use super::{convert, metadata};
 use crate::api::{Answer, Api, Writer};
 use crate::error::{ApiError, Cause};
 use crate::kinds;
-use crate::merge::track_update;
+use crate::merge::{Manager, Operation, track_update};
 use crate::registry::Resource;
 use crate::store::{ObjectKey, Stored, WriteError, at};
 
@@ -351,4 +350,13 @@ fn new_finalizers_while_deleting(old: &Value, new: &Value) -> Option<Cause> {
         );
         Cause::forbidden("metadata.finalizers", &detail)
     })
+}
+
+pub(super) fn manager(row: &Resource, writer: &Writer, subresource: &str) -> Manager {
+    Manager {
+        name: writer.manager.clone(),
+        operation: Operation::Update,
+        subresource: subresource.to_owned(),
+        api_version: row.api_version(),
+    }
 }

@@ -1,6 +1,5 @@
 //! The clouds of a scenario: Cluster API in the hub, and for each a ClusterClass and a CloudProvisioner.
 
-use super::stage::latency;
 use super::{SimulationError, access, manifests};
 use crate::scenario::{Boot, Cloud, CloudMachineType, Scenario};
 use portolan_runtime::chain;
@@ -72,7 +71,7 @@ fn boot(time: &Boot) -> BootTime {
 fn provisioner(scenario: &Scenario, cloud: &Cloud, namespace: &str) -> Value {
     let members = scenario.clusters.iter();
     let latencies: Vec<_> =
-        members.filter_map(|member| latency(scenario, &cloud.name, &member.name)).collect();
+        members.filter_map(|member| manifests::latency(scenario, &cloud.name, &member.name)).collect();
     let types: Vec<Value> = cloud
         .machine_types
         .iter()

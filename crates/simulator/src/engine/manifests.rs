@@ -3,6 +3,7 @@
 use super::access::is_namespaced;
 use crate::record::TASK_LABEL;
 use crate::scenario::{Scenario, Task, TaskKind};
+use portolan_api::foreigncluster::StaticLatency;
 use serde_json::{Value, json};
 
 /// A manifest with the namespace of the scenario, if it names none and its kind needs one.
@@ -79,4 +80,10 @@ fn template(task: &Task) -> Value {
             }],
         },
     })
+}
+
+/// The way between two clusters, as a ForeignCluster or a CloudProvisioner has it.
+pub(super) fn latency(scenario: &Scenario, from: &str, to: &str) -> Option<StaticLatency> {
+    let rtt = scenario.rtt(scenario.site_of(from), scenario.site_of(to))?;
+    Some(StaticLatency { to: to.to_owned(), rtt })
 }

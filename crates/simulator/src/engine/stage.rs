@@ -5,7 +5,6 @@ use crate::record::Observer;
 use crate::scenario::{Baseline, Scenario};
 use jiff::Timestamp;
 use kube::{Client, Config};
-use portolan_api::foreigncluster::StaticLatency;
 use portolan_control::fleet::{Bearer, Credentials};
 use portolan_control::peering::{self, Address, Peer, Sides, join};
 use portolan_control::{Settings, run_with};
@@ -121,7 +120,7 @@ async fn add_member(
     let Some(spec) = scenario.clusters.get(index) else { return Ok(()) };
     let member = world.add_cluster(beginning::cluster(spec));
     let others = scenario.clusters.iter().take(index).map(|each| each.name.as_str());
-    let latencies = others.filter_map(|other| latency(scenario, &spec.name, other)).collect();
+    let latencies = others.filter_map(|other| manifests::latency(scenario, &spec.name, other)).collect();
     let mut labels: BTreeMap<String, String> = spec.labels.clone();
     labels.extend(spec.site.clone().map(|site| ("site".to_owned(), site)));
     let address = Address { server: format!("https://{}", spec.name), ..Address::default() };
@@ -138,12 +137,6 @@ async fn add_member(
     let refused = |error| SimulationError::SetUp { cluster: spec.name.clone(), reason: chain(&error) };
     joined.map_err(refused)?;
     beginning::member(spec, namespaces, &hub.client("admin"), &member).await
-}
-
-/// The way between two clusters, as a ForeignCluster or a CloudProvisioner has it.
-pub(super) fn latency(scenario: &Scenario, from: &str, to: &str) -> Option<StaticLatency> {
-    let rtt = scenario.rtt(scenario.site_of(from), scenario.site_of(to))?;
-    Some(StaticLatency { to: to.to_owned(), rtt })
 }
 
 /// The controllers of a hub, as in production; clusters are reached inside the world.

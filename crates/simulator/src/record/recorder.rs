@@ -1,6 +1,7 @@
 //! Samples the state of a simulation.
 
 use super::state::{ClusterState, Key, State};
+use super::summary::Recorded;
 use super::{Observer, Record, Series, summary};
 use crate::engine::{Agent, Stage};
 use crate::scenario::Scenario;
@@ -188,13 +189,6 @@ fn cloud_of<'a>(clouds: &'a [String], cluster: &str) -> Option<&'a str> {
     let same = |cloud: &&String| cloud.as_str() == base;
     let cut = |cloud: &&String| cloud.starts_with(base);
     clouds.iter().find(same).or_else(|| clouds.iter().find(cut)).map(String::as_str)
-}
-
-/// A workload, and the name by which it is recorded.
-#[derive(Clone, Debug)]
-pub(super) struct Recorded {
-    pub(super) key: Key,
-    pub(super) name: String,
 }
 
 /// Namesakes in several namespaces are recorded with their namespace.

@@ -1,11 +1,17 @@
 //! What sums up a simulation.
 
-use super::recorder::Recorded;
-use super::state::State;
+use super::state::{Key, State};
 use super::{Figure, Record, Series};
 
 /// More workloads than this are summed up together; their series are in the record, each by itself.
 pub(crate) const WORKLOADS_SHOWN: usize = 6;
+
+/// A workload, and the name by which it is recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    pub(super) key: Key,
+    pub(super) name: String,
+}
 
 /// The figures of a record.
 pub(super) fn of(

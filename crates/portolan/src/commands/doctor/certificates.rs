@@ -1,7 +1,7 @@
 //! How long certificates are valid.
 
-use super::probe::Way;
 use super::report::Sheet;
+use super::way::Way;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};

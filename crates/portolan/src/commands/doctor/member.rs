@@ -1,8 +1,9 @@
 //! A member: what the controller says about it, the hub's credential, and the way there with it.
 
-use super::probe::{self, Credential as Shown, Way};
+use super::probe;
 use super::report::{Sheet, unasked};
 use super::rights::of_peer_error;
+use super::way::{Credential as Shown, Way};
 use super::{Own, hub, in_the_way};
 use crate::commands::get::parts;
 use crate::commands::members;

@@ -8,6 +8,7 @@ mod probe;
 mod report;
 mod rights;
 mod tenant_policy;
+mod way;
 
 pub(super) use report::Report;
 
@@ -23,12 +24,12 @@ use kube::api::ListParams;
 use portolan_api::ForeignCluster;
 use portolan_core::doctor::{Check, Evidence};
 use portolan_runtime::{Clock, call};
-use probe::{Credential, Way};
 use report::Sheet;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
+use way::{Credential, Way};
 
 /// How many members are checked at the same time.
 const AT_ONCE: usize = 8;

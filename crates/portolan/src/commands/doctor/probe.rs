@@ -2,6 +2,7 @@
 
 use super::certificates;
 use super::report::{Sheet, unasked};
+use super::way::Way;
 use futures::future::join_all;
 use http::header::DATE;
 use jiff::{SignedDuration, Timestamp};
@@ -27,21 +28,6 @@ const HOP_LIMIT: Duration = Duration::from_secs(5);
 const ADDRESSES: usize = 8;
 /// How many answers are timed.
 const TIMED: usize = 5;
-
-/// A way to an API server, and with which credential.
-pub(super) struct Way {
-    pub(super) config: Config,
-    pub(super) client: Client,
-    pub(super) credential: Credential,
-}
-
-/// A credential, never its content.
-pub(super) struct Credential {
-    /// Whose it is, in words.
-    pub(super) called: String,
-    /// How to get another one.
-    pub(super) renew: &'static str,
-}
 
 /// Checks each hop; whether the API server answers and takes the credential.
 pub(super) async fn hops(sheet: &Sheet, way: &Way) -> bool {

@@ -13,19 +13,12 @@ use crate::verbs::Part;
 const TABLE: &str = "/persistentvolumeclaims";
 const MANAGER: &str = "kube-controller-manager";
 
-/// The names of a pod's volumes and of the claims behind them.
-pub(super) fn names(set: &Value, ordinal: i64) -> impl Iterator<Item = (&str, String)> {
-    templates(set).map(move |template| {
-        let volume = text(template, "/metadata/name");
-        (volume, format!("{volume}-{}", identity::pod_name(set, ordinal)))
-    })
-}
-
 /// The claims of a pod that are not there.
 pub(super) fn missing(api: &Api, set: &Value, ordinal: i64) -> Vec<(ObjectKey, Value)> {
     let namespace = text(set, "/metadata/namespace");
-    let keys = names(set, ordinal).map(|(_, name)| ObjectKey::new(namespace, &name));
-    let wanted = keys.zip(templates(set)).filter(|(key, _)| api.store.get(TABLE, key).is_none());
+    let keys = identity::claim_names(set, ordinal).map(|(_, name)| ObjectKey::new(namespace, &name));
+    let wanted =
+        keys.zip(identity::claim_templates(set)).filter(|(key, _)| api.store.get(TABLE, key).is_none());
     wanted
         .map(|(key, template)| {
             let mut claim = template.clone();
@@ -46,7 +39,7 @@ pub(super) fn missing(api: &Api, set: &Value, ordinal: i64) -> Vec<(ObjectKey, V
 pub(super) fn is_any_stale(api: &Api, set: &Value, ordinal: i64) -> bool {
     let pod = identity::pod_name(set, ordinal);
     let namespace = text(set, "/metadata/namespace");
-    names(set, ordinal).any(|(_, name)| {
+    identity::claim_names(set, ordinal).any(|(_, name)| {
         let claim = api.store.get(TABLE, &ObjectKey::new(namespace, &name));
         claim.is_some_and(|claim| {
             let claim = claim.value();
@@ -72,7 +65,7 @@ pub(super) fn keep_owners(api: &mut Api, set: &Value, wish: &Wish, pods: &Pods) 
             () if with_set => Some(control_reference(set)),
             () => None,
         };
-        for (_, name) in names(set, *ordinal) {
+        for (_, name) in identity::claim_names(set, *ordinal) {
             let key = ObjectKey::new(&pod_key.namespace, &name);
             let Some(claim) = api.store.get(TABLE, &key).map(|claim| claim.value()) else { continue };
             let is_ours = |owner: &Value| text(owner, "/uid") == set_uid || is_pod(owner, &pod_key.name);
@@ -92,10 +85,6 @@ pub(super) fn keep_owners(api: &mut Api, set: &Value, wish: &Wish, pods: &Pods) 
         }
     }
     Ok(())
-}
-
-fn templates(set: &Value) -> impl Iterator<Item = &Value> {
-    at(set, "/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten()
 }
 
 fn owners(object: &Value) -> impl Iterator<Item = &Value> {

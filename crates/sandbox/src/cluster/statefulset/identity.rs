@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::claims;
 use crate::cluster::revisions::REVISION;
 use crate::cluster::{control_reference, text};
+use crate::store::at;
 
 /// The set and the ordinal that a pod's name tells.
 pub(super) fn set_and_ordinal(pod: &str) -> Option<(&str, i64)> {
@@ -39,7 +39,7 @@ pub(super) fn pod(set: &Value, template: &Value, revision: &str, ordinal: i64) -
     if !service.is_empty() {
         spec["subdomain"] = json!(service);
     }
-    let claimed: Vec<(&str, String)> = claims::names(set, ordinal).collect();
+    let claimed: Vec<(&str, String)> = claim_names(set, ordinal).collect();
     if !claimed.is_empty() {
         let mut volumes: Vec<Value> = claimed
             .iter()
@@ -52,6 +52,18 @@ pub(super) fn pod(set: &Value, template: &Value, revision: &str, ordinal: i64) -
         spec["volumes"] = json!(volumes);
     }
     pod
+}
+
+/// The names of a pod's volumes and of the claims behind them.
+pub(super) fn claim_names(set: &Value, ordinal: i64) -> impl Iterator<Item = (&str, String)> {
+    claim_templates(set).map(move |template| {
+        let volume = text(template, "/metadata/name");
+        (volume, format!("{volume}-{}", pod_name(set, ordinal)))
+    })
+}
+
+pub(super) fn claim_templates(set: &Value) -> impl Iterator<Item = &Value> {
+    at(set, "/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]
