@@ -1,6 +1,7 @@
 //! What a developer runs: `cargo xtask --help` lists it.
 
 mod bench;
+mod circles;
 mod deny;
 mod docs;
 mod faults;
@@ -48,6 +49,8 @@ enum Task {
     Dist(release::dist::DistArgs),
     /// Checks that the program compiles for macOS and Windows.
     Platforms(platforms::PlatformsArgs),
+    /// Checks that the files of one folder do not import each other in circles.
+    Circles,
     /// Checks that links in the documentation resolve and that the commands in it exist.
     Docs,
     /// Real Kubernetes clusters on this machine, for tests and for trying things out.
@@ -75,6 +78,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Image(args) => release::image::run(&args)?,
         Task::Dist(args) => release::dist::run(&args)?,
         Task::Platforms(args) => platforms::run(&args)?,
+        Task::Circles => circles::run()?,
         Task::Docs => docs::run()?,
         Task::Lab(command) => return tokio::runtime::Runtime::new()?.block_on(lab::run(command)),
     }

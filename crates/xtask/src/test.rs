@@ -1,7 +1,7 @@
 //! All checks and all tests, from the cheapest up.
 
 use crate::steps::{Steps, root};
-use crate::{deny, docs, faults, generate, lab, platforms};
+use crate::{circles, deny, docs, faults, generate, lab, platforms};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::Value;
@@ -23,6 +23,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     // CI tells all that is wrong at once; a developer hears of the first.
     let mut steps = Steps::new(ci);
     steps.cargo("format", &["fmt", "--all", "--check"])?;
+    steps.step("circles", circles::run)?;
     steps.cargo(
         "lints",
         &["clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
