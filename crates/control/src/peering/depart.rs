@@ -3,7 +3,7 @@
 //! Without that, `kubectl delete foreigncluster` would leave copies running that nobody knows of. What moves them away, or
 //! leaves them behind on purpose, is `portolan unpeer`.
 
-use super::finalizer::{is_kept, set_finalizers, without_ours};
+use super::finalizer::{has_finalizer, set_finalizers, without_ours};
 use super::leave::{Holding, forget_credential, holdings};
 use crate::monitor::Monitor;
 use crate::names::{FIELD_MANAGER, MEMBERSHIP_FINALIZER, ON_DELETE_ANNOTATION, ORPHAN};
@@ -60,7 +60,7 @@ struct Departures {
 impl Departures {
     async fn reconcile(&self, name: String) -> Result<Action, super::PeerError> {
         let Some(cluster) = self.clusters.get(&Key::cluster(&name)) else { return Ok(Action::AwaitChange) };
-        match (cluster.metadata.deletion_timestamp.is_some(), is_kept(&cluster)) {
+        match (cluster.metadata.deletion_timestamp.is_some(), has_finalizer(&cluster)) {
             (false, true) | (true, false) => Ok(Action::AwaitChange),
             (false, false) => {
                 let mut finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();

@@ -7,7 +7,7 @@ use portolan_api::ForeignCluster;
 use portolan_runtime::{CallError, call};
 use serde_json::json;
 
-pub(super) fn is_kept(cluster: &ForeignCluster) -> bool {
+pub(super) fn has_finalizer(cluster: &ForeignCluster) -> bool {
     cluster.metadata.finalizers.iter().flatten().any(|each| each == MEMBERSHIP_FINALIZER)
 }
 
@@ -21,7 +21,7 @@ pub(super) async fn release(hub: &Client, name: &str) -> Result<(), CallError> {
     let api: Api<ForeignCluster> = Api::all(hub.clone());
     loop {
         let found = call(format!("read ForeignCluster {name}"), api.get_opt(name)).await?;
-        let Some(cluster) = found.filter(is_kept) else { return Ok(()) };
+        let Some(cluster) = found.filter(has_finalizer) else { return Ok(()) };
         if cluster.metadata.deletion_timestamp.is_none() {
             return Ok(());
         }

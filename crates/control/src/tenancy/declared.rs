@@ -39,7 +39,7 @@ impl Declared {
     }
 
     /// Whether it stays until the rights of a tenant are removed.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn has_finalizer(&self) -> bool {
         self.meta().finalizers.iter().flatten().any(|each| each == TENANCY_FINALIZER)
     }
 

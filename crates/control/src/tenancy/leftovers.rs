@@ -48,8 +48,9 @@ impl Provider {
         if [&wide, &bindings, &roles, &homes].iter().all(|all| all.is_empty()) {
             return Ok(());
         }
-        let stands =
-            |cluster: &Declared| cluster.is_kept() || (cluster.user().is_some() && !cluster.is_leaving());
+        let stands = |cluster: &Declared| {
+            cluster.has_finalizer() || (cluster.user().is_some() && !cluster.is_leaving())
+        };
         let standing: BTreeSet<String> =
             self.clusters().await?.iter().filter(|each| stands(each)).map(Declared::name).collect();
         let left = |all: Vec<ObjectMeta>| -> Vec<(Tenant, ObjectMeta)> {

@@ -155,7 +155,7 @@ impl HasTenant {
     fn of(cluster: &Declared) -> Option<Self> {
         let is_over = cluster.is_leaving() || cluster.user().is_none();
         let leaves = cluster.last_tenant().filter(|_| is_over).map(|tenant| tenant.invitation);
-        (cluster.is_kept() || cluster.user().is_some()).then_some(Self { leaves })
+        (cluster.has_finalizer() || cluster.user().is_some()).then_some(Self { leaves })
     }
 }
 

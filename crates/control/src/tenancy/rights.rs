@@ -54,7 +54,7 @@ impl Provider {
         }
         let wanted = parts(cluster, tenant, login, &open, sees_cluster);
         for object in &wanted {
-            if !found.is_kept(object) {
+            if !found.is_in_sync(object) {
                 apply_by(&self.term, &self.client, object, "the provider").await?;
             }
         }
@@ -142,7 +142,7 @@ struct Found {
 
 impl Found {
     /// Whether an object is there as it is wanted.
-    fn is_kept(&self, wanted: &Value) -> bool {
+    fn is_in_sync(&self, wanted: &Value) -> bool {
         let name = wanted["metadata"]["name"].as_str();
         match wanted["kind"].as_str() {
             // Its level of Pod Security follows what is shared.

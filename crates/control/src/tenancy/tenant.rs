@@ -80,7 +80,7 @@ impl Provider {
                     )));
                 }
                 // Rights of the last tenant have the names of those of the next one.
-                None if found.is_kept() => {
+                None if found.has_finalizer() => {
                     let why = format!(
                         "waits until the rights of the last tenant of ForeignCluster {name} are removed"
                     );
@@ -175,7 +175,7 @@ impl Provider {
             return Ok(Action::AwaitChange);
         };
         let Some(tenant) = cluster.tenant().filter(|_| !cluster.is_leaving()) else {
-            if cluster.is_kept() {
+            if cluster.has_finalizer() {
                 if cluster.login() == Login::Token {
                     self.revoke_account(name, cluster.last_tenant().as_ref()).await?;
                 }
@@ -193,7 +193,7 @@ impl Provider {
             }
             return Ok(Action::AwaitChange);
         };
-        if !cluster.is_kept() {
+        if !cluster.has_finalizer() {
             self.set_finalizer(&cluster, true).await?;
             return Ok(Action::RequeueAfter(Duration::ZERO));
         }
