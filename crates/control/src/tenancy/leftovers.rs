@@ -67,14 +67,15 @@ impl Provider {
             );
         }
         for (_, meta) in &wide {
-            self.take_away(&Api::<ClusterRoleBinding>::all(self.client.clone()), meta).await?;
+            self.delete_if_unchanged(&Api::<ClusterRoleBinding>::all(self.client.clone()), meta).await?;
         }
         for (_, meta) in &bindings {
             let place = meta.namespace.clone().unwrap_or_default();
-            self.take_away(&Api::<RoleBinding>::namespaced(self.client.clone(), &place), meta).await?;
+            self.delete_if_unchanged(&Api::<RoleBinding>::namespaced(self.client.clone(), &place), meta)
+                .await?;
         }
         for (_, meta) in &roles {
-            self.take_away(&Api::<ClusterRole>::all(self.client.clone()), meta).await?;
+            self.delete_if_unchanged(&Api::<ClusterRole>::all(self.client.clone()), meta).await?;
         }
         let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         for tenant in tenants {
@@ -120,7 +121,7 @@ impl Provider {
     }
 
     /// Deletes an object as it was read: not one that has become another tenant's by now.
-    async fn take_away<K>(&self, api: &Api<K>, meta: &ObjectMeta) -> Result<(), CallError>
+    async fn delete_if_unchanged<K>(&self, api: &Api<K>, meta: &ObjectMeta) -> Result<(), CallError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
