@@ -38,8 +38,8 @@ enum Item {
     Invitation(String),
     Renewal(String),
     Tenant(String),
-    /// What nothing stands for any more.
-    Leftovers,
+    /// The rights of tenants and of invitations that do not exist any more.
+    Orphans,
 }
 
 /// Serves invitations and tenants for the length of a term. Dropped, it stops at once.
@@ -104,7 +104,7 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
             let Some(found) = found else {
                 // It was torn out, or its finalizer was.
                 if had.remove(&key.name) {
-                    changed.add(Item::Leftovers);
+                    changed.add(Item::Orphans);
                 }
                 return;
             };
@@ -121,7 +121,7 @@ pub async fn run_with(cluster: Client, clock: Clock, seed: Seed, term: Term, mon
     let provider =
         Provider { client: cluster, term, clock: clock.clone(), recorder, waits: Waits::default() };
     // What was deleted while nobody looked.
-    queue.add(Item::Leftovers);
+    queue.add(Item::Orphans);
     let serve = work(&queue, 1, &clock, |item| provider.reconcile(item));
     Box::pin(supervise(tasks, serve)).await;
 }
@@ -172,7 +172,7 @@ impl Provider {
             Item::Invitation(id) => Box::pin(self.invitation(&id)).await,
             Item::Renewal(name) => Box::pin(self.renewal(&name)).await,
             Item::Tenant(name) => Box::pin(self.tenant(&name)).await,
-            Item::Leftovers => Box::pin(self.sweep()).await,
+            Item::Orphans => Box::pin(self.sweep()).await,
         }
     }
 

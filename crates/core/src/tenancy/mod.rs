@@ -5,9 +5,9 @@
 
 mod acceptance;
 mod judge;
-mod leftover;
 mod line;
 pub mod names;
+mod orphan;
 mod presence;
 mod request;
 mod sealing;
@@ -16,9 +16,9 @@ mod unsigned;
 
 pub use acceptance::{KnownCluster, KnownServer, fingerprint, is_claim};
 pub use judge::{Asked, Invited, LONGEST_LIFE, Refusal, SHORTEST_LIFE, SIGNER, judge, judge_renewal};
-pub use leftover::leftover;
 pub use line::{InvitationLine, LineError, ProviderIdentity};
 pub use names::Tenant;
+pub use orphan::orphan;
 pub use presence::{Presence, is_abandoned, presence};
 pub use request::{CertificateRequest, RequestError};
 pub use sealing::{OpeningKey, SealError, SealingKey};

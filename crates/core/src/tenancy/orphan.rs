@@ -3,12 +3,12 @@
 use super::names::Tenant;
 use std::collections::BTreeSet;
 
-/// Whose leftover something is that was made for the tenant of a ForeignCluster; nothing if it is none, or if Portolan has not
+/// Whose orphan something is that was made for the tenant of a ForeignCluster; nothing if it is none, or if Portolan has not
 /// made it. `standing` are the ForeignClusters that have a tenant, or keep what a tenant has left until it is removed.
 ///
 /// Somebody has torn the ForeignCluster out, or has taken its finalizer and then its tenant.
 #[must_use]
-pub fn leftover(
+pub fn orphan(
     foreign_cluster: Option<&str>,
     user: Option<&str>,
     standing: &BTreeSet<String>,
@@ -25,10 +25,10 @@ mod tests {
     fn what_has_a_foreign_cluster_or_is_not_portolans_is_left_alone() {
         let user = "portolan:tenant:3fa2bc91-1111-2222-3333-444455556666:abcdefgh23";
         let standing = BTreeSet::from(["rome".to_owned()]);
-        assert_eq!(leftover(Some("milan"), Some(user), &standing), Tenant::of_user(user));
-        assert_eq!(leftover(Some("rome"), Some(user), &standing), None);
-        assert_eq!(leftover(Some("milan"), None, &standing), None);
-        assert_eq!(leftover(Some("milan"), Some("jane"), &standing), None);
-        assert_eq!(leftover(None, Some(user), &standing), None);
+        assert_eq!(orphan(Some("milan"), Some(user), &standing), Tenant::of_user(user));
+        assert_eq!(orphan(Some("rome"), Some(user), &standing), None);
+        assert_eq!(orphan(Some("milan"), None, &standing), None);
+        assert_eq!(orphan(Some("milan"), Some("jane"), &standing), None);
+        assert_eq!(orphan(None, Some(user), &standing), None);
     }
 }

@@ -15,8 +15,8 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Resource};
-use portolan_core::tenancy::leftover;
 use portolan_core::tenancy::names::{self, Tenant};
+use portolan_core::tenancy::orphan;
 use portolan_runtime::{Action, CallError, call};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ impl Provider {
         let standing: BTreeSet<String> =
             self.clusters().await?.iter().filter(|each| stands(each)).map(Declared::name).collect();
         let left = |all: Vec<ObjectMeta>| -> Vec<(Tenant, ObjectMeta)> {
-            let tenant = |meta: &ObjectMeta| leftover(label(meta), user(meta), &standing);
+            let tenant = |meta: &ObjectMeta| orphan(label(meta), user(meta), &standing);
             all.into_iter().filter_map(|meta| Some((tenant(&meta)?, meta))).collect()
         };
         let (wide, bindings, roles, homes) = (left(wide), left(bindings), left(roles), left(homes));
