@@ -255,7 +255,7 @@ pub struct ServiceClusterStatus {
     /// How many endpoints are not ready, as last reported by the cluster.
     #[serde(default)]
     pub not_ready_endpoints: i32,
-    /// One word in CamelCase that says how the service fares here.
+    /// One word in CamelCase that says how the service is here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// A sentence that says why, and what would help.

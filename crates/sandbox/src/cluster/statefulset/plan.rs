@@ -46,7 +46,7 @@ impl Wish {
     }
 }
 
-/// How a pod fares.
+/// How a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has ended by itself.
