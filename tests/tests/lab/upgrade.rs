@@ -28,8 +28,8 @@ async fn an_earlier_installation_is_upgraded_while_workloads_run() -> Result<()>
     if !can_run("an_earlier_installation_is_upgraded_while_workloads_run") {
         return Ok(());
     }
-    let installed = Installed::start().await?;
-    shown(&installed.lab, async {
+    let installed = Installed::start(2).await?;
+    shown(installed.lab(), async {
         installed.load(&portolan_image_as(EARLIER_IMAGE).await?).await?;
         step("an earlier installation", installed.earlier()).await?;
         let pods = step("workloads", installed.places()).await?;
@@ -37,13 +37,13 @@ async fn an_earlier_installation_is_upgraded_while_workloads_run() -> Result<()>
         step("upgrade", installed.upgrades(&pods)).await
     })
     .await?;
-    installed.lab.down()
+    installed.fleet.lab.down()
 }
 
 impl Installed {
     /// Installs, and makes of it what an earlier version would have left.
     async fn earlier(&self) -> Result<()> {
-        let hub = self.lab.cluster("c1")?;
+        let hub = self.lab().cluster("c1")?;
         let image = "image.repository=localhost/portolan,image.tag=earlier,image.pullPolicy=Never";
         for context in ["c1", "c2"] {
             self.portolan(&["install", "--context", context, "--set", image]).await?;
@@ -76,7 +76,7 @@ impl Installed {
 
     /// A member with a workload that runs; answers its pods.
     async fn places(&self) -> Result<(Vec<String>, Vec<String>)> {
-        let (hub, member) = (self.lab.cluster("c1")?, self.lab.cluster("c2")?);
+        let (hub, member) = (self.lab().cluster("c1")?, self.lab().cluster("c2")?);
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         kubectl_apply(hub, &[namespace]).await?;
         let peer = ["peer", "--context", "c1", "--remote-context", "c2", "--namespace", NAMESPACE];
@@ -90,7 +90,7 @@ impl Installed {
 
     /// The installation is of this version, and the workload has seen nothing of it.
     async fn upgrades(&self, pods: &(Vec<String>, Vec<String>)) -> Result<()> {
-        let (hub, member) = (self.lab.cluster("c1")?, self.lab.cluster("c2")?);
+        let (hub, member) = (self.lab().cluster("c1")?, self.lab().cluster("c2")?);
         let before = own_object(hub, DEPLOYMENT).await?;
         ensure!(before.to_string().contains(EARLIER_IMAGE), "{before}");
         self.portolan(&["upgrade", "--context", "c1", "--set", &image_values()?]).await?;
