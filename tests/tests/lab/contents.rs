@@ -23,12 +23,6 @@ const TOLD: usize = 5;
 pub(super) struct Contents(BTreeMap<String, Value>);
 
 impl Contents {
-    /// The same without some of them.
-    pub(super) fn without(mut self, prefix: &str) -> Self {
-        self.0.retain(|name, _| !name.starts_with(prefix));
-        self
-    }
-
     /// Which objects are not those of `before`, and where.
     pub(super) fn differences(&self, before: &Self) -> Vec<String> {
         let gone = before.0.keys().filter(|name| !self.0.contains_key(*name));
@@ -61,7 +55,9 @@ pub(super) async fn everything(cluster: &Cluster) -> Result<Contents> {
         let name = [word(&object["kind"]), word(&metadata["namespace"]), word(&metadata["name"])].join("/");
         all.insert(name, lasting(object.clone()));
     }
-    Ok(Contents(all).without("ReplicaSet/portolan/"))
+    // A Deployment that was rolled out has had others before, which Kubernetes keeps.
+    all.retain(|name, _| !name.starts_with("ReplicaSet/portolan/"));
+    Ok(Contents(all))
 }
 
 /// Waits until a cluster has the objects that it had, with the same contents, and no others.

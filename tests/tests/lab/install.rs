@@ -1,7 +1,7 @@
 //! Portolan in the cluster: installed from its image, peered, its leader killed, upgraded under workloads, and uninstalled
 //! without a trace; by its own commands and by Helm.
 
-use super::contents::{Contents, as_it_was, everything};
+use super::contents::{as_it_was, everything};
 use super::fleet::{image_values, is_ready};
 use super::installed::{Installed, refused, running, succeed};
 use super::proof::{TIMEOUT, eventually, shown, step};
@@ -97,10 +97,7 @@ impl Installed {
         let (succeeded, told) = self.run(&upgrade).await?;
         ensure!(!succeeded && told.contains("ErrImageNeverPull"), "{told}");
         ensure!(told.contains("everything is as it was before"), "{told}");
-        // The Deployment has had a ReplicaSet more, which Kubernetes keeps.
-        let without_sets = |all: Contents| all.without("ReplicaSet/portolan/");
-        let after = without_sets(everything(hub).await?);
-        let differs = after.differences(&without_sets(before));
+        let differs = everything(hub).await?.differences(&before);
         ensure!(differs.is_empty(), "{differs:#?}");
         hub.kubectl(&["-n", "portolan", "rollout", "status", "deployment/portolan-controller", TIMEOUT])
             .await

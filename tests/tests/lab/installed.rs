@@ -14,7 +14,8 @@ use std::process::Stdio;
 pub(super) struct Installed {
     /// Its first cluster is the hub, and the others are its members as soon as they have peered.
     pub(super) fleet: Fleet,
-    binary: PathBuf,
+    /// Portolan's binary in the tree.
+    pub(super) binary: PathBuf,
     kubeconfig: PathBuf,
 }
 
