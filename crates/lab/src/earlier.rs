@@ -36,7 +36,16 @@ async fn build(commit: &str, cache: &Path, binary: &Path) -> Result<()> {
     unpack.arg("-xf").arg(&archive).arg("-C").arg(source.path());
     run(unpack).await?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--quiet", "--package", "portolan", "--bin", "portolan", "--target-dir"]);
+    cargo.args([
+        "build",
+        "--locked",
+        "--quiet",
+        "--package",
+        "portolan",
+        "--bin",
+        "portolan",
+        "--target-dir",
+    ]);
     let target = cache.join("target");
     cargo.arg(&target).current_dir(source.path());
     run(cargo).await?;

@@ -223,7 +223,8 @@ impl Invited<'_> {
         self.other.kill(Component::ApiServer).await?;
         let (parted, told) = self.installed.run(&["unpeer", OTHER, "--context", CONSUMER]).await?;
         ensure!(parted && told.contains("c3 was not told that the peering ends"), "{told}");
-        let left = ["-n", "portolan", "get", "foreigncluster/c3", "secret/c3", "--ignore-not-found", "-o", "name"];
+        let left =
+            ["-n", "portolan", "get", "foreigncluster/c3", "secret/c3", "--ignore-not-found", "-o", "name"];
         let left = self.consumer.kubectl(&left).await?;
         ensure!(left.trim().is_empty(), "the consumer still has {left}");
         self.other.start(Component::ApiServer).await?;

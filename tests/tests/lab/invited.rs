@@ -62,8 +62,7 @@ async fn divides_a_job(fleet: &Fleet) -> Result<()> {
     let mut sum = job("sum", 4, 2, both);
     let container = &mut sum["spec"]["template"]["spec"]["containers"][0];
     container["command"] = json!(["sh", "-c", "test \"$colour $password\" = 'red geheim'"]);
-    container["envFrom"] =
-        json!([{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "login"}}]);
+    container["envFrom"] = json!([{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "login"}}]);
     fleet.apply(sum).await?;
     let is_divided = |status: &Value| status["locationsSummary"] == "c2=2,c3=2";
     services::status(fleet, "mcj/sum", "both members bring two completions", is_divided).await?;
@@ -101,7 +100,8 @@ async fn follows_its_rules(fleet: &Fleet) -> Result<()> {
     fleet.placed("affine", "c2=3,c3=3").await?;
     hub.kubectl(&["-n", NAMESPACE, "delete", "mchpa/grow", TIMEOUT]).await?;
     eventually("the rescheduler has looked", async || {
-        let status = hub.kubectl(&["get", "multiclusterrescheduler/home", "-o", "jsonpath={.status}"]).await?;
+        let status =
+            hub.kubectl(&["get", "multiclusterrescheduler/home", "-o", "jsonpath={.status}"]).await?;
         Ok(if status.is_empty() { Seen::NotYet("it has no status".to_owned()) } else { Seen::Ready(()) })
     })
     .await?;
