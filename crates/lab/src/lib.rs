@@ -24,6 +24,7 @@ mod command;
 mod component;
 mod custom_metrics;
 mod cuts;
+mod earlier;
 mod host;
 mod kwok;
 mod lab;
@@ -44,10 +45,12 @@ pub use builder::LabBuilder;
 pub use cidr::Cidr;
 pub use cluster::Cluster;
 pub use component::Component;
+pub use earlier::earlier_binary;
 pub use lab::Lab;
 pub use node::Node;
 pub use portolan::{
-    PORTOLAN_IMAGE, portolan_binary, portolan_image, portolan_image_as, portolan_runc_binary,
+    PORTOLAN_IMAGE, portolan_binary, portolan_image, portolan_image_as, portolan_image_of,
+    portolan_runc_binary,
 };
 pub use provider::{ClusterApi, cluster_class};
 pub use report::Row;

@@ -1,6 +1,6 @@
 //! Portolan as it is in the tree now: its binaries, and an image of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -45,23 +45,28 @@ async fn built(program: &str) -> Result<PathBuf> {
 /// [`Cluster::load_image`]: crate::Cluster::load_image
 pub async fn portolan_image() -> Result<PathBuf> {
     static ARCHIVE: OnceCell<PathBuf> = OnceCell::const_new();
-    ARCHIVE.get_or_try_init(|| make(PORTOLAN_IMAGE, "portolan-image.tar")).await.cloned()
+    let make = async || make(&portolan_binary().await?, PORTOLAN_IMAGE, "portolan-image.tar").await;
+    ARCHIVE.get_or_try_init(make).await.cloned()
 }
 
 /// An archive with the same program as an image of another name, such as one that was there before an upgrade. Its tag must not
 /// be `latest`.
 pub async fn portolan_image_as(name: &str) -> Result<PathBuf> {
-    let tag = name.rsplit(':').next().unwrap_or_default();
-    make(name, &format!("portolan-image-{tag}.tar")).await
+    portolan_image_of(&portolan_binary().await?, name).await
 }
 
-async fn make(name: &str, file: &str) -> Result<PathBuf> {
-    let binary = portolan_binary().await?;
+/// The same with another build of the program; the archive lies beside it.
+pub async fn portolan_image_of(binary: &Path, name: &str) -> Result<PathBuf> {
+    let tag = name.rsplit(':').next().unwrap_or_default();
+    make(binary, name, &format!("portolan-image-{tag}.tar")).await
+}
+
+async fn make(binary: &Path, name: &str, file: &str) -> Result<PathBuf> {
     let archive = binary.with_file_name(file);
     let directory = archive.parent().context("the binary lies in a directory")?;
     let stripped = tempfile::NamedTempFile::new_in(directory)?.into_temp_path();
     let mut strip = Command::new("strip");
-    strip.arg("-o").arg(&*stripped).arg(&binary);
+    strip.arg("-o").arg(&*stripped).arg(binary);
     run(strip).await?;
     let image = portolan_image::portolan(name, &stripped)?;
     let to = archive.clone();

@@ -101,7 +101,8 @@ fn hub_role() -> Result<String> {
     Ok(format!(
         "# Roles in the hub\n\n\
          This page is written by `cargo xtask generate` from the table that `portolan crds --roles` prints the roles of. The \
-         tests on real clusters run the controller with these rights alone.\n\n\
+         tests on real clusters run the controller with these rights alone, and hold them against the audit logs of API servers: no \
+         right is missing, none is unused.\n\n\
          ## What the controller may do\n\n{table}\n\
          If the hub is a member of its own fleet, the controller needs the ClusterRole `portolan-hub-as-member` too:\n\n\
          ```sh\n\

@@ -1,11 +1,13 @@
 //! A burst to a cluster that real Cluster API makes of real nodes, from the first pod that waits to the last machine that goes.
 
 use super::fleet::Fleet;
+use super::granted::{Used, is_for_clouds};
 use super::policies::{app, cpu_offered, scale};
 use super::proof::{LONG, OFTEN, eventually, step};
 use super::{can_run, kubectl_apply};
 use anyhow::{Context, Result, ensure};
-use portolan_lab::{Cluster, ClusterApi, MachineSize, Seen, cluster_class, until};
+use portolan_control::peering::hub_needs;
+use portolan_lab::{Cluster, ClusterApi, Lab, MachineSize, Seen, cluster_class, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +22,8 @@ async fn a_burst_becomes_a_real_cluster_and_comes_home_again() -> Result<()> {
     if !can_run("a_burst_becomes_a_real_cluster_and_comes_home_again") {
         return Ok(());
     }
-    Box::pin(Fleet::start(1, |_| json!({})).await?.prove(bursts_and_comes_home)).await
+    let lab = Lab::builder().clusters(2).audit();
+    Box::pin(Fleet::start_on(lab, |_| json!({})).await?.prove(bursts_and_comes_home)).await
 }
 
 async fn bursts_and_comes_home(fleet: &Fleet) -> Result<()> {
@@ -31,7 +34,8 @@ async fn bursts_and_comes_home(fleet: &Fleet) -> Result<()> {
         grows(fleet, &cloud).await?;
         step("there is room, and the pods come home", comes_home(fleet, &cloud)).await?;
         step("machines and cluster go", leaves_nothing(fleet, &cloud)).await?;
-        step("a cluster is made from templates, and goes", from_templates(fleet, &cloud)).await
+        step("a cluster is made from templates, and goes", from_templates(fleet, &cloud)).await?;
+        Used::in_all([fleet.hub()?])?.covers(hub_needs().into_iter().filter(is_for_clouds))
     };
     let proved = proof.await;
     if proved.is_err() {

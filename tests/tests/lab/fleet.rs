@@ -4,7 +4,7 @@ use super::proof::{TIMEOUT, eventually, shown};
 use super::{install_kinds, kubectl_apply};
 use anyhow::{Context, Result, ensure};
 use kube::config::Kubeconfig;
-use portolan_lab::{Cluster, Lab, PORTOLAN_IMAGE, Seen, portolan_binary, portolan_image};
+use portolan_lab::{Cluster, Lab, LabBuilder, PORTOLAN_IMAGE, Seen, portolan_binary, portolan_image};
 use portolan_tests::{NAMESPACE, foreign_cluster, open_namespace};
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -24,7 +24,12 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Starts the clusters and makes the members known to the hub; more of each ForeignCluster by `describe`.
     pub(super) async fn start(members: u32, describe: impl Fn(&str) -> Value) -> Result<Self> {
-        let fleet = Self { lab: Lab::builder().clusters(members + 1).start().await? };
+        Self::start_on(Lab::builder().clusters(members + 1), describe).await
+    }
+
+    /// The same on clusters of this description.
+    pub(super) async fn start_on(lab: LabBuilder, describe: impl Fn(&str) -> Value) -> Result<Self> {
+        let fleet = Self { lab: lab.start().await? };
         let hub = fleet.hub()?;
         install_kinds(hub).await?;
         hub.kubectl(&["create", "namespace", "portolan"]).await?;
@@ -68,14 +73,10 @@ impl Fleet {
     /// Installs Portolan in the hub from its image, or starts it again, and waits until it knows all members.
     pub(super) async fn start_controller(&self) -> Result<()> {
         let hub = self.hub()?;
-        let node = hub.control_plane();
-        let binary = node.dir().join("portolan");
-        if binary.exists() {
+        if hub.control_plane().dir().join("portolan").exists() {
             scale_controller(hub, "--replicas=1").await?;
         } else {
-            std::fs::copy(portolan_binary().await?, &binary)
-                .context("cannot put the binary into the node")?;
-            std::fs::copy(hub.kubeconfig_path(), node.dir().join("hub.kubeconfig"))?;
+            self.provide_commands().await?;
             hub.load_image(&portolan_image().await?).await?;
             let image = image_values()?;
             let (code, out, err) = self.portolan(&["install", "--set", &image]).await?;
@@ -86,6 +87,15 @@ impl Fleet {
         let mut wait = vec!["wait", "--for=condition=Ready", TIMEOUT];
         wait.extend(names.iter().map(String::as_str));
         hub.kubectl(&wait).await.map(|_| ())
+    }
+
+    /// Puts Portolan's binary and the hub's kubeconfig into the hub's node, for [`portolan`](Self::portolan).
+    pub(super) async fn provide_commands(&self) -> Result<()> {
+        let (hub, binary) = (self.hub()?, portolan_binary().await?);
+        let dir = hub.control_plane().dir();
+        std::fs::copy(binary, dir.join("portolan")).context("cannot put the binary into the node")?;
+        std::fs::copy(hub.kubeconfig_path(), dir.join("hub.kubeconfig"))?;
+        Ok(())
     }
 
     /// Applies an account and its roles to the hub, and writes a kubeconfig with its token into the hub's node.

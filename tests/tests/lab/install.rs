@@ -1,6 +1,7 @@
 //! Portolan in the cluster: installed from its image, peered, its leader killed, upgraded under workloads, and uninstalled
 //! without a trace; by its own commands and by Helm.
 
+use super::contents::{as_it_was, everything};
 use super::fleet::{image_values, is_ready};
 use super::installed::{Installed, refused, running, succeed};
 use super::proof::{TIMEOUT, eventually, shown, step};
@@ -11,30 +12,26 @@ use portolan_lab::parts::helm;
 use portolan_lab::{Cluster, Seen, portolan_image};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::path::Path;
-
-/// What is written all the time by the cluster itself.
-const BUSY: [&str; 5] = ["events", "leases", "pods", "endpoints", "endpointslices"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn portolan_is_installed_from_its_image_works_and_leaves_no_trace() -> Result<()> {
     if !can_run("portolan_is_installed_from_its_image_works_and_leaves_no_trace") {
         return Ok(());
     }
-    let installed = Installed::start().await?;
-    shown(&installed.lab, async {
+    let installed = Installed::start(2).await?;
+    shown(installed.lab(), async {
         installed.load(&portolan_image().await?).await?;
         installed.life().await?;
         installed.by_helm().await
     })
     .await?;
-    installed.lab.down()
+    installed.fleet.lab.down()
 }
 
 impl Installed {
     async fn life(&self) -> Result<()> {
-        let (hub, member) = (self.lab.cluster("c1")?, self.lab.cluster("c2")?);
+        let (hub, member) = (self.lab().cluster("c1")?, self.lab().cluster("c2")?);
         let bare = [everything(hub).await?, everything(member).await?];
         let image = image_values()?;
         for context in ["c1", "c2"] {
@@ -94,17 +91,14 @@ impl Installed {
     }
 
     async fn refuses_an_image_that_is_not_there(&self) -> Result<()> {
-        let hub = self.lab.cluster("c1")?;
+        let hub = self.lab().cluster("c1")?;
         let before = everything(hub).await?;
         let upgrade = ["upgrade", "--context", "c1", "--set", "image.tag=none", "--timeout", "20s"];
         let (succeeded, told) = self.run(&upgrade).await?;
         ensure!(!succeeded && told.contains("ErrImageNeverPull"), "{told}");
         ensure!(told.contains("everything is as it was before"), "{told}");
-        let without_sets = |all: BTreeSet<String>| -> BTreeSet<String> {
-            all.into_iter().filter(|line| !line.contains("replicasets")).collect()
-        };
-        let after = without_sets(everything(hub).await?);
-        ensure!(after == without_sets(before), "{after:#?}");
+        let differs = everything(hub).await?.differences(&before);
+        ensure!(differs.is_empty(), "{differs:#?}");
         hub.kubectl(&["-n", "portolan", "rollout", "status", "deployment/portolan-controller", TIMEOUT])
             .await
             .map(|_| ())
@@ -144,7 +138,7 @@ impl Installed {
             ensure!(by_helm == own, "{flags:?}: by Helm {by_helm:#?}, by Portolan {own:#?}");
         }
 
-        let hub = self.lab.cluster("c1")?;
+        let hub = self.lab().cluster("c1")?;
         let bare = everything(hub).await?;
         let image = image_values()?;
         let kubeconfig = hub.kubeconfig_path();
@@ -171,7 +165,7 @@ impl Installed {
 
     /// Waits until the workload is ready with so many replicas.
     async fn replicas(&self, count: &str) -> Result<()> {
-        let hub = self.lab.cluster("c1")?;
+        let hub = self.lab().cluster("c1")?;
         eventually("the workload is ready", async || {
             let text = hub.kubectl(&["-n", NAMESPACE, "get", "mcd/web", "-o", "json"]).await?;
             let object: Value = serde_json::from_str(&text)?;
@@ -202,27 +196,6 @@ fn normalised(mut objects: Vec<Value>) -> Vec<Value> {
     }
     objects.sort_by_key(|object| format!("{}{}", object["kind"], object["metadata"]["name"]));
     objects
-}
-
-/// All objects of a cluster that are not written all the time.
-async fn everything(cluster: &Cluster) -> Result<BTreeSet<String>> {
-    let kinds = cluster.kubectl(&["api-resources", "--verbs=list", "-o", "name"]).await?;
-    let is_busy = |kind: &str| BUSY.contains(&kind.split('.').next().unwrap_or_default());
-    let kinds: Vec<&str> =
-        kinds.lines().filter(|kind| !is_busy(kind) && !kind.contains("metrics.k8s.io")).collect();
-    let path = "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name} {.metadata.uid}{\"\\n\"}{end}";
-    let list = cluster.kubectl(&["get", &kinds.join(","), "--all-namespaces", "-o", path]).await?;
-    Ok(list.lines().filter(|line| !line.starts_with("ReplicaSet/portolan/")).map(str::to_owned).collect())
-}
-
-/// Waits until a cluster has the objects that it had, and no others.
-async fn as_it_was(cluster: &Cluster, bare: &BTreeSet<String>) -> Result<()> {
-    eventually(&format!("{} is as it was", cluster.name()), async || {
-        let now = everything(cluster).await?;
-        let differs: Vec<&String> = now.symmetric_difference(bare).collect();
-        Ok(if differs.is_empty() { Seen::Ready(()) } else { Seen::NotYet(format!("{differs:?}")) })
-    })
-    .await
 }
 
 /// The resident memory of the controllers on the nodes of a cluster, as the kernel says it.

@@ -1,6 +1,7 @@
 //! Clusters on which Portolan is installed by its own command, and runs as pods from its image.
 
-use super::fleet::uids;
+use super::fleet::{Fleet, image_values, uids};
+use super::granted::of_controller;
 use super::proof::step;
 use anyhow::{Context, Result, ensure};
 use portolan_lab::{Cluster, Lab, portolan_binary};
@@ -10,32 +11,48 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-const ACCOUNT: &str = "system:serviceaccount:portolan:portolan-controller";
-
 pub(super) struct Installed {
-    pub(super) lab: Lab,
-    binary: PathBuf,
+    /// Its first cluster is the hub, and the others are its members as soon as they have peered.
+    pub(super) fleet: Fleet,
+    /// Portolan's binary in the tree.
+    pub(super) binary: PathBuf,
     kubeconfig: PathBuf,
 }
 
 impl Installed {
-    /// Starts two clusters with an audit log. Nothing is installed yet.
-    pub(super) async fn start() -> Result<Self> {
+    /// Starts clusters with an audit log. Nothing is installed yet.
+    pub(super) async fn start(clusters: u32) -> Result<Self> {
         let binary = portolan_binary().await?;
-        let lab = Lab::builder().clusters(2).audit().start().await?;
+        let lab = Lab::builder().clusters(clusters).audit().start().await?;
         let kubeconfig = lab.kubeconfig_path()?;
-        Ok(Self { lab, binary, kubeconfig })
+        Ok(Self { fleet: Fleet { lab }, binary, kubeconfig })
+    }
+
+    pub(super) fn lab(&self) -> &Lab {
+        &self.fleet.lab
     }
 
     /// Loads an image into all nodes.
     pub(super) async fn load(&self, image: &Path) -> Result<()> {
-        step("load the image", self.lab.load_image(image)).await
+        step("load the image", self.lab().load_image(image)).await
+    }
+
+    /// Installs Portolan in a cluster from the image that the tests have loaded, and has it call itself like its context.
+    pub(super) async fn install(&self, context: &str) -> Result<()> {
+        let image = image_values()?;
+        let install = ["install", "--context", context, "--cluster-name", context, "--set", &image];
+        step(&format!("install in {context}"), self.portolan(&install)).await.map(|_| ())
     }
 
     /// Runs a command of Portolan that must succeed; what it prints as data.
     pub(super) async fn portolan(&self, arguments: &[&str]) -> Result<String> {
+        self.by(&self.binary, arguments).await
+    }
+
+    /// The same by another build of the program.
+    pub(super) async fn by(&self, binary: &Path, arguments: &[&str]) -> Result<String> {
         let kubeconfig = self.kubeconfig.to_str().context("the path of the kubeconfig is text")?;
-        succeed(&self.binary, &[arguments, &["--kubeconfig", kubeconfig]].concat()).await
+        succeed(binary, &[arguments, &["--kubeconfig", kubeconfig]].concat()).await
     }
 
     /// Runs a command of Portolan; whether it succeeded, and what it told.
@@ -66,9 +83,7 @@ pub(super) async fn running(member: &Cluster) -> Result<(Vec<String>, Vec<String
 
 /// What was refused to the controller's account.
 pub(super) fn refused(log: &str) -> Result<BTreeSet<String>> {
-    let events = log.lines().map(serde_json::from_str::<Value>).filter_map(Result::ok);
-    let own: Vec<Value> = events.filter(|event| event["user"]["username"] == ACCOUNT).collect();
-    ensure!(!own.is_empty(), "the audit log has no request of {ACCOUNT}");
+    let own = of_controller(log)?;
     let forbidden =
         own.iter().filter(|event| event["annotations"]["authorization.k8s.io/decision"] == "forbid");
     Ok(forbidden.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect())

@@ -4,14 +4,18 @@ mod admission;
 mod autoscale;
 mod burst;
 mod conformance;
+mod contents;
 mod crds;
 mod edits;
+mod endpoints;
 mod expiry;
 mod fleet;
 mod following;
+mod granted;
 mod install;
 mod installed;
 mod invitation;
+mod invited;
 mod jobs;
 // It was not seen to pass on real clusters yet.
 #[cfg(feature = "migration-on-the-lab")]

@@ -37,7 +37,7 @@ async fn there_and_back(fleet: &Fleet) -> Result<()> {
 }
 
 /// What somebody changes in a member is set back.
-async fn corrects_drift(fleet: &Fleet) -> Result<()> {
+pub(super) async fn corrects_drift(fleet: &Fleet) -> Result<()> {
     let member = fleet.member("c2")?;
     member.kubectl(&["-n", NAMESPACE, "scale", "deployment/affine", "--replicas=0"]).await?;
     eventually("the member's drift is corrected", async || {
@@ -71,7 +71,7 @@ async fn reports_drift(fleet: &Fleet) -> Result<()> {
 }
 
 /// A member whose API server is gone keeps its pods, stays on record, and is itself again afterwards.
-async fn survives_a_silent_member(fleet: &Fleet) -> Result<()> {
+pub(super) async fn survives_a_silent_member(fleet: &Fleet) -> Result<()> {
     let (hub, member) = (fleet.hub()?, fleet.member("c3")?);
     let before = uids(&list(member, "pods", "app=affine").await?);
     member.kill(Component::ApiServer).await?;
@@ -87,7 +87,7 @@ async fn survives_a_silent_member(fleet: &Fleet) -> Result<()> {
 }
 
 /// Killed and started anew, the controller goes on from what the API says and follows what changed meanwhile.
-async fn survives_a_restart(fleet: &Fleet) -> Result<()> {
+pub(super) async fn survives_a_restart(fleet: &Fleet) -> Result<()> {
     fleet.kill_controller().await?;
     fleet.hub()?.kubectl(&["-n", NAMESPACE, "scale", "mcd/affine", "--replicas=1"]).await?;
     fleet.start_controller().await?;

@@ -23,7 +23,8 @@ async fn services_follow_their_pods_and_jobs_bring_their_parts() -> Result<()> {
         .await
 }
 
-async fn follow(fleet: &Fleet) -> Result<()> {
+/// A Service follows its workload into the members, is kept there as it is in the hub, and leaves with it.
+pub(super) async fn follow(fleet: &Fleet) -> Result<()> {
     let mut web = workload("web", 1, json!({"locations": ["c2", "c3"]}));
     let serve = "mkdir /www && hostname > /www/index.html && exec httpd -f -p 8080 -h /www";
     web["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["sh", "-c", serve]);

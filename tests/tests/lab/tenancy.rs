@@ -1,5 +1,5 @@
 //! Peering by invitation on real Kubernetes: real signing, real tokens that are bound to Secrets, real roles. The provider's
-//! controller has the rights of its own account and no others.
+//! controller has the rights of its own account and no others, and the clock of the consumer is wrong.
 
 use super::peering::address;
 use super::proof::{TIMEOUT, eventually, shown, step};
@@ -29,6 +29,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// How far the clock of the consumer is ahead, of its controllers and of those who run commands there.
+const AHEAD: SignedDuration = SignedDuration::from_mins(10);
 
 struct Peering<'a> {
     provider: &'a Cluster,
@@ -71,6 +74,7 @@ impl Peering<'_> {
         let account = self.as_account("portolan-controller").await?;
         tasks.spawn(tenancy::run(account.clone(), clock.clone(), Seed::new(3), term.clone()));
         tasks.spawn(provide(account, clock.clone(), Seed::new(5)));
+        let clock = Clock::starting_at(now_in_the_consumer());
         let hub = self.hub.clone();
         let connect = Arc::new(Credentials::from_hub(hub.clone()));
         tasks.spawn(portolan_control::run(
@@ -134,7 +138,14 @@ impl Peering<'_> {
             dial: &|config: Config| Client::try_from(config).map_err(|error| error.to_string()),
             new_key: Arc::new(KeyPair::generate),
         };
-        Box::pin(redeem(&with, &Timestamp::now, &|_| ())).await
+        Box::pin(redeem(&with, &now_in_the_consumer, &|_| ())).await
+    }
+
+    /// Whoever has peered is told by how much its clock is wrong.
+    fn hears_of_its_clock(&self, redeemed: &Redeemed) -> Result<()> {
+        let ahead = redeemed.skew.context("nothing is told of the clock")?.ahead;
+        ensure!((ahead - AHEAD).abs() < SignedDuration::from_mins(5), "it is told to be {ahead:?} ahead");
+        Ok(())
     }
 
     async fn phase(&self, line: &InvitationLine, wanted: &str) -> Result<()> {
@@ -198,6 +209,7 @@ impl Peering<'_> {
         let line = self.invite(SignedDuration::from_mins(15)).await?;
         let redeemed = self.redeem(&line).await?;
         ensure!(redeemed.tenant_namespace == "portolan-tenant-rome", "{redeemed:?}");
+        self.hears_of_its_clock(&redeemed)?;
         self.consumer.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/paris", TIMEOUT]).await?;
         let incoming = ["wait", "--for=condition=IncomingPeering", "foreigncluster/rome", TIMEOUT];
         self.provider.kubectl(&incoming).await?;
@@ -294,6 +306,7 @@ impl Peering<'_> {
         self.provider.start(Component::ControllerManager).await?;
         let redeemed = redeemed?;
         ensure!(redeemed.kind == "token", "{redeemed:?}");
+        self.hears_of_its_clock(&redeemed)?;
         self.consumer.kubectl(&["wait", "--for=condition=Ready", "foreigncluster/paris", TIMEOUT]).await?;
         self.phase(&line, "Used").await?;
         let tenant = self.as_tenant().await?;
@@ -327,6 +340,10 @@ impl Peering<'_> {
         })
         .await
     }
+}
+
+fn now_in_the_consumer() -> Timestamp {
+    Timestamp::now() + AHEAD
 }
 
 async fn ask_for_token(client: &Client, account: &str, seconds: i64) -> kube::Result<TokenRequest> {

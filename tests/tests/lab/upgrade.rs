@@ -1,7 +1,8 @@
 //! An upgrade from an installation of an earlier version: another image, older definitions and roles, and workloads that run.
 //!
-//! What is earlier here is the tag of the image, the version on record and on all objects, and parts of definitions and roles
-//! that are taken out of them. The program in both images is the same one: that of an earlier commit is not built for a test.
+//! What is earlier is the program of the commit that `PORTOLAN_UPGRADE_FROM` names, which has installed itself. Without that it is the
+//! tag of the image, the version on record and on all objects, and parts of definitions and roles that are taken out of them; the
+//! program in both images is the same one then, since no test builds that of an earlier commit unasked.
 
 use super::fleet::image_values;
 use super::installed::{Installed, refused, running};
@@ -9,9 +10,10 @@ use super::proof::{TIMEOUT, eventually, shown, step};
 use super::{can_run, kubectl_apply, kubectl_with_input};
 use anyhow::{Context, Result, ensure};
 use portolan_api::PROGRAM_VERSION;
-use portolan_lab::{Cluster, Seen, portolan_image, portolan_image_as};
+use portolan_lab::{Cluster, Seen, earlier_binary, portolan_image, portolan_image_as, portolan_image_of};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The image that is there before the upgrade.
 const EARLIER_IMAGE: &str = "localhost/portolan:earlier";
@@ -28,26 +30,39 @@ async fn an_earlier_installation_is_upgraded_while_workloads_run() -> Result<()>
     if !can_run("an_earlier_installation_is_upgraded_while_workloads_run") {
         return Ok(());
     }
-    let installed = Installed::start().await?;
-    shown(&installed.lab, async {
-        installed.load(&portolan_image_as(EARLIER_IMAGE).await?).await?;
-        step("an earlier installation", installed.earlier()).await?;
-        let pods = step("workloads", installed.places()).await?;
+    let installed = Installed::start(2).await?;
+    shown(installed.lab(), async {
+        let built = earlier_binary().await?;
+        let image = match &built {
+            Some(binary) => portolan_image_of(binary, EARLIER_IMAGE).await?,
+            None => portolan_image_as(EARLIER_IMAGE).await?,
+        };
+        installed.load(&image).await?;
+        let earlier = built.as_deref().unwrap_or(&installed.binary);
+        step("an earlier installation", installed.install_earlier(earlier)).await?;
+        if built.is_none() {
+            installed.make_earlier().await?;
+        }
+        let pods = step("workloads", installed.places(earlier)).await?;
         installed.load(&portolan_image().await?).await?;
         step("upgrade", installed.upgrades(&pods)).await
     })
     .await?;
-    installed.lab.down()
+    installed.fleet.lab.down()
 }
 
 impl Installed {
-    /// Installs, and makes of it what an earlier version would have left.
-    async fn earlier(&self) -> Result<()> {
-        let hub = self.lab.cluster("c1")?;
+    async fn install_earlier(&self, program: &Path) -> Result<()> {
         let image = "image.repository=localhost/portolan,image.tag=earlier,image.pullPolicy=Never";
         for context in ["c1", "c2"] {
-            self.portolan(&["install", "--context", context, "--set", image]).await?;
+            self.by(program, &["install", "--context", context, "--set", image]).await?;
         }
+        Ok(())
+    }
+
+    /// Makes of an installation what an earlier version would have left.
+    async fn make_earlier(&self) -> Result<()> {
+        let hub = self.lab().cluster("c1")?;
         let mut definition = object(hub, CRD).await?;
         let versions = definition["spec"]["versions"].as_array_mut().context("versions")?;
         for version in versions {
@@ -75,12 +90,12 @@ impl Installed {
     }
 
     /// A member with a workload that runs; answers its pods.
-    async fn places(&self) -> Result<(Vec<String>, Vec<String>)> {
-        let (hub, member) = (self.lab.cluster("c1")?, self.lab.cluster("c2")?);
+    async fn places(&self, program: &Path) -> Result<(Vec<String>, Vec<String>)> {
+        let (hub, member) = (self.lab().cluster("c1")?, self.lab().cluster("c2")?);
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         kubectl_apply(hub, &[namespace]).await?;
         let peer = ["peer", "--context", "c1", "--remote-context", "c2", "--namespace", NAMESPACE];
-        self.portolan(&peer).await?;
+        self.by(program, &peer).await?;
         kubectl_apply(hub, &[workload("web", 3, json!({"locations": ["c2"]}))]).await?;
         hub.kubectl(&["-n", NAMESPACE, "wait", "--for=condition=Ready", "mcd/web", TIMEOUT]).await?;
         let pods = running(member).await?;
@@ -90,7 +105,7 @@ impl Installed {
 
     /// The installation is of this version, and the workload has seen nothing of it.
     async fn upgrades(&self, pods: &(Vec<String>, Vec<String>)) -> Result<()> {
-        let (hub, member) = (self.lab.cluster("c1")?, self.lab.cluster("c2")?);
+        let (hub, member) = (self.lab().cluster("c1")?, self.lab().cluster("c2")?);
         let before = own_object(hub, DEPLOYMENT).await?;
         ensure!(before.to_string().contains(EARLIER_IMAGE), "{before}");
         self.portolan(&["upgrade", "--context", "c1", "--set", &image_values()?]).await?;

@@ -1,6 +1,7 @@
 //! What the controller may do in its hub, verb by verb, and the roles of those who use it.
 //!
-//! The lab runs the controller with nothing but these rights: one that is missing fails there.
+//! The lab runs the controller with nothing but these rights, and compares them with the API server's audit log: one that is
+//! missing fails there, and one that is not used.
 
 use super::access::{Need, allowed_by};
 use super::peer::NAMESPACE;
@@ -24,10 +25,15 @@ const MEASUREMENT: &str = "portolan-measurement";
 const DEVELOPER: &str = "portolan-developer";
 const FLEET_VIEWER: &str = "portolan-fleet-viewer";
 
-/// Objects that users declare: they are watched, marked, checked for plans by a dry run, and those that are over deleted.
-const DECLARED: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
-const STATUS: &[&str] = &["update", "patch"];
-const WATCH: &[&str] = &["get", "list", "watch"];
+/// Objects that users declare: they are watched, marked, and checked for plans by a dry run of what would be written.
+const DECLARED: &[&str] = &["get", "list", "watch", "create", "update", "patch"];
+/// A status that is replaced as a whole.
+const STATUS: &[&str] = &["update"];
+const WATCH: &[&str] = &["list", "watch"];
+/// What developers do with the objects that they declare.
+const USED: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+/// Objects of which single ones are read beside.
+const READ: &[&str] = &["get", "list", "watch"];
 
 /// Some verbs on one resource, and what for: group, resource, verbs, reason.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
@@ -37,6 +43,12 @@ const EVERYWHERE: &[Row] = &[
     ("portolan.dev", "multiclusterdeployments", DECLARED, "workloads that users declare"),
     ("portolan.dev", "multiclusterdeployments/status", STATUS, "what became of them"),
     ("portolan.dev", "multiclusterjobs", DECLARED, "jobs that users declare"),
+    (
+        "portolan.dev",
+        "multiclusterjobs",
+        &["delete"],
+        "jobs that have been over for as long as their users said",
+    ),
     ("portolan.dev", "multiclusterjobs/status", STATUS, "what became of them"),
     ("portolan.dev", "multiclusterservices", DECLARED, "services that users declare"),
     ("portolan.dev", "multiclusterservices/status", STATUS, "what became of them"),
@@ -55,9 +67,14 @@ const EVERYWHERE: &[Row] = &[
         STATUS,
         "what was brought home, and why the rest stays",
     ),
-    ("portolan.dev", "placementreviews", &["get", "list", "watch", "delete"], "plans that users ask for"),
+    (
+        "portolan.dev",
+        "placementreviews",
+        &["list", "watch", "delete"],
+        "plans that users ask for, and old ones",
+    ),
     ("portolan.dev", "placementreviews/status", STATUS, "the answers"),
-    ("portolan.dev", "cloudprovisioners", &["get", "list", "watch", "patch"], "clouds, and their finalizer"),
+    ("portolan.dev", "cloudprovisioners", &["list", "watch", "patch"], "clouds, and their finalizer"),
     ("portolan.dev", "cloudprovisioners/status", STATUS, "what was made there"),
     (
         "portolan.dev",
@@ -65,7 +82,7 @@ const EVERYWHERE: &[Row] = &[
         &["get", "list", "watch", "create", "patch", "delete"],
         "members and their finalizer; cloud clusters join and leave",
     ),
-    ("portolan.dev", "foreignclusters/status", STATUS, "what is known of members"),
+    ("portolan.dev", "foreignclusters/status", &["update", "patch"], "what is known of members and tenants"),
     (CLUSTER_API_GROUP, "clusterclasses", &["get"], "what cloud clusters are made from"),
     (
         CLUSTER_API_GROUP,
@@ -79,16 +96,11 @@ const EVERYWHERE: &[Row] = &[
         &["get", "list", "watch", "create", "patch"],
         "their nodes, where they are made from templates",
     ),
-    (
-        CLUSTER_API_GROUP,
-        "machines",
-        &["get", "list", "watch", "patch"],
-        "their nodes, and which of them go first",
-    ),
+    (CLUSTER_API_GROUP, "machines", &["list", "watch", "patch"], "their nodes, and which of them go first"),
     ("", "namespaces", &["get"], "who the hub is: the uid of kube-system"),
-    ("", "configmaps", WATCH, "ConfigMaps that workloads refer to"),
-    ("", "secrets", WATCH, "Secrets that workloads refer to; lists and watches ask for their names only"),
-    ("events.k8s.io", "events", &["create", "patch"], "what happens to workloads and members"),
+    ("", "configmaps", READ, "ConfigMaps that workloads refer to"),
+    ("", "secrets", READ, "Secrets that workloads refer to; lists and watches ask for their names only"),
+    ("events.k8s.io", "events", &["create"], "what happens to workloads and members"),
 ];
 
 /// What it does in its own namespace.
@@ -99,14 +111,19 @@ const AT_HOME: &[Row] = &[
         &["create", "patch", "delete"],
         "credentials of members: those of cloud clusters, new tokens, and the end of a peering",
     ),
-    ("coordination.k8s.io", "leases", &["get", "create", "update", "patch"], "one controller leads"),
+    (
+        "coordination.k8s.io",
+        "leases",
+        &["get", "create", "update", "patch"],
+        "one controller leads, and says its version",
+    ),
     (
         "multicluster.x-k8s.io",
         "clusterprofiles",
-        &["get", "create", "patch", "delete"],
-        "members as other tools know them",
+        &["create", "patch", "delete"],
+        "members as other tools know them; some clusters want the right to delete of whoever gives an object an owner",
     ),
-    ("multicluster.x-k8s.io", "clusterprofiles/status", STATUS, "what is known of members"),
+    ("multicluster.x-k8s.io", "clusterprofiles/status", &["patch"], "what is known of members"),
 ];
 
 /// What it does in its own namespace where it measures.
@@ -209,15 +226,15 @@ fn developer() -> Vec<Value> {
         "multiclusterservices",
     ];
     vec![
-        json!({"apiGroups": ["portolan.dev"], "resources": kinds, "verbs": DECLARED}),
+        json!({"apiGroups": ["portolan.dev"], "resources": kinds, "verbs": USED}),
         json!({"apiGroups": ["portolan.dev"], "resources": ["placementreviews"], "verbs": ["create", "get", "delete"]}),
-        json!({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": WATCH}),
+        json!({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": READ}),
     ]
 }
 
 fn fleet_viewer() -> Vec<Value> {
     vec![
-        json!({"apiGroups": ["portolan.dev"], "resources": ["foreignclusters", "multiclusterreschedulers"], "verbs": WATCH}),
+        json!({"apiGroups": ["portolan.dev"], "resources": ["foreignclusters", "multiclusterreschedulers"], "verbs": READ}),
         json!({
             "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
             "resourceNames": [CONTROLLER], "verbs": ["get"],
@@ -253,7 +270,7 @@ mod tests {
     fn the_controller_writes_no_secret_and_no_workload_of_others() {
         for (group, resource, verbs, _) in EVERYWHERE {
             assert!(verbs.iter().chain([group, resource]).all(|word| !word.contains('*')), "{resource}");
-            let reads = verbs.iter().all(|verb| WATCH.contains(verb));
+            let reads = verbs.iter().all(|verb| READ.contains(verb));
             let own = ["portolan.dev", CLUSTER_API_GROUP].contains(group);
             assert!(reads || own || *resource == "events", "{resource}");
         }

@@ -54,8 +54,7 @@ const ROWS: &[Row] = &[
     ),
     (RBAC, "clusterrolebindings", &["list", "create", "patch", "delete"], "the rights of tenants"),
     (RBAC, "rolebindings", &["list", "create", "patch", "delete"], "the rights of tenants in namespaces"),
-    ("", "resourcequotas", &["get", "list", "delete"], "rights of tenants follow the quotas that bound them"),
-    ("", "limitranges", &["list", "delete"], "what goes with those quotas"),
+    ("", "resourcequotas", &["get"], "rights of tenants follow the quotas that bound them"),
     (RBAC, "roles", &["delete"], "the rights of invitations that are over"),
     ("", "serviceaccounts", &["delete"], "the accounts of invitations that are over"),
     (

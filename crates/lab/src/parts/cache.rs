@@ -20,6 +20,15 @@ pub(super) trait Part {
     fn make(&self, partial: &Path, report: &mut dyn FnMut(Step)) -> Result<(), PartsError>;
 }
 
+/// The user's cache, `${XDG_CACHE_HOME:-$HOME/.cache}/portolan`.
+pub(crate) fn user_cache() -> PathBuf {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = variable("XDG_CACHE_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(|| PathBuf::from("/var/cache"));
+    base.join("portolan")
+}
+
 /// The directory of all parts.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
@@ -27,13 +36,9 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The user's cache, `${XDG_CACHE_HOME:-$HOME/.cache}/portolan/parts`.
+    /// The parts in the user's cache.
     pub(super) fn of_user() -> Self {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let base = variable("XDG_CACHE_HOME")
-            .or_else(|| variable("HOME").map(|home| home.join(".cache")))
-            .unwrap_or_else(|| PathBuf::from("/var/cache"));
-        Self::at(base.join("portolan/parts"))
+        Self::at(user_cache().join("parts"))
     }
 
     pub(super) fn at(root: PathBuf) -> Self {

@@ -35,6 +35,7 @@ pub use version::KubernetesVersion;
 use std::path::PathBuf;
 
 use cache::Cache;
+pub(crate) use cache::user_cache;
 use images::Images;
 use modules::Modules;
 use node_root::NodeRoot;
