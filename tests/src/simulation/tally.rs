@@ -68,6 +68,7 @@ drawn! {
     Autoscaler "member: an autoscaler writes replicas",
     CutOff "member: cut off from the controllers",
     HubCutOff "hub: cut off from a controller",
+    HistoryForgotten "a cluster: watches end, and the past is forgotten",
     NodeFailed "member: a node fails",
     NamespaceClosed "member: the namespace is closed",
     NamespaceDeleted "member: the namespace is deleted and made anew",
