@@ -52,7 +52,7 @@ fn in_cluster() -> bool {
 }
 
 /// A client whose answers end, unless something in the configuration cannot be sent: the library panics on it.
-fn made(config: Config) -> Result<Client, String> {
+pub(crate) fn made(config: Config) -> Result<Client, String> {
     check(&config)?;
     Client::try_from(config).map(bounded_client).map_err(|error| error.to_string())
 }

@@ -43,7 +43,7 @@ pub(super) async fn run(args: &PeerArgs, given: &str) -> Result<(), Failure> {
         line: &line,
         lifetime,
         timeout: args.timeout.0,
-        dial: &|config: kube::Config| kube::Client::try_from(config).map_err(|error| error.to_string()),
+        dial: &connection::made,
         new_key: Arc::new(KeyPair::generate),
     };
     let redeemed =
