@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use kube::client::ClientBuilder;
 use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use portolan_control::fleet::{check_server, check_token};
+use portolan_control::fleet::{bounded_client, check_server, check_token};
 use portolan_control::peering::Address;
 use portolan_runtime::metrics::CountedRequests;
 use std::path::{Path, PathBuf};
@@ -51,10 +51,10 @@ fn in_cluster() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// A client, unless something in the configuration cannot be sent: the library panics on it.
-fn made(config: Config) -> Result<Client, String> {
+/// A client whose answers end, unless something in the configuration cannot be sent: the library panics on it.
+pub(crate) fn made(config: Config) -> Result<Client, String> {
     check(&config)?;
-    Client::try_from(config).map_err(|error| error.to_string())
+    Client::try_from(config).map(bounded_client).map_err(|error| error.to_string())
 }
 
 fn check(config: &Config) -> Result<(), String> {
@@ -285,4 +285,45 @@ fn address(cluster: &Cluster, context: &str) -> Result<Address, Failure> {
         insecure: cluster.insecure_skip_tls_verify.unwrap_or(false),
         given: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portolan_runtime::BODY_LIMIT;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// A server whose answers have no end, and how much of them was sent.
+    async fn endless() -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&sent);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"gitVersion\": \"";
+                let (chunk, mut written) = (vec![b'1'; 1 << 20], stream.write_all(head.as_bytes()).await);
+                while written.is_ok() {
+                    written = stream.write_all(&chunk).await;
+                    counted.fetch_add(chunk.len(), Ordering::SeqCst);
+                }
+            }
+        });
+        (url, sent)
+    }
+
+    #[tokio::test]
+    async fn a_version_without_end_is_given_up() {
+        let (url, sent) = endless().await;
+        let client = client_of(Config::new(url.parse().unwrap())).unwrap();
+        let failure = version(&client, "the member (context far)", "--context").await.unwrap_err();
+        let told = failure.message();
+        assert!(told.contains("the member (context far)") && told.contains("longer than 64 MiB"), "{told}");
+        // What was on its way when it was given up is not read.
+        assert!(sent.load(Ordering::SeqCst) < 2 * BODY_LIMIT);
+    }
 }

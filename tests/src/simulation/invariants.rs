@@ -105,6 +105,8 @@ fn conserved(workload: &MultiClusterDeployment) -> Option<String> {
         ReplicasMode::PerLocation => workload.spec.replicas * locations,
         ReplicasMode::Total => workload.spec.replicas,
     };
+    // While it is paused, what is placed stays although fewer are asked for.
+    let asked = if workload.spec.paused { asked.max(status.replicas) } else { asked };
     let told = status.replicas + status.pending_replicas;
     if status.ready_replicas > status.replicas {
         return Some(format!(
@@ -124,6 +126,11 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
     let mut wanted: BTreeMap<(String, String), (i32, String)> = BTreeMap::new();
     // Workloads of which fewer replicas are ready where they are wanted than are asked for.
     let mut short: BTreeSet<String> = BTreeSet::new();
+    // By member: workloads whose update is stopped by their own old pods, and cannot go on.
+    let mut stopped: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for member in &fleet.members {
+        stopped.insert(member.name().to_owned(), super::rollouts::waiting(member).await);
+    }
     for workload in &workloads {
         let name = workload.metadata.name.clone().unwrap_or_default();
         let Some(status) = &workload.status else {
@@ -138,6 +145,7 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
         // be left is.
         let expected = match ready {
             Some(ready) if kept && ready.reason == "ReplicasKept" => "False",
+            _ if stopped.values().flatten().any(|uid| workload.metadata.uid.as_ref() == Some(uid)) => "False",
             _ => expected,
         };
         if ready.is_none_or(|ready| ready.status != expected) {
@@ -168,9 +176,11 @@ pub(super) async fn settled(fleet: &Fleet) -> Vec<String> {
                 None => problems.push(format!("{name} in {} is an orphan", member.name())),
             }
         }
-        let crowded_out = super::jobs::crowded_out(fleet, member).await;
-        problems.extend(room_left_unused(member, &workloads, &crowded_out).await);
-        problems.extend(dependencies(fleet, member, &workloads).await);
+        let stopped = &stopped[member.name()];
+        let mut excused = super::jobs::crowded_out(fleet, member).await;
+        excused.extend(stopped.iter().cloned());
+        problems.extend(room_left_unused(member, &workloads, &excused).await);
+        problems.extend(dependencies(fleet, member, &workloads, stopped).await);
     }
     problems.extend(super::services::settled(fleet, &workloads).await);
     problems.extend(super::jobs::settled(fleet).await);
@@ -190,6 +200,7 @@ async fn dependencies(
     fleet: &Fleet,
     member: &portolan_sandbox::Cluster,
     workloads: &[MultiClusterDeployment],
+    stopped: &BTreeSet<String>,
 ) -> Vec<String> {
     let list = async |cluster: &portolan_sandbox::Cluster| {
         let api: Api<ConfigMap> = Api::namespaced(cluster.client("observer"), NAMESPACE);
@@ -204,15 +215,18 @@ async fn dependencies(
     };
     let reference = |workload: &MultiClusterDeployment| referred(&workload.spec.template.0);
     let mut needed: BTreeSet<String> = workloads.iter().filter(refers).filter_map(reference).collect();
-    // A copy that keeps its former template has what that one refers to.
+    // A copy that keeps its former template has what that one refers to, and so have pods that no update takes away.
     let keeps = |workload: &&MultiClusterDeployment| {
         let placed = workload.status.iter().flat_map(|status| &status.placements);
         placed.clone().any(|placed| {
             placed.cluster == member.name() && placed.cause == Some(PlacementCause::NoAlternative)
         })
     };
+    let is_stopped = |workload: &MultiClusterDeployment| {
+        workload.metadata.uid.as_ref().is_some_and(|uid| stopped.contains(uid))
+    };
     let former: BTreeSet<String> = workloads.iter().filter(keeps).filter_map(reference).collect();
-    let keeps_any = workloads.iter().any(|workload| keeps(&workload));
+    let keeps_any = workloads.iter().any(|workload| keeps(&workload) || is_stopped(workload));
     let jobs = super::jobs::references(fleet, member).await;
     needed.extend(jobs.at_work);
     let mut problems = Vec::new();
@@ -250,14 +264,14 @@ fn has_overhead(member: &str, workloads: &[MultiClusterDeployment]) -> bool {
 async fn room_left_unused(
     member: &portolan_sandbox::Cluster,
     workloads: &[MultiClusterDeployment],
-    crowded_out: &BTreeSet<String>,
+    excused: &BTreeSet<String>,
 ) -> Vec<String> {
     let client = member.client("observer");
     let classes: Api<RuntimeClass> = Api::all(client);
     let classes = classes.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
     let pods = pods(member).await;
-    let says_so = |pod: &PodFacts| pod.workload.as_ref().is_some_and(|uid| crowded_out.contains(uid));
-    let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished && !says_so(pod)).count();
+    let is_excused = |pod: &PodFacts| pod.workload.as_ref().is_some_and(|uid| excused.contains(uid));
+    let unbound = pods.iter().filter(|pod| pod.node.is_none() && !pod.finished && !is_excused(pod)).count();
     let mut problems = Vec::new();
     // Replicas whose room is gone, or that admission made larger than they were, stay where they are if no other cluster
     // takes them: their pods wait for a node.

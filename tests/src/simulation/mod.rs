@@ -12,6 +12,7 @@ mod invariants;
 mod jobs;
 mod patience;
 mod readiness;
+mod rollouts;
 mod scenario;
 mod services;
 mod tally;

@@ -32,14 +32,70 @@ impl Wishes<'_> {
             wish["maxLatency"] =
                 json!({"from": from, "rtt": format!("{}ms", self.rng.random_range(10..=60))});
         }
-        wish["replicasMode"] = json!(if self.rng.random_bool(0.3) { "Total" } else { "PerLocation" });
+        let total = self.rng.random_bool(0.3);
+        wish["replicasMode"] = json!(if total { "Total" } else { "PerLocation" });
+        if total && self.rng.random_bool(0.5) {
+            self.tally.add(Drawn::Weights);
+            wish["weights"] = self.weights(&wish);
+        }
+        if self.rng.random_bool(0.1) {
+            self.tally.add(Drawn::DriftReported);
+            wish["driftPolicy"] = json!("Report");
+        }
+        if self.rng.random_bool(0.04) {
+            self.tally.add(Drawn::PausedAtFirst);
+            wish["paused"] = json!(true);
+        }
         wish["selector"] = json!({"matchLabels": {"app": "any"}});
         wish["template"] = self.template();
-        // In a full cluster a rolling update that also grows may wait for ever for room that its own old pods hold;
-        // so it is in Kubernetes.
-        wish["strategy"] = json!({"type": "Recreate"});
+        if let Some(strategy) = self.strategy() {
+            wish["strategy"] = strategy;
+        }
         let replicas = self.rng.random_range(0..=4);
         workload(name, replicas, wish)
+    }
+
+    /// How pods are replaced. In a full cluster a rolling update that also grows may wait for ever for room that its own old
+    /// pods hold; so it is in Kubernetes.
+    fn strategy(&mut self) -> Option<Value> {
+        match self.rng.random_range(0..20) {
+            0..=13 => Some(json!({"type": "Recreate"})),
+            14..=18 => {
+                self.tally.add(Drawn::RollingUpdate);
+                let surge = self.rng.random_range(0..=1);
+                let rolling = json!({"maxUnavailable": 1, "maxSurge": surge});
+                Some(json!({"type": "RollingUpdate", "rollingUpdate": rolling}))
+            }
+            _ => {
+                self.tally.add(Drawn::DefaultStrategy);
+                None
+            }
+        }
+    }
+
+    /// Shares of some clusters among those that the wish names, or of all.
+    fn weights(&mut self, wish: &Value) -> Value {
+        let named = wish["locations"].as_array().map_or(self.members.len(), Vec::len);
+        let share = |cluster: &String| json!({"cluster": cluster, "weight": self.rng.random_range(0..=3)});
+        let mut weights: Vec<Value> = self.members[..named].iter().map(share).collect();
+        // One of them must be more than none.
+        weights[0]["weight"] = json!(self.rng.random_range(1..=3));
+        weights.truncate(self.rng.random_range(1..=named));
+        json!(weights)
+    }
+
+    /// For some workloads: how their clusters are spread over zones.
+    fn spread(&mut self, mut wish: Value) -> Value {
+        if self.rng.random_bool(0.25) {
+            self.tally.add(Drawn::Spread);
+            let otherwise = ["DoNotSchedule", "ScheduleAnyway"][self.rng.random_range(0..2)];
+            let mut spread = json!({"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": otherwise});
+            if self.rng.random_bool(0.3) {
+                spread["minDomains"] = wish["numberOfLocations"].clone();
+            }
+            wish["spread"] = json!([spread]);
+        }
+        wish
     }
 
     fn places(&mut self) -> Value {
@@ -52,8 +108,11 @@ impl Wishes<'_> {
                 }
                 wish
             }
-            1 => json!({"placementPolicy": "worst-fit", "numberOfLocations": self.rng.random_range(1..=2)}),
-            _ => json!({"placementPolicy": "best-fit", "numberOfLocations": 1}),
+            1 => {
+                let count = self.rng.random_range(1..=2);
+                self.spread(json!({"placementPolicy": "worst-fit", "numberOfLocations": count}))
+            }
+            _ => self.spread(json!({"placementPolicy": "best-fit", "numberOfLocations": 1})),
         }
     }
 

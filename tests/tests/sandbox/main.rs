@@ -29,6 +29,7 @@ mod plan;
 mod provision;
 mod provision_unclear;
 mod recovery;
+mod refusals;
 mod reschedule;
 mod rights;
 mod seeds;

@@ -2,7 +2,7 @@
 
 use super::memory::{Applied, CACHE_LAG_GRACE, FailureKind};
 use super::object::{
-    ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, patch_if_unchanged,
+    ApplyMode, ApplyResult, annotate_epoch, apply_if_unchanged, delete_if_unchanged, patch_if_unchanged,
 };
 use super::{Copied, Copies, Outcome, memory};
 use crate::fleet::{CopyMeta, Member};
@@ -10,6 +10,9 @@ use portolan_api::Reason;
 use portolan_runtime::{CallError, Key, Term, chain};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+
+/// What API servers say of a hook that has side effects and is not asked in dry runs.
+const NO_DRY_RUN: &str = "does not support dry run";
 
 /// An object to be applied in a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,9 +54,9 @@ impl<K: Copied> Copies<K> {
         {
             return Ok((Outcome::NotSeenYet, None));
         }
+        let seen_as = seen.map(CopyMeta::object_version);
         let result =
-            apply_if_unchanged::<K>(&self.term, member, &desired.object, seen.map(CopyMeta::object_version))
-                .await;
+            apply_if_unchanged::<K>(&self.term, member, &desired.object, seen_as, ApplyMode::ForReal).await;
         let not_answered = result.as_ref().is_err_and(|error| error.code().is_none() && !error.is_busy());
         if seen.is_none() && (not_answered || matches!(result, Ok(ApplyResult::Conflict))) {
             self.memory.may_have_created(key, cluster);
@@ -82,6 +85,39 @@ impl<K: Copied> Copies<K> {
             // Only a namespace that does not exist is not found.
             Err(error) if error.is_not_found() => refuse(Reason::NamespaceNotFound, chain(&error)),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Asks a member that did not take a copy some time ago whether it would take it now. Nothing is changed there.
+    pub(crate) async fn probe(
+        &self,
+        member: &Member,
+        key: &Key,
+        desired: &Desired,
+    ) -> Result<Outcome, CallError> {
+        let cluster = member.name.as_str();
+        let refuse = |reason, message| {
+            let kind = FailureKind::RefusedByMember;
+            self.memory.refuse(key, cluster, &desired.template, kind, (reason, message));
+            Ok(Outcome::Refused)
+        };
+        match apply_if_unchanged::<K>(&self.term, member, &desired.object, None, ApplyMode::DryRun).await {
+            Ok(ApplyResult::NotOwned(message)) => refuse(Reason::NameTaken, message),
+            // Of a hook that knows no dry runs nobody learns anything but by trying.
+            Ok(ApplyResult::Refused(message)) if !message.contains(NO_DRY_RUN) => {
+                refuse(Reason::Refused, message)
+            }
+            Err(error) if error.is_not_found() => refuse(Reason::NamespaceNotFound, chain(&error)),
+            Ok(_) => {
+                self.memory.set_promised(key, cluster);
+                Ok(Outcome::LookAgain)
+            }
+            Err(error @ CallError::NotLeading { .. }) => Err(error),
+            Err(error) if error.is_busy() => Err(error),
+            Err(error) => {
+                tracing::debug!(cluster, object = %key, why = chain(&error), "a member cannot be asked for a copy");
+                Ok(Outcome::PutOff(self.memory.postpone(key, cluster)))
+            }
         }
     }
 

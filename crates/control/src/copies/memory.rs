@@ -25,8 +25,16 @@ pub(crate) const CACHE_LAG_GRACE: Duration = Duration::from_secs(2);
 /// it shows counts: the member may have been restored to an earlier state.
 const CACHE_LAG_LIMIT: Duration = Duration::from_secs(60);
 
-/// A member that failed so often is tried again after this long, if another one takes the workload.
+/// The longest time after a dry run promised what was refused then all the same. What is decided goes there and back
+/// each time, so that it must become rare.
+const BROKEN_PROMISE_HOLDS_AT_MOST: Duration = Duration::from_secs(3600);
+
+/// A member that failed so often is tried again after this long, if another one takes the workload. If it fails again, it is
+/// left alone for twice as long as before.
 const ERRORS_KEEP_AWAY: Duration = Duration::from_secs(120);
+
+/// The longest time for which a member that fails again and again is left alone, if another one takes the workload.
+const ERRORS_KEEP_AWAY_AT_MOST: Duration = Duration::from_secs(480);
 
 /// So many failed tries in a row are reported in the status.
 const ERRORS_REPORTED: u32 = 3;
@@ -113,6 +121,10 @@ pub(crate) struct Failure {
     at: Instant,
     /// For how long it is not tried again.
     holds: Duration,
+    /// For how long other clusters are tried before this one.
+    away: Duration,
+    /// Whether the member said since, in a dry run, that it would do it now.
+    promised: bool,
     /// How often in a row.
     times: u32,
     /// Whether the cluster was closed since.
@@ -143,16 +155,38 @@ impl Failure {
 
     /// Whether other clusters are tried before this one.
     pub(crate) fn keeps_away(&self) -> bool {
-        match self.kind {
-            FailureKind::RefusedByMember => !self.left().is_zero(),
-            FailureKind::InvalidInHub => false,
-            FailureKind::MemberError => self.is_reported() && self.at.elapsed() < ERRORS_KEEP_AWAY,
-        }
+        !self.promised && !self.away_left().is_zero()
+    }
+
+    /// Whether other clusters were tried before this one until some time ago, and nobody knows whether it would do it now.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        !self.promised && !self.away.is_zero() && self.away_left().is_zero()
+    }
+
+    fn away_left(&self) -> Duration {
+        self.away.saturating_sub(self.at.elapsed())
     }
 
     /// Whether users are to know of it: a single request that failed is none of their business.
     pub(crate) fn is_reported(&self) -> bool {
-        self.kind != FailureKind::MemberError || self.times >= ERRORS_REPORTED
+        !self.promised && (self.kind != FailureKind::MemberError || self.times >= ERRORS_REPORTED)
+    }
+
+    /// For how long it holds if it is refused again.
+    fn holds_next(&self) -> Duration {
+        let at_most = if self.promised { BROKEN_PROMISE_HOLDS_AT_MOST } else { REFUSAL_HOLDS_AT_MOST };
+        (self.holds * 2).min(at_most).max(self.holds)
+    }
+
+    /// For how long other clusters are tried before this one if it has failed so often in a row.
+    fn away_next(&self, times: u32) -> Duration {
+        if times < ERRORS_REPORTED {
+            Duration::ZERO
+        } else if self.away_left().is_zero() {
+            (self.away * 2).clamp(ERRORS_KEEP_AWAY, ERRORS_KEEP_AWAY_AT_MOST)
+        } else {
+            self.away
+        }
     }
 
     /// When to try again what failed.
@@ -339,7 +373,8 @@ impl Memory {
         self.write(key, cluster, |place| {
             let before = place.failure.take();
             let again = before.filter(|before| before.kind == kind && before.template == template);
-            let holds = again.map_or(REFUSAL_HOLDS, |before| (before.holds * 2).min(REFUSAL_HOLDS_AT_MOST));
+            let holds = again.map_or(REFUSAL_HOLDS, |before| before.holds_next());
+            let is_of_member = kind == FailureKind::RefusedByMember;
             place.failure = Some(Failure {
                 template: template.to_owned(),
                 kind,
@@ -347,6 +382,8 @@ impl Memory {
                 message,
                 at: Instant::now(),
                 holds,
+                away: if is_of_member { holds } else { Duration::ZERO },
+                promised: false,
                 times: 1,
                 while_closed: false,
             });
@@ -365,6 +402,7 @@ impl Memory {
                 return wait;
             }
             let again = before.filter(|before| before.kind == kind && before.template == template);
+            let times = again.as_ref().map_or(1, |before| before.times.saturating_add(1));
             let failure = Failure {
                 template: template.to_owned(),
                 kind,
@@ -372,13 +410,37 @@ impl Memory {
                 message: foreign_text(why),
                 at: Instant::now(),
                 holds: Duration::ZERO,
-                times: again.map_or(1, |before| before.times.saturating_add(1)),
+                away: again.map_or(Duration::ZERO, |before| before.away_next(times)),
+                promised: false,
+                times,
                 while_closed: false,
             };
             let wait = failure.retry_after();
             place.failure = Some(failure);
             wait
         })
+    }
+
+    /// Remembers that a member could not say whether it would do now what it did not do before: it is asked again after
+    /// this long.
+    pub(super) fn postpone(&self, key: &Key, cluster: &str) -> Duration {
+        self.write(key, cluster, |place| {
+            let Some(failure) = &mut place.failure else { return RETRY_AT_MOST };
+            if failure.kind == FailureKind::MemberError {
+                failure.away = failure.away_next(failure.times);
+            }
+            failure.at = Instant::now();
+            failure.away
+        })
+    }
+
+    /// Remembers that a member would do now what it did not do before. How often it did not is not forgotten until it has.
+    pub(super) fn set_promised(&self, key: &Key, cluster: &str) {
+        self.write(key, cluster, |place| {
+            if let Some(failure) = &mut place.failure {
+                failure.promised = true;
+            }
+        });
     }
 
     /// How much longer a member is not asked to do what it refused through this connection.
@@ -405,7 +467,7 @@ impl Memory {
     /// Forgets that a member could not be asked, or failed.
     pub(super) fn answered(&self, key: &Key, cluster: &str) {
         self.write(key, cluster, |place| {
-            place.failure.take_if(|failure| failure.kind == FailureKind::MemberError);
+            place.failure.take_if(|failure| failure.kind == FailureKind::MemberError && !failure.promised);
         });
     }
 
@@ -431,12 +493,11 @@ impl Memory {
         }
     }
 
-    /// When the first of the members that refused an object is tried again.
+    /// When the first of the members that refused an object, or failed too often, is tried again.
     pub(crate) fn refusals_end(&self, key: &Key) -> Option<Duration> {
-        let refusals = self.failures(key).into_values();
-        let refusals = refusals.filter(|failure| failure.kind != FailureKind::MemberError);
+        let failures = self.failures(key).into_values();
         // One that has ended was tried again, or its cluster is not to hold anything.
-        refusals.map(|failure| failure.left()).filter(|left| !left.is_zero()).min()
+        failures.map(|failure| failure.left().max(failure.away_left())).filter(|left| !left.is_zero()).min()
     }
 
     /// Whether users were not told this last of the object in the cluster; from now on they were.

@@ -70,6 +70,57 @@ async fn a_refusal_holds_twice_as_long_each_time_and_a_failure_is_retried_soon()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_that_is_over_is_in_doubt_until_a_dry_run_passes() {
+    let (memory, key) = (Memory::default(), Key::cluster("app"));
+    let refuse =
+        || memory.refuse(&key, "m1", "t", FailureKind::RefusedByMember, (Reason::Refused, "no".into()));
+    let failure = || memory.failure(&key, "m1").unwrap();
+    refuse();
+    assert!(failure().keeps_away() && !failure().is_doubtful());
+    tokio::time::sleep(REFUSAL_HOLDS).await;
+    assert!(!failure().keeps_away() && failure().is_doubtful() && memory.refusals_end(&key).is_none());
+    assert_eq!(memory.postpone(&key, "m1"), REFUSAL_HOLDS, "nobody answered");
+    assert!(failure().keeps_away() && memory.refusals_end(&key) == Some(REFUSAL_HOLDS));
+    tokio::time::sleep(REFUSAL_HOLDS).await;
+    memory.set_promised(&key, "m1");
+    assert!(!failure().keeps_away() && !failure().is_doubtful() && !failure().is_reported());
+    // Refused all the same, each time, it is tried less and less often.
+    for _ in 0..12 {
+        refuse();
+        tokio::time::sleep(failure().left()).await;
+        memory.set_promised(&key, "m1");
+    }
+    refuse();
+    assert_eq!(failure().left(), BROKEN_PROMISE_HOLDS_AT_MOST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_fails_again_and_again_is_left_alone_for_longer_each_time() {
+    let (memory, key) = (Memory::default(), Key::cluster("app"));
+    let failure = || memory.failure(&key, "m1").unwrap();
+    for _ in 0..ERRORS_REPORTED {
+        memory.fail(&key, "m1", "t", "500");
+    }
+    let mut kept_away = Vec::new();
+    for _ in 0..4 {
+        let left = memory.refusals_end(&key).unwrap();
+        kept_away.push(left.as_secs());
+        assert!(failure().keeps_away());
+        tokio::time::sleep(left).await;
+        assert!(failure().is_doubtful());
+        memory.postpone(&key, "m1");
+    }
+    assert_eq!(kept_away, [120, 240, 480, 480]);
+    tokio::time::sleep(ERRORS_KEEP_AWAY_AT_MOST).await;
+    memory.set_promised(&key, "m1");
+    memory.answered(&key, "m1");
+    memory.fail(&key, "m1", "t", "500");
+    assert!(failure().keeps_away(), "it is known to fail");
+    memory.set_applied(&key, "m1", Applied::default());
+    assert_eq!(memory.failure(&key, "m1"), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_index_that_is_behind_is_known_to_be() {
     let (memory, key) = (Memory::default(), Key::cluster("app"));
     let seen = |generation| CopyMeta { uid: "u".to_owned(), generation, ..CopyMeta::default() };

@@ -16,7 +16,7 @@ pub(crate) use memory::{CACHE_LAG_GRACE, Failure, FailureKind, Memory, REFUSAL_H
 pub use object::Kind;
 pub use object::ObjectVersion;
 pub(crate) use object::{
-    ApplyResult, apply_if_unchanged, delete_if_unchanged, refusal_message, restore_ownership,
+    ApplyMode, ApplyResult, apply_if_unchanged, delete_if_unchanged, refusal_message, restore_ownership,
 };
 pub(crate) use ownership::{Ownership, digest, insert, insert_template_hash};
 pub(crate) use removal::{AWAITING_DELETION, Remaining};

@@ -51,6 +51,15 @@ pub(crate) enum ApplyResult<K> {
     Refused(String),
 }
 
+/// Whether something is to come of applying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ApplyMode {
+    /// The member is to hold it.
+    ForReal,
+    /// The member only says what would come of it.
+    DryRun,
+}
+
 /// A version that no object has. Applied with it, an object is made where there is none, and refused where there is one.
 const CREATE_ONLY_RESOURCE_VERSION: &str = "1";
 
@@ -65,6 +74,7 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
     member: &Member,
     object: &Value,
     seen: Option<ObjectVersion<'_>>,
+    mode: ApplyMode,
 ) -> Result<ApplyResult<K>, CallError> {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let key = Key::new(text("namespace"), text("name"));
@@ -78,8 +88,9 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
         }
         None => insert(&mut object, &["metadata"], "resourceVersion", json!(CREATE_ONLY_RESOURCE_VERSION)),
     }
-    let params = PatchParams { force: seen.is_some(), ..PatchParams::apply(FIELD_MANAGER) };
-    let what = format!("apply {kind} {key} in {}", member.name);
+    let dry_run = mode == ApplyMode::DryRun;
+    let params = PatchParams { force: seen.is_some(), dry_run, ..PatchParams::apply(FIELD_MANAGER) };
+    let what = format!("{} {kind} {key} in {}", if dry_run { "try" } else { "apply" }, member.name);
     let applied = member.gate.call(term, what, api.patch(&key.name, &params, &Patch::Apply(&object))).await;
     let error = match applied {
         Ok(applied) => return Ok(ApplyResult::Applied(Box::new(applied))),
@@ -96,6 +107,9 @@ pub(crate) async fn apply_if_unchanged<K: Kind>(
     match member.gate.ask(look, any.get_opt(&key.name)).await? {
         Some(found) if is_of(&found.metadata, &object) => Ok(ApplyResult::Conflict),
         Some(found) if lost_its_hub(&found.metadata, &object) || is_stripped(&found, &object) => {
+            if dry_run {
+                return Ok(ApplyResult::Conflict);
+            }
             let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default();
             let (hub, workload) = (label(HUB_LABEL), label(WORKLOAD_LABEL));
             restore_ownership::<K>(term, member, &key, &found.metadata, hub, workload).await?;

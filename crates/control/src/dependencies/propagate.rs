@@ -4,7 +4,7 @@ use super::needed::NeededBy;
 use super::sources::mark;
 use super::withheld::withheld;
 use super::{DependencyKind, Reference, References, Sources};
-use crate::copies::{ApplyResult, Kind, ObjectVersion, apply_if_unchanged, delete_if_unchanged};
+use crate::copies::{ApplyMode, ApplyResult, Kind, ObjectVersion, apply_if_unchanged, delete_if_unchanged};
 use crate::fleet::{Hub, Member};
 use crate::names::{EPOCH_ANNOTATION, FIELD_MANAGER, HUB_LABEL, NEEDED_BY_ANNOTATION, SOURCE_ANNOTATION};
 use crate::recovery::has_copy;
@@ -143,6 +143,7 @@ impl Bring<'_> {
             self.member,
             &object,
             self.facts.map(PropagatedFacts::object_version),
+            ApplyMode::ForReal,
         )
         .await?
         {

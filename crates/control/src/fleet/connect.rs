@@ -1,7 +1,7 @@
 //! From a ForeignCluster to a client of that cluster.
 
 use super::bearer::Bearer;
-use super::bounded::bounded;
+use super::bounded::{bounded, bounded_client};
 use super::connect_error::ConnectError;
 use super::credential::Credential;
 use super::switch::Switch;
@@ -15,7 +15,7 @@ use kube::{Api, Client, Config};
 use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::{ClusterType, SecretKeyRef};
 use portolan_runtime::call;
-use portolan_runtime::metrics::{CountedRequests, RequestCounts};
+use portolan_runtime::metrics::RequestCounts;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -97,8 +97,7 @@ impl Access {
             .await
             .map_err(|error| refused(error.to_string()))?;
         let client = over_the_network(config.clone(), bearer.as_ref()).map_err(refused)?;
-        // These requests are not those of the controller: nobody reads how many there were.
-        Ok(Self { config, client: bounded(client, CountedRequests::default()), token })
+        Ok(Self { config, client: bounded_client(client), token })
     }
 
     /// What the token says of itself, unchecked; nothing if it is no JSON Web Token.

@@ -41,6 +41,7 @@ mod watched;
 
 pub(crate) use actuator::{About, Subject};
 pub use bearer::{Authorised, Bearer, TokenError, check_token};
+pub use bounded::bounded_client;
 pub(crate) use budgets::{BudgetsUnknown, budgets_of, tightest_budget};
 pub use connect::{Access, Connect, Credentials, Dial, Refreshed};
 pub use connect_error::ConnectError;

@@ -59,7 +59,10 @@ impl Placement {
             let order = orders.get(cluster).copied();
             let used = decision.placed.contains_key(cluster);
             if order.is_none() && seen.copy.is_none() && !used {
-                self.base.release(round, key, workload, member);
+                let releases = self.base.release(round, key, workload, member);
+                if !releases && self.is_to_be_probed(key, &template, cluster, seen) {
+                    self.submit_probe(key, workload, member, &template, round);
+                }
                 continue;
             }
             let current = seen.copy.as_ref().is_some_and(|copy| {

@@ -13,8 +13,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use portolan_api::MultiClusterDeployment;
 use portolan_api::Reason;
 use portolan_api::conditions::{self, ConditionType};
-use portolan_api::placement::PlacementCause;
-use portolan_core::placement::{Decision, Order, Placed, PlacementRequest, Refusal, decide, transition};
+use portolan_core::placement::{
+    Decision, Order, PlacementRequest, Refusal, decide, hold_while_paused, transition,
+};
 use portolan_runtime::{Action, CallError, EventType, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -193,7 +194,8 @@ impl Placement {
         match decided {
             Ok(decision) => {
                 let decision = if workload.object.spec.paused {
-                    held(workload, &decision, &self.unrecorded(workload, &seen))
+                    let recorded = workload.object.status.iter().flat_map(|status| &status.placements);
+                    hold_while_paused(&decision, recorded, &self.unrecorded(workload, &seen))
                 } else {
                     decision
                 };
@@ -261,23 +263,4 @@ fn outdated(orders: &BTreeMap<String, Order>, decision: &Decision) -> BTreeSet<S
         .filter(|(_, order)| matches!(order, Order::Keep | Order::Scale { .. }))
         .filter(|(cluster, _)| decision.placed.contains_key(*cluster));
     kept.map(|(cluster, _)| cluster.clone()).collect()
-}
-
-/// While paused, the last decision stands, whatever would be decided now; copies that no record knows of count as placed
-/// with what they run.
-fn held(workload: &Workload, decision: &Decision, unrecorded: &BTreeMap<String, u32>) -> Decision {
-    let asked = decision.placed.values().map(|placed| placed.replicas).sum::<u32>() + decision.pending;
-    let last = workload.object.status.iter().flat_map(|status| &status.placements);
-    let place = |placed: &portolan_api::placement::PlacementStatus| {
-        let replicas = u32::try_from(placed.replicas).ok().filter(|replicas| *replicas > 0)?;
-        let stands_in_for = placed.substitute_for.iter().cloned().collect();
-        Some((placed.cluster.clone(), Placed { replicas, stands_in_for, ..Placed::new(placed.cause?) }))
-    };
-    let mut placed: BTreeMap<String, Placed> = last.filter_map(place).collect();
-    for (cluster, replicas) in unrecorded.iter().filter(|(_, replicas)| **replicas > 0) {
-        let running = || Placed { replicas: *replicas, ..Placed::new(PlacementCause::NoAlternative) };
-        placed.entry(cluster.clone()).or_insert_with(running);
-    }
-    let pending = asked.saturating_sub(placed.values().map(|placed| placed.replicas).sum());
-    Decision { placed, pending, ..Decision::default() }
 }

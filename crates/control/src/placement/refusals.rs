@@ -2,10 +2,12 @@
 
 use super::observe::ClusterSnapshot;
 use super::{Placement, Workload};
-use crate::copies::Failure;
+use crate::copies::{Failure, Round};
+use crate::fleet::Member;
 use portolan_core::placement::Refusal;
 use portolan_runtime::Key;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Placement {
     /// Tells the decision which clusters refuse the workload as it is now: others are tried first. A cluster that was
@@ -25,11 +27,45 @@ impl Placement {
                 }
             } else if failure.while_closed {
                 memory.forgive_in(key, &cluster);
-            } else if failure.keeps_away() && failure.template == self.template(workload) {
+            } else if (failure.keeps_away()
+                || failure.is_doubtful() && is_served_without(workload, &cluster, seen))
+                && failure.template == self.template(workload)
+            {
                 let Failure { reason, message, .. } = failure;
                 seen.candidate.refused = Some(Refusal { reason, message });
             }
         }
+    }
+
+    /// Whether a cluster did not take the workload as it is now, some time ago, and is left out only since nobody has asked it
+    /// since.
+    pub(super) fn is_to_be_probed(
+        &self,
+        key: &Key,
+        template: &str,
+        cluster: &str,
+        seen: &ClusterSnapshot,
+    ) -> bool {
+        let failure = self.base.copies.memory.failure(key, cluster);
+        seen.candidate.refused.is_some()
+            && failure.is_some_and(|failure| failure.is_doubtful() && failure.template == template)
+    }
+
+    /// Has a member say whether it takes the workload by now: it would be given back what others serve meanwhile.
+    pub(super) fn submit_probe(
+        self: &Arc<Self>,
+        key: &Key,
+        workload: &Arc<Workload>,
+        member: &Arc<Member>,
+        template: &str,
+        round: Round,
+    ) {
+        let (placement, name) = (Arc::clone(self), key.clone());
+        let (workload, there) = (Arc::clone(workload), Arc::clone(member));
+        self.base.copies.submit(round, member, key, template, move || async move {
+            let desired = placement.desired(&workload, 1);
+            placement.base.copies.probe(&there, &name, &desired).await
+        });
     }
 
     /// The failures to report: those of what would be applied now.
@@ -41,6 +77,20 @@ impl Placement {
         }
         failures
     }
+}
+
+/// Whether the workload has nothing in a cluster, and something elsewhere. Then a refusal there is not put to the test with
+/// what others serve: it would go there and back each time.
+fn is_served_without(workload: &Workload, cluster: &str, seen: &ClusterSnapshot) -> bool {
+    let placement = &workload.object.spec.placement;
+    let overflows = placement.enable_substitution || workload.object.spec.enable_bursting;
+    let wanted =
+        placement.locations.is_empty() || overflows || placement.locations.iter().any(|name| name == cluster);
+    let (mut here, mut elsewhere) = (0, 0);
+    for (name, held) in workload.held() {
+        *(if name == cluster { &mut here } else { &mut elsewhere }) += held;
+    }
+    wanted && seen.copy.is_none() && here == 0 && elsewhere > 0
 }
 
 /// Tells the decision which clusters would refuse the workload, as they said when it was tried there.

@@ -6,7 +6,7 @@ use crate::cli::LogsArgs;
 use crate::failure::Failure;
 use crate::{clean, connection, output, signals};
 use anstream::eprintln;
-use futures::{AsyncBufReadExt, StreamExt, TryStreamExt};
+use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, Client};
@@ -14,6 +14,9 @@ use portolan_control::names::WORKLOAD_LABEL;
 use portolan_control::peering::NAMESPACE;
 use portolan_runtime::{call, chain};
 use std::io::IsTerminal;
+
+/// The longest line that is printed as one.
+const LINE_LIMIT: u64 = 1 << 20;
 
 /// The annotation that names the container whose logs people want.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
@@ -153,15 +156,56 @@ async fn read(args: &LogsArgs, source: &Source) -> Result<(), Failure> {
     };
     let what = format!("read the log of pod {}", source.pod);
     let stream = call(what, source.api.log_stream(&source.pod, &params)).await;
-    let stream = stream.map_err(|error| Failure::other(chain(&error)))?;
+    let mut stream = stream.map_err(|error| Failure::other(chain(&error)))?;
     let container = if args.all_containers { format!(" {}", source.container) } else { String::new() };
     let prefix = clean::line(&format!("[{}/{}{container}]", source.cluster, source.pod));
     // A program that reads the lines gets them as they were written.
     let terminal = std::io::stdout().is_terminal();
-    let mut lines = stream.lines();
-    while let Some(line) = lines.try_next().await.map_err(Failure::from)? {
+    while let Some(line) = next_line(&mut stream).await.map_err(Failure::from)? {
         let line = if terminal { clean::styled(&line) } else { line };
         output::data(&format!("{prefix} {line}\n"))?;
     }
     Ok(())
+}
+
+/// The next line of a log; of one that is very long, the next part.
+async fn next_line(log: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if log.take(LINE_LIMIT).read_until(b'\n', &mut line).await? == 0 {
+        return Ok(None);
+    }
+    if line.ends_with(b"\n") {
+        line.pop();
+        line.pop_if(|last| *last == b'\r');
+    }
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_without_end_is_read_in_parts() {
+        let long = "x".repeat(3 << 20);
+        let log = format!("first\r\n\n{long}\nlast");
+        let (mut log, mut lines) = (log.as_bytes(), Vec::new());
+        while let Some(line) = next_line(&mut log).await.unwrap() {
+            lines.push(line);
+        }
+        assert_eq!(
+            (lines[0].as_str(), lines[1].as_str(), lines.last().unwrap().as_str()),
+            ("first", "", "last")
+        );
+        assert!(lines.iter().all(|line| line.len() <= 1 << 20));
+        assert_eq!(lines[2..lines.len() - 1].concat(), long);
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_no_text_end_no_log() {
+        let mut log = &b"\xff\nnext\n"[..];
+        assert_eq!(next_line(&mut log).await.unwrap().as_deref(), Some("\u{fffd}"));
+        assert_eq!(next_line(&mut log).await.unwrap().as_deref(), Some("next"));
+        assert_eq!(next_line(&mut log).await.unwrap(), None);
+    }
 }

@@ -361,7 +361,7 @@ async fn try_credential(kubeconfig: &Value, name: &str) -> Result<(), Failure> {
     let config = kube::Config::from_custom_kubeconfig(parsed, &Default::default()).await;
     let config =
         config.map_err(|error| Failure::other(format!("the new kubeconfig is not usable: {error}")))?;
-    let client = Client::try_from(config).map_err(Failure::other)?;
+    let client = connection::client_of(config)?;
     let answer = portolan_runtime::call("use the new credential", client.apiserver_version()).await;
     answer.map(|_| ()).map_err(|error| {
         Failure::other(format!("{name} refuses the credential it made: {}", portolan_runtime::chain(&error)))

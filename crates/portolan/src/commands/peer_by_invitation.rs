@@ -48,7 +48,7 @@ async fn peer(args: &PeerArgs, given: &str) -> Result<(), Failure> {
         line: &line,
         lifetime,
         timeout: args.timeout.0,
-        dial: &|config: kube::Config| kube::Client::try_from(config).map_err(|error| error.to_string()),
+        dial: &connection::made,
         new_key: Arc::new(KeyPair::generate),
     };
     let redeemed =

@@ -126,11 +126,10 @@ async fn end_tenancy(hub: &Client, cluster: &ForeignCluster, progress: &Progress
     }
     let name = cluster.metadata.name.clone().unwrap_or_default();
     progress.step("telling the provider");
-    let dial = |config: kube::Config| Client::try_from(config).map_err(|error| error.to_string());
     let why = match has_credential(hub, &name).await {
         Ok(false) => format!("its credential, Secret portolan/{name}, is not there any more"),
         Err(error) => chain(&error),
-        Ok(true) => match tenancy::tell_provider(hub, &name, &dial).await {
+        Ok(true) => match tenancy::tell_provider(hub, &name, &connection::made).await {
             Ok(Some(true)) => return,
             Ok(Some(false)) => {
                 anstream::eprintln!(

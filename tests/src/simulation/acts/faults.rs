@@ -29,7 +29,7 @@ impl Story {
     pub(super) async fn break_something(&mut self, member: usize) {
         let name = self.fleet.members[member].name().to_owned();
         let resource = RESOURCES[self.rng.random_range(0..RESOURCES.len())];
-        match self.rng.random_range(0..17) {
+        match self.rng.random_range(0..18) {
             0..=2 => {
                 self.count(Drawn::CutOff);
                 for party in PARTIES {
@@ -53,8 +53,19 @@ impl Story {
                 let answer = FaultAnswer::Slow(self.rng.random_range(1..=25));
                 self.begin_fault(member, Drawn::ResourceSlow, resource, answer);
             }
+            13 => self.forget_history(&name),
             _ => self.turn_hostile(member, resource),
         }
+    }
+
+    /// A cluster has forgotten what controllers go on from: they are told 410, and list again.
+    fn forget_history(&mut self, member: &str) {
+        self.count(Drawn::HistoryForgotten);
+        let hub = self.rng.random_bool(0.3);
+        let fleet = &self.fleet;
+        let cluster = fleet.members.iter().find(|each| !hub && each.name() == member).unwrap_or(&fleet.hub);
+        cluster.compact();
+        PARTIES.iter().for_each(|party| fleet.world.end_watches(party, cluster.name()));
     }
 
     fn begin_fault(&mut self, member: usize, drawn: Drawn, resource: &str, answer: FaultAnswer) {

@@ -53,7 +53,12 @@ impl Story {
 
     pub(super) async fn scale_copy(&mut self, member: usize, name: &str) -> bool {
         let patch = json!({"spec": {"replicas": self.rng.random_range(0..=5)}});
-        self.copies(member).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.is_ok()
+        let scaled =
+            self.copies(member).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.is_ok();
+        if scaled {
+            self.changed_there.insert(name.to_owned());
+        }
+        scaled
     }
 
     async fn delete_a_pod(&mut self, member: usize) {

@@ -43,6 +43,8 @@ pub(super) struct Story {
     hostile: BTreeMap<usize, usize>,
     /// Copies that an autoscaler writes: member and workload.
     autoscaled: BTreeSet<(usize, String)>,
+    /// Workloads of which somebody changed a copy in a member.
+    changed_there: BTreeSet<String>,
     /// Members with hooks, policies, LimitRanges or quotas.
     admitting: BTreeSet<usize>,
     /// Workloads whose last edit was a mistake.
@@ -65,6 +67,7 @@ impl Story {
             faults: BTreeMap::new(),
             hostile: BTreeMap::new(),
             autoscaled: BTreeSet::new(),
+            changed_there: BTreeSet::new(),
             admitting: BTreeSet::new(),
             mistaken: BTreeSet::new(),
         }
@@ -170,6 +173,7 @@ impl Story {
         for name in std::mem::take(&mut self.mistaken) {
             self.wish(&name).await;
         }
+        self.unpause().await;
     }
 
     fn count(&mut self, drawn: Drawn) {

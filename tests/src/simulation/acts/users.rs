@@ -8,6 +8,7 @@ use crate::{NAMESPACE, job, service};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
+use portolan_api::placement::DriftPolicy;
 use portolan_api::{MultiClusterDeployment, MultiClusterJob, MultiClusterService};
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ impl Story {
     /// A workload is made, changed or deleted.
     pub(super) async fn ask(&mut self, name: &str) {
         let replicas = self.rng.random_range(0..=4);
-        match self.rng.random_range(0..12) {
+        match self.rng.random_range(0..13) {
             0..=6 => {
                 self.count(Drawn::WorkloadApplied);
                 self.wish(name).await;
@@ -79,6 +80,11 @@ impl Story {
                 });
                 self.change(name, Drawn::FieldsRemoved, removed).await;
             }
+            11 => {
+                let pauses = self.rng.random_bool(0.6);
+                let drawn = if pauses { Drawn::Paused } else { Drawn::Unpaused };
+                self.change(name, drawn, json!({"paused": pauses})).await;
+            }
             _ => {
                 if self.workloads().delete(name, &Default::default()).await.is_ok() {
                     self.count(Drawn::WorkloadDeleted);
@@ -98,6 +104,7 @@ impl Story {
         };
         let nowhere = json!({
             "placementPolicy": null, "numberOfLocations": null, "maxLatency": null, "locations": ["nowhere"],
+            "spread": null, "weights": null,
         });
         let (drawn, spec) = match self.rng.random_range(0..10) {
             0 => (Drawn::CpuMistyped, asking(json!({"cpu": "50"}))),
@@ -136,6 +143,21 @@ impl Story {
         };
         if self.change(name, drawn, spec).await {
             self.mistaken.insert(name.to_owned());
+        }
+    }
+
+    /// Users let go on what they have paused, and have corrected what somebody changed in a member.
+    pub(super) async fn unpause(&mut self) {
+        let found = self.workloads().list(&Default::default()).await.map(|list| list.items);
+        for workload in found.unwrap_or_default() {
+            let name = workload.metadata.name.clone().unwrap_or_default();
+            if workload.spec.paused {
+                self.change(&name, Drawn::Unpaused, json!({"paused": false})).await;
+            }
+            if workload.spec.drift_policy == DriftPolicy::Report && self.changed_there.contains(&name) {
+                let patch = Patch::Merge(json!({"spec": {"driftPolicy": "Correct"}}));
+                let _ = self.workloads().patch(&name, &PatchParams::default(), &patch).await;
+            }
         }
     }
 
