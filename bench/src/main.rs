@@ -61,6 +61,7 @@ const MEASUREMENTS: &[Measurement] = &[
     },
     Measurement { name: "paper", of: "playing paper-1", sizes: &[1], run: simulate::paper },
     Measurement { name: "day", of: "playing day", sizes: &[1], run: simulate::day },
+    Measurement { name: "figures", of: "the experiments of the paper", sizes: &[1], run: simulate::figures },
     Measurement { name: "lab-burst", of: "workloads on real clusters", sizes: &[1_000], run: lab::burst },
     Measurement {
         name: "lab-peering",

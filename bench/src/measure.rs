@@ -23,10 +23,20 @@ pub(crate) struct Figure {
     at_most: Option<f64>,
 }
 
+/// Something that is a text, what it shall be, and whether it is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Fact {
+    what: String,
+    value: String,
+    expected: String,
+    holds: bool,
+}
+
 /// What was measured.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     figures: Vec<Figure>,
+    facts: Vec<Fact>,
     /// What the work took, for the growth with its size.
     seconds: f64,
     memory_mib: f64,
@@ -37,6 +47,7 @@ impl Report {
     pub(crate) fn new(took: Duration) -> Result<Self> {
         Ok(Self {
             figures: Vec::new(),
+            facts: Vec::new(),
             seconds: took.as_secs_f64(),
             memory_mib: memory_mib(std::process::id())?,
         })
@@ -60,6 +71,26 @@ impl Report {
         self
     }
 
+    /// Adds a figure that shall be neither less nor more than these.
+    pub(crate) fn between(mut self, what: &str, value: f64, unit: &str, (least, most): (f64, f64)) -> Self {
+        self.push(what, value, unit, Some(least), Some(most));
+        self
+    }
+
+    /// Adds a text that shall be as expected.
+    pub(crate) fn fact(
+        mut self,
+        what: &str,
+        value: &str,
+        expected: &str,
+        is: impl Fn(&str, &str) -> bool,
+    ) -> Self {
+        let holds = is(value, expected);
+        let [what, value, expected] = [what, value, expected].map(str::to_owned);
+        self.facts.push(Fact { what, value, expected, holds });
+        self
+    }
+
     fn push(&mut self, what: &str, value: f64, unit: &str, at_least: Option<f64>, at_most: Option<f64>) {
         let (what, unit) = (what.to_owned(), unit.to_owned());
         self.figures.push(Figure { what, value, unit, at_least, at_most });
@@ -67,7 +98,8 @@ impl Report {
 
     /// The figures that are not what they shall be.
     pub(crate) fn missed(&self) -> impl Iterator<Item = String> {
-        self.figures.iter().filter(|figure| !figure.holds()).map(Figure::text)
+        let figures = self.figures.iter().filter(|figure| !figure.holds()).map(Figure::text);
+        figures.chain(self.facts.iter().filter(|fact| !fact.holds).map(Fact::text))
     }
 
     /// All figures, a line each, with the growth since a tenth of the work.
@@ -79,6 +111,9 @@ impl Report {
         };
         for figure in &self.figures {
             line(figure.text());
+        }
+        for fact in &self.facts {
+            line(fact.text());
         }
         line(format!("{:<40} {:>10.0} MiB", "memory of the process", self.memory_mib));
         if let Some(smaller) = smaller {
@@ -102,11 +137,21 @@ impl Figure {
 
     fn text(&self) -> String {
         let target = match (self.at_least, self.at_most) {
+            (Some(least), Some(most)) => {
+                format!("  ({least} to {most}{})", if self.holds() { "" } else { ": MISSED" })
+            }
             (Some(limit), _) => format!("  (at least {limit}{})", if self.holds() { "" } else { ": MISSED" }),
             (_, Some(limit)) => format!("  (at most {limit}{})", if self.holds() { "" } else { ": MISSED" }),
             _ => String::new(),
         };
         format!("{:<40} {:>10.1} {}{target}", self.what, self.value, self.unit)
+    }
+}
+
+impl Fact {
+    fn text(&self) -> String {
+        let missed = if self.holds { String::new() } else { format!("  ({}: MISSED)", self.expected) };
+        format!("{:<40} {}{missed}", self.what, self.value)
     }
 }
 
@@ -123,4 +168,27 @@ pub(crate) fn quantile_ms(times: &mut [Duration], share: f64) -> f64 {
     let last = times.len().saturating_sub(1);
     let index = ((times.len() as f64 * share).ceil() as usize).saturating_sub(1).min(last);
     times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_as_it_shall_be_is_missed() {
+        let is = |value: &str, expected: &str| value == expected;
+        let report = Report::default()
+            .at_most("few", 7.0, "", 6.0)
+            .at_least("many", 7.0, "", 6.0)
+            .between("less", 59.0, "%", (60.0, 70.0))
+            .between("more", 71.0, "%", (60.0, 70.0))
+            .between("within", 60.0, "%", (60.0, 70.0))
+            .fact("order", "a, b", "b, a", is)
+            .fact("lost", "0", "0", is);
+        let first = |text: String| text.split_whitespace().next().map(str::to_owned);
+        let missed: Vec<String> = report.missed().filter_map(first).collect();
+        assert_eq!(missed, ["few", "less", "more", "order"]);
+        let text = report.text(1, None);
+        assert!(text.contains("a, b  (b, a: MISSED)") && text.contains("(60 to 70: MISSED)"), "{text}");
+    }
 }

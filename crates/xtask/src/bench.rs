@@ -7,8 +7,8 @@ use std::process::Command;
 
 #[derive(Args)]
 pub(crate) struct BenchArgs {
-    /// What to measure: writes, clusters, pods, idle, large, many, burst, one, steady, relabel, memory, paper, day, lab-burst, lab-peering, lab-table. Without
-    /// any, all but those on the lab.
+    /// What to measure: writes, clusters, pods, idle, large, many, burst, one, steady, relabel, memory, paper, day, figures, lab-burst, lab-peering, lab-table.
+    /// Without any, all but those on the lab.
     names: Vec<String>,
 }
 

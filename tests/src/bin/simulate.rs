@@ -1,5 +1,5 @@
 //! Runs simulations by seed, and prints what came of each: `simulate FIRST [COUNT] [--log]`. `simulate --drawn FIRST` prints
-//! what can be drawn by seeds from there on.
+//! what can be drawn by seeds from there on, and `simulate --drawn elastic` what only worlds draw whose fleet grows and shrinks.
 
 use portolan_tests::simulation::{Drawn, TENANCIES, simulate};
 use std::process::ExitCode;
@@ -15,8 +15,11 @@ fn main() -> ExitCode {
         && drawn == "--drawn"
     {
         let of_tenancies = first.parse().is_ok_and(|first: u64| first >= TENANCIES);
-        let listed = Drawn::ALL.iter().filter(|drawn| (**drawn >= Drawn::ClockOff) == of_tenancies);
-        listed.for_each(|drawn| println!("{}", drawn.name()));
+        let listed = |drawn: &&Drawn| match first.as_str() {
+            "elastic" => (Drawn::LoadChanged..Drawn::ClockOff).contains(*drawn),
+            _ => (**drawn >= Drawn::ClockOff) == of_tenancies,
+        };
+        Drawn::ALL.iter().filter(listed).for_each(|drawn| println!("{}", drawn.name()));
         return ExitCode::SUCCESS;
     }
     let log = arguments.iter().any(|argument| argument == "--log");

@@ -4,6 +4,7 @@ use super::Gate;
 use futures::future::BoxFuture;
 use kube::Client;
 use portolan_api::ForeignCluster;
+use portolan_control::Settings;
 use portolan_control::fleet::{Connect, ConnectError};
 use portolan_runtime::{Election, Seed, Standing, Term};
 use portolan_sandbox::{Cluster, World};
@@ -30,6 +31,8 @@ pub struct Contender {
     pub to_hub: Gate,
     /// What it sends to members passes here.
     pub to_members: Gate,
+    /// What its operator has set.
+    pub settings: Settings,
 }
 
 impl Contender {
@@ -42,7 +45,8 @@ impl Contender {
     /// One that takes part in an election.
     #[must_use]
     pub fn named(party: &'static str) -> Self {
-        Self { party, elect: true, to_hub: Gate::default(), to_members: Gate::default() }
+        let (to_hub, to_members) = (Gate::default(), Gate::default());
+        Self { party, elect: true, to_hub, to_members, settings: Settings::default() }
     }
 
     /// Runs the controllers for ever, whenever it may; crashed, they start anew a second later.
@@ -51,8 +55,10 @@ impl Contender {
         loop {
             let connect = Arc::new(InProcess { world: world.clone(), party, gate: self.to_members.clone() });
             let (client, clock) = (self.to_hub.client(&hub, party), world.clock().clone());
-            let controllers =
-                |term| portolan_control::run(client.clone(), connect.clone(), clock.clone(), seed, term);
+            let controllers = |term| {
+                let (client, settings) = (client.clone(), self.settings.clone());
+                portolan_control::run_with(client, connect.clone(), clock.clone(), seed, term, settings)
+            };
             let election = Election {
                 client: client.clone(),
                 namespace: LEASE.0.to_owned(),

@@ -7,7 +7,7 @@ use portolan_api::{MultiClusterHorizontalPodAutoscaler, MultiClusterHorizontalPo
 use portolan_sandbox::{
     FaultAnswer, FaultPlan, HostileAnswer, HostileRule, PartialFault, RequestFilter, Source,
 };
-use portolan_tests::simulation::{Contender, Fleet, apply, try_apply};
+use portolan_tests::simulation::{CONTROLLER, Contender, Fleet, apply, try_apply};
 use portolan_tests::{NAMESPACE, service, workload};
 use serde_json::{Value, json};
 
@@ -279,6 +279,61 @@ async fn a_hub_without_the_kinds_of_autoscalers_and_reschedulers_places_all_the_
     apply(&fleet.hub.client("user"), &web(2, json!({"locations": ["c2"]}))).await;
     pass(30).await;
     assert_eq!(replicas(&fleet, 0, "web").await, Some(2), "{:?}", status(&fleet, "web").await);
+}
+
+/// The Prometheus of the hub answers every query so.
+fn prometheus(fleet: &Fleet, answer: HostileAnswer) {
+    let queries = RequestFilter::any()
+        .party(CONTROLLER)
+        .resource("services/proxy/api/v1/query")
+        .namespace("monitoring")
+        .name("prometheus:9090");
+    fleet.world.hostile("hub", vec![HostileRule::new(queries, answer)]);
+}
+
+/// Series with these values.
+fn series(values: &[&str]) -> HostileAnswer {
+    let series: Vec<Value> =
+        values.iter().map(|value| json!({"metric": {}, "value": [1_800_000_000, value]})).collect();
+    let answer = json!({"status": "success", "data": {"resultType": "vector", "result": series}});
+    HostileAnswer::body(200, answer.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_to_the_prometheus_of_the_hub_sets_replicas_and_without_the_right_none_go() {
+    let fleet = super::stage::fleet(FaultPlan::none()).await;
+    let mut contender = Contender::alone();
+    contender.settings.prometheus = Some("monitoring/prometheus:9090".parse().unwrap());
+    prometheus(&fleet, series(&["100", "20"]));
+    let _controller = contend(&fleet, contender);
+    let mut orders = autoscaler("web", 1, 8);
+    orders["spec"]["metrics"] = json!([{"type": "External", "external": {
+        "metric": {"name": "orders"}, "query": "sum by (site) (rate(orders[1m]))",
+        "target": {"type": "AverageValue", "averageValue": "30"},
+    }}]);
+    set_up(&fleet, &web(1, json!({"locations": ["c2"]})), &orders).await;
+    assert_eq!(asked_for(&fleet).await, 4, "30 of 120 each: {:?}", seen(&fleet, "web").await);
+    assert_eq!(condition(&fleet, "web", "ScalingActive").await.1, "ValidMetricFound");
+    assert_eq!(seen(&fleet, "web").await.metrics_summary.as_deref(), Some("orders 30/30"));
+    let asked = "/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query?query=sum%20by%20%28site%29";
+    assert!(fleet.world.log().lines().iter().any(|line| line.contains(asked)));
+
+    let forbidden = "services \"prometheus:9090\" is forbidden: User \"system:serviceaccount:portolan:portolan-controller\" cannot \
+                     get resource \"services/proxy\" in API group \"\" in the namespace \"monitoring\"";
+    prometheus(&fleet, HostileAnswer::refusal(403, forbidden));
+    pass(1200).await;
+    assert_eq!(asked_for(&fleet).await, 4, "nobody knows how many orders there are");
+    let (active, reason, message) = condition(&fleet, "web", "ScalingActive").await;
+    assert_eq!((active.as_str(), reason.as_str()), ("False", "FailedGetExternalMetric"));
+    for words in
+        ["ask Prometheus monitoring/prometheus", "cannot get resource \"services/proxy\"", "\"monitoring\""]
+    {
+        assert!(message.contains(words), "{words}: {message}");
+    }
+    prometheus(&fleet, series(&["6"]));
+    pass(700).await;
+    assert_eq!(asked_for(&fleet).await, 1, "{:?}", seen(&fleet, "web").await);
+    assert_eq!(condition(&fleet, "web", "ScalingActive").await.0, "True");
 }
 
 /// The requests that set the replicas of a workload.

@@ -3,11 +3,9 @@
 use crate::provision::{CLOUDS, Stage, bursting, provisioner};
 use crate::stage::pass;
 use portolan_api::cloudprovisioner::CloudPhase;
-use portolan_sandbox::{
-    BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, CrashPoint, FaultPlan, NodeConfig,
-};
+use portolan_sandbox::{BootTime, CloudApi, CloudConfig, CloudFailure, CloudMachine, FaultPlan, NodeConfig};
+use portolan_tests::simulation::apply;
 use portolan_tests::simulation::elastic::cluster_class;
-use portolan_tests::simulation::{CONTROLLER, apply};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -112,27 +110,4 @@ async fn machines_that_the_cloud_refuses_are_named_and_tried_again() {
     pass(16 * 60).await;
     assert_eq!(stage.placed("web").await, placed(4, 2));
     assert_eq!(stage.status("cp1").await.failures, 0);
-}
-
-/// The controllers are killed around the k-th of their requests, before it is sent or when its answer is lost.
-#[tokio::test(start_paused = true)]
-async fn a_crash_around_any_request_makes_no_second_cluster_and_leaks_no_machine() {
-    for at_request in (40..400).step_by(61) {
-        let point = if at_request % 2 == 0 { CrashPoint::Before } else { CrashPoint::After };
-        let (stage, cloud) = start(FaultPlan::none().crash(CONTROLLER, at_request, point)).await;
-        let user = stage.hub.client("user");
-        apply(&user, &provisioner("cp1", "cloud1", json!({"decommissionAfter": "60s"}))).await;
-        apply(&user, &bursting("web", 6)).await;
-        pass(5 * 60).await;
-        assert_eq!(stage.placed("web").await, placed(4, 2), "request {at_request}");
-        apply(&user, &bursting("web", 4)).await;
-        pass(4 * 60).await;
-        assert_eq!((made(&cloud).len(), running(&cloud)), (1, 0), "request {at_request}");
-        let status = stage.status("cp1").await;
-        assert_eq!(
-            (status.phase, status.clusters, status.orphans.len()),
-            (CloudPhase::Idle, 1, 0),
-            "request {at_request}"
-        );
-    }
 }

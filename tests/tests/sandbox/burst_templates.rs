@@ -8,9 +8,9 @@ use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use portolan_api::cloudprovisioner::CloudPhase;
 use portolan_api::conditions::ConditionType;
-use portolan_sandbox::{CloudApi, CrashPoint, FaultPlan};
+use portolan_sandbox::{CloudApi, FaultPlan};
+use portolan_tests::simulation::apply;
 use portolan_tests::simulation::elastic::{cluster_templates, from_templates};
-use portolan_tests::simulation::{CONTROLLER, apply};
 use serde_json::{Value, json};
 
 /// The kinds that a cluster is made of, and their groups.
@@ -24,7 +24,8 @@ const PARTS: &[(&str, &str)] = &[
     ("bootstrap.cluster.x-k8s.io", "SandboxBootstrapConfigTemplate"),
 ];
 
-async fn begin(faults: FaultPlan) -> (Stage, CloudApi) {
+/// A stage with the templates of a cluster.
+pub(crate) async fn begin(faults: FaultPlan) -> (Stage, CloudApi) {
     let (stage, cloud) = start(faults).await;
     for object in cluster_templates(&["small", "large"]) {
         apply(&stage.hub.client("user"), &object).await;
@@ -33,7 +34,7 @@ async fn begin(faults: FaultPlan) -> (Stage, CloudApi) {
 }
 
 /// A CloudProvisioner that makes clusters from templates.
-fn templated(name: &str, cluster: &str, machine_types: &[&str], more: Value) -> Value {
+pub(crate) fn templated(name: &str, cluster: &str, machine_types: &[&str], more: Value) -> Value {
     let mut object = provisioner(name, cluster, more);
     let spec = object["spec"].as_object_mut().unwrap();
     spec.remove("clusterClass");
@@ -52,7 +53,7 @@ async fn names(stage: &Stage, (group, kind): (&str, &str)) -> Vec<String> {
 }
 
 /// What is left of clusters: everything but the templates that the user has written.
-async fn left_over(stage: &Stage) -> Vec<String> {
+pub(crate) async fn left_over(stage: &Stage) -> Vec<String> {
     let mut left = Vec::new();
     for part in PARTS {
         left.extend(names(stage, *part).await);
@@ -155,23 +156,4 @@ async fn a_kind_that_the_hub_does_not_serve_is_named() {
         "{message}"
     );
     assert!(stage.clusters().await.is_empty());
-}
-
-/// The controllers are killed around the k-th of their requests, before it is sent or when its answer is lost.
-#[tokio::test(start_paused = true)]
-async fn a_crash_between_the_parts_makes_no_second_cluster_and_leaks_nothing() {
-    for at_request in (60..160).step_by(7) {
-        let point = if at_request % 2 == 0 { CrashPoint::Before } else { CrashPoint::After };
-        let (stage, cloud) = begin(FaultPlan::none().crash(CONTROLLER, at_request, point)).await;
-        let user = stage.hub.client("user");
-        apply(&user, &templated("cp1", "cloud1", &["small"], json!({"decommissionAfter": "60s"}))).await;
-        apply(&user, &bursting("web", 6)).await;
-        pass(5 * 60).await;
-        assert_eq!(stage.placed("web").await, placed(4, 2), "request {at_request}");
-        apply(&user, &bursting("web", 4)).await;
-        pass(4 * 60).await;
-        assert_eq!((made(&cloud).len(), running(&cloud)), (1, 0), "request {at_request}");
-        assert_eq!(left_over(&stage).await, Vec::<String>::new(), "request {at_request}");
-        assert_eq!(stage.status("cp1").await.orphans.len(), 0, "request {at_request}");
-    }
 }

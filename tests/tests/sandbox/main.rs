@@ -5,6 +5,7 @@
 mod autoscale;
 mod brake;
 mod burst;
+mod burst_crashes;
 mod burst_templates;
 mod calls;
 mod capacity;

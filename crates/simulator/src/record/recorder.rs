@@ -71,7 +71,7 @@ impl Recorder {
         let mut state = observer.state();
         let gone: Vec<String> =
             state.clusters.keys().filter(|name| stage.world.cluster(name).is_none()).cloned().collect();
-        gone.iter().for_each(|name| state.forget(name));
+        gone.iter().for_each(|name| state.forget(name, at.as_secs_f64()));
         self.record.seconds.push(at.as_secs_f64());
         self.next = 0;
         let (mut requested, mut capacity, mut in_clouds) = (0, 0, 0);

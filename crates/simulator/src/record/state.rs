@@ -68,9 +68,9 @@ impl State {
     }
 
     /// Forgets a cluster that is gone.
-    pub(super) fn forget(&mut self, cluster: &str) {
+    pub(super) fn forget(&mut self, cluster: &str, seconds: f64) {
         self.clusters.remove(cluster);
-        self.workloads.values_mut().for_each(|workload| workload.forget(cluster));
+        self.workloads.values_mut().for_each(|workload| workload.forget(cluster, seconds));
     }
 
     /// How many seconds have passed since the beginning.

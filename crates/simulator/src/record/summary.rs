@@ -58,13 +58,9 @@ pub(super) fn of(
     }
     for Recorded { key, name } in workloads {
         let Some(workload) = state.workloads.get(key) else { continue };
-        let mut order: Vec<String> = Vec::new();
-        for (cluster, _) in &workload.order {
-            let cluster = shown(cluster);
-            if !order.contains(&cluster) {
-                order.push(cluster);
-            }
-        }
+        // A move between two clusters that have one name here is none.
+        let mut order: Vec<String> = workload.order.iter().map(|(cluster, _)| shown(cluster)).collect();
+        order.dedup();
         put(format!("order.{name}"), format!("Clusters of {name}, in their order"), order.join(", "));
         let peak = record.series(&format!("workload.{name}.ready")).and_then(Series::peak);
         put(
@@ -84,8 +80,24 @@ pub(super) fn of(
             format!("Until all replicas of {name} were ready"),
             took.unwrap_or_else(|| "never".to_owned()),
         );
+        put(
+            format!("atTheEnd.{name}"),
+            format!("Ready replicas of {name} at the end"),
+            at_the_end(record, name),
+        );
     }
     figures
+}
+
+/// The ready replicas of a workload in each cluster that has some, in the order of the record.
+fn at_the_end(record: &Record, name: &str) -> String {
+    let prefix = format!("workload.{name}.ready.");
+    let last = record.series.iter().filter_map(|series| {
+        let (cluster, ready) = (series.name.strip_prefix(&prefix)?, series.values.last()?);
+        (*ready > 0.0).then(|| format!("{cluster}={ready}"))
+    });
+    let last: Vec<String> = last.collect();
+    if last.is_empty() { "0".to_owned() } else { last.join(", ") }
 }
 
 /// Many workloads in a few figures.
