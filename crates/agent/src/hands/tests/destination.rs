@@ -105,6 +105,10 @@ async fn what_may_have_run_is_never_restored_or_deleted_and_stays_marked() {
         node.remove_files(&info).await.unwrap();
         let seen = node.look(&info).await.unwrap();
         assert_eq!((seen.live, seen.has_files), (true, false));
+        let left = fs::read_dir(files.store.folder(&files.migration)).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".live", ".pod"], "a container of it that dies is started afresh");
     }
     assert!(world.pods.calls().is_empty());
 }
