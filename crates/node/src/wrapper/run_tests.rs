@@ -5,6 +5,7 @@ use crate::Name;
 use crate::store::{Paths, Presence};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use tempfile::TempDir;
 
 struct Node {
@@ -183,6 +184,32 @@ fn a_restore_that_hangs_is_killed() {
     assert!(node.call(CREATE).unwrap_err().contains("was killed"));
     let process = node.out().trim().to_owned();
     assert!(!process.is_empty() && !Path::new("/proc").join(process).exists());
+}
+
+#[test]
+fn what_a_restore_that_hangs_has_begun_ends_with_it() {
+    // Its child stands for CRIU, whose script waits for an answer.
+    let node = Node::new(
+        "case \"$*\" in *' restore '*) sleep 1000 & echo $! > \"$out\"; wait ;; *) echo \"$@\" > \"$out.then\" ;; esac",
+    );
+    let config = r#"{"annotations":{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container","io.kubernetes.cri.sandbox-uid":"uid-1"},"linux":{"cgroupsPath":"/kubepods/pod1/abc"},"root":{"path":"rootfs"}}"#;
+    fs::write(node.folder.path().join("bundle/config.json"), config).unwrap();
+    // What it had restored so far, in a cgroup that may be frozen already.
+    let cgroup = node.settings.freezer.join("kubepods/pod1/abc");
+    fs::create_dir_all(&cgroup).unwrap();
+    let mut half = process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(cgroup.join("cgroup.procs"), format!("{}\n", half.id())).unwrap();
+    fs::write(cgroup.join("freezer.state"), "FROZEN").unwrap();
+    node.checkpoint();
+    assert!(node.call(CREATE).unwrap_err().contains("was killed"));
+    assert_eq!(half.wait().unwrap().signal(), Some(9));
+    assert_eq!(fs::read_to_string(cgroup.join("freezer.state")).unwrap(), "THAWED");
+    let criu = Path::new("/proc").join(node.out().trim()).join("stat");
+    // Killed, even if nobody has asked yet how it ended.
+    let ended = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']));
+    assert!(!node.out().is_empty() && fs::read_to_string(criu).map_or(true, ended));
+    let then = fs::read_to_string(node.folder.path().join("out.then")).unwrap();
+    assert!(then.ends_with("delete --force abc\n"), "{then}");
 }
 
 #[test]
