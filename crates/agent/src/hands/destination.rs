@@ -295,7 +295,12 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     async fn create_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {
         let files = self.kept(session)?;
         // One that was deleted before is created once more.
-        blocking(move || Ok(files.store.unmark(&files.migration, Mark::Cancel)?)).await?;
+        blocking(move || {
+            files.store.unmark(&files.migration, Mark::Cancel)?;
+            // From now on each look says that its containers are to wait.
+            Ok(files.store.beat(&files.migration)?)
+        })
+        .await?;
         self.pods.create(session).await
     }
 

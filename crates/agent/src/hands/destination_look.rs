@@ -75,6 +75,10 @@ impl<F: CgroupFiles + Clone> Look<'_, F> {
             Some(pod) if pod.terminating => Target::Changing,
             Some(pod) => self.target(pod, &data, live)?,
         };
+        if target == Target::Waiting && store.beats(migration).is_some() {
+            // What cannot be written lets the containers wait for less long, which is no reason to see nothing.
+            store.beat(migration).ok();
+        }
         Ok(DestinationSeen { target, data, live, has_files: self.files.has_any()? })
     }
 

@@ -22,9 +22,11 @@ pub(super) enum Waited {
     Fresh,
 }
 
-/// Waits until the store says what is to be done.
+/// Waits until the store says what is to be done, for as long as the agent says that it works on the migration.
 pub(super) fn wait(request: &Request, store: &Store, settings: &Settings) -> Result<Waited, WrapperError> {
-    for _ in 0..settings.looks() {
+    let (mut left, mut beats) = (settings.looks(), None);
+    while left > 0 {
+        left -= 1;
         let presence = store.presence(&request.migration, &request.container);
         // Looked up after the checkpoint: it is said before one appears.
         let owner = if presence == Presence::None { None } else { store.owner(&request.migration)? };
@@ -32,7 +34,13 @@ pub(super) fn wait(request: &Request, store: &Store, settings: &Settings) -> Res
         let cancelled = store.has(&request.migration, Mark::Cancel);
         match look(request, presence, owner.as_deref(), live, cancelled)? {
             Look::Fresh => return Ok(Waited::Fresh),
-            Look::Wait => thread::sleep(settings.pause),
+            Look::Wait => {
+                let now = store.beats(&request.migration);
+                if now != beats {
+                    (left, beats) = (settings.looks(), now);
+                }
+                thread::sleep(settings.pause);
+            }
             // Another call may have been faster: then the next look says so.
             Look::Take => {
                 if let Some(taken) = store.claim(&request.migration, &request.container, &request.pod)? {

@@ -124,7 +124,7 @@ fn what_is_not_restored_is_handed_over_as_it_came() {
 #[test]
 fn before_the_commit_nothing_is_started_plainly() {
     let node = Node::new("exit 1");
-    assert!(node.call(CREATE).unwrap_err().contains("has not come within"));
+    assert!(node.call(CREATE).unwrap_err().contains("has not come, and"));
     node.checkpoint();
     assert!(node.call(CREATE).unwrap_err().contains("runc restore ended with"));
     assert!(node.call(CREATE).unwrap_err().contains("was used"), "the kubelet tries again at once");
@@ -164,6 +164,24 @@ fn one_that_waits_goes_on_when_its_checkpoint_comes() {
         node.checkpoint();
         assert_eq!(waits.join().unwrap(), DONE);
     });
+}
+
+#[test]
+fn one_that_waits_does_so_as_long_as_the_agent_works_on_it() {
+    let mut node = Node::new("exit 0");
+    node.settings.wait = Duration::from_millis(1_500);
+    // All of them take longer than it waits without a word.
+    let beats = 15;
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| node.call(CREATE));
+        for _ in 0..beats {
+            node.store.beat(&node.migration).unwrap();
+            std::thread::sleep(node.settings.wait / 10);
+        }
+        node.checkpoint();
+        assert_eq!(waits.join().unwrap(), DONE);
+    });
+    assert_eq!(node.store.beats(&node.migration), Some(beats));
 }
 
 #[test]

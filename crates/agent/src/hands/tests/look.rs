@@ -76,6 +76,25 @@ async fn a_pod_waits_once_its_first_container_does() {
 }
 
 #[tokio::test]
+async fn containers_are_told_to_wait_as_long_as_somebody_looks_at_them() {
+    let (world, node) = World::destination();
+    let beats = || world.store().beats(&name("m-1"));
+    world.bundle("a9", Some("a"), Some("m-1"));
+    assert_eq!(target(&world, &node).await, Target::Waiting);
+    assert_eq!(beats(), None, "it is of no session that has created it");
+    node.create_pod(&world.session(3)).await.unwrap();
+    for expected in 2..5 {
+        assert_eq!(target(&world, &node).await, Target::Waiting);
+        assert_eq!(beats(), Some(expected));
+    }
+    fs::remove_dir_all(world.path("bundles/a9")).unwrap();
+    assert_eq!(target(&world, &node).await, Target::Changing);
+    assert_eq!(beats(), Some(4), "nobody waits");
+    node.remove_files(&world.session(3)).await.unwrap();
+    assert_eq!(beats(), None);
+}
+
+#[tokio::test]
 async fn a_pod_is_frozen_when_all_of_it_is_restored() {
     let (world, node) = World::destination();
     world.taken("a", "a9");

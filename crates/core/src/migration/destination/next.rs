@@ -66,6 +66,8 @@ enum Next {
     Enter(DestinationStage),
     /// It went wrong: give up, or, if only the coordinator may give up, go back to this stage and do this.
     Fail(String, DestinationStage, Option<DestinationAction>),
+    /// The pod is to be created once more, for this reason. What has arrived stays.
+    Again(String),
     /// It must not be used, whoever decides.
     Discard(String),
     Forget,
@@ -91,6 +93,11 @@ fn step(
             record.stage = if record.bound { back } else { DestinationStage::Discarding };
             record.failure = Some(why);
             actions.extend(repair.filter(|_| record.bound));
+        }
+        Next::Again(why) => {
+            record.stage = DestinationStage::Preparing;
+            record.failure = Some(why);
+            actions.push(DestinationAction::DeletePod);
         }
         Next::Discard(why) => {
             record.stage = DestinationStage::Discarding;
@@ -137,10 +144,12 @@ fn follow(
     let stay = |action| Next::Stay(vec![action]);
     match record.stage {
         Preparing | Prepared | Receiving | Received => match &seen.target {
-            Target::Failed(why) => {
+            Target::Failed(why) if record.stage == Preparing => {
                 let why = format!("the pod cannot be created: {why}");
                 Next::Fail(why, record.stage, Some(DestinationAction::DeletePod))
             }
+            // It did wait. A kubelet does not let a container wait for as long as a transfer may take.
+            Target::Failed(why) => Next::Again(format!("the pod could not wait for its checkpoint: {why}")),
             Target::None if record.stage == Preparing || record.bound => stay(DestinationAction::CreatePod),
             Target::None => Next::Discard("somebody else has deleted the pod".to_owned()),
             Target::Waiting => waiting(record.stage, goal, &seen.data),

@@ -79,6 +79,24 @@ fn a_verified_pod_that_dies_frozen_is_restored_again() {
 }
 
 #[test]
+fn a_pod_that_does_not_wait_long_enough_is_created_once_more() {
+    use DestinationStage::{Prepared, Preparing, Received, Receiving};
+    let failed = || Target::Failed("context deadline exceeded".to_owned());
+    for order in [MigrationOrder::Transactional, MigrationOrder::DeleteFirst] {
+        for at in [Prepared, Receiving, Received] {
+            let decision = after(&record(order, at), None, failed());
+            assert_eq!(decision.actions, [DestinationAction::DeletePod]);
+            let Write::Put(again) = decision.write else { unreachable!("{at:?}") };
+            assert_eq!(again.stage, Preparing);
+            assert!(again.failure.as_ref().is_some_and(|why| why.contains("context deadline")), "{again:?}");
+            assert_eq!(after(&again, None, Target::None).actions, [DestinationAction::CreatePod]);
+        }
+    }
+    let first = after(&record(MigrationOrder::Transactional, Preparing), None, failed());
+    assert_eq!(stage(&first), Some(DestinationStage::Discarding), "it never waited");
+}
+
+#[test]
 fn a_pod_that_runs_before_the_commit_is_discarded() {
     let restoring = record(MigrationOrder::Transactional, DestinationStage::Restoring);
     let decision = after(&restoring, None, Target::Running);

@@ -165,6 +165,16 @@ fn what_fails_before_the_commit_leaves_the_pod_at_the_source() {
 }
 
 #[test]
+fn a_pod_that_stops_waiting_is_created_once_more_and_the_migration_succeeds() {
+    for order in ORDERS {
+        let outcomes = at_every_point(order, &[Happening::TargetStopsWaiting], false, |_| {});
+        // Where its agent has not seen it wait yet, it may be that it never can.
+        let failed = outcomes.iter().filter(|outcome| **outcome != Outcome::Succeeded).count();
+        assert!(failed <= 4, "{order:?}: {outcomes:?}");
+    }
+}
+
+#[test]
 fn a_node_that_is_booted_at_any_point_never_makes_two_copies() {
     use Happening::{Pass, Source, SourceReboots};
     let kubelet = Pass { milliseconds: 20 };

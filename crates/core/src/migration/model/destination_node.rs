@@ -74,6 +74,13 @@ impl DestinationNode {
         }
     }
 
+    /// The kubelet does not let a container wait any longer.
+    pub(crate) fn give_up_waiting(&mut self) {
+        if self.target == Target::Waiting {
+            self.target = Target::Failed("context deadline exceeded".to_owned());
+        }
+    }
+
     fn seen(&self) -> DestinationSeen {
         let data = match self.data {
             None => Data::Incomplete,

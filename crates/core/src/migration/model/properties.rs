@@ -38,6 +38,7 @@ fn happening(faults: u32) -> impl Strategy<Value = Happening> {
             1 => Just(Happening::SourceReboots),
             2 => any::<bool>().prop_map(Happening::SourceApiIsAway),
             2 => Just(Happening::TargetDies),
+            2 => Just(Happening::TargetStopsWaiting),
         ],
     ]
 }

@@ -53,6 +53,8 @@ pub(crate) enum Happening {
     SourceReboots,
     SourceApiIsAway(bool),
     TargetDies,
+    /// A container has waited for longer than its kubelet lets it.
+    TargetStopsWaiting,
 }
 
 #[derive(Clone, Debug)]
@@ -158,6 +160,7 @@ impl World {
             Happening::SourceReboots => self.source.reboot(),
             Happening::SourceApiIsAway(away) => self.source.api_is_away = *away,
             Happening::TargetDies => self.destination.die(),
+            Happening::TargetStopsWaiting => self.destination.give_up_waiting(),
         }
         self.watch();
     }
