@@ -1,5 +1,6 @@
 //! The hands of a destination.
 
+use super::asked::AskedPods;
 use super::budget::Budget;
 use super::bundles::Bundles;
 use super::cgroups::{Locks, PodOnNode};
@@ -15,8 +16,9 @@ use portolan_core::migration::destination::DestinationSeen;
 use portolan_node::freezer::{CgroupFiles, Kernel};
 use portolan_node::store::Mark;
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -25,7 +27,8 @@ pub struct DestinationNode<P, T, F = Kernel> {
     settings: Arc<Settings>,
     bundles: Arc<Bundles>,
     files: F,
-    pods: P,
+    pods: Arc<P>,
+    asked: AskedPods<P>,
     tickets: T,
     locks: Locks,
     looks: Looks,
@@ -62,6 +65,8 @@ struct Active {
     gate: Option<(String, JoinHandle<()>)>,
     unpacked: Unpacked,
     budget: Arc<Budget>,
+    /// Something has ended that a look shows.
+    changed: Arc<Notify>,
 }
 
 impl Active {
@@ -102,7 +107,9 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let bundles = Arc::new(Bundles::new(&settings.bundles));
         let (settings, active) = (Arc::new(settings), Actives::default());
         let (locks, looks) = (Locks::default(), Looks::new());
-        Self { settings, bundles, files, pods, tickets, locks, looks, active }
+        let pods = Arc::new(pods);
+        let asked = AskedPods::new(Arc::clone(&pods), settings.fresh);
+        Self { settings, bundles, files, pods, asked, tickets, locks, looks, active }
     }
 
     fn kept(&self, info: &SessionInfo) -> Result<DestinationFiles, NodeError> {
@@ -122,7 +129,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     }
 
     async fn pod(&self, info: &SessionInfo) -> Result<PodState, NodeError> {
-        let pod = self.pods.get(info).await?;
+        let pod = self.asked.get(info).await?;
         pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))
     }
 
@@ -150,7 +157,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
         let session = Arc::new(receiver.admit(expected).await?);
         let (gate, whole) = (self.gate(info, &pod, &active)?, Arc::clone(&session));
-        let containers = pod.containers;
+        let (containers, changed) = (pod.containers, Arc::clone(&active.changed));
         let task = tokio::spawn(async move {
             let pod = gate.pod.clone();
             let arrived = match whole.whole().await {
@@ -158,6 +165,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
                 Err(error) => Err(error.into()),
             };
             report(&pod, arrived);
+            changed.notify_one();
         });
         active.arrival = Some((session, task));
         Ok(())
@@ -174,8 +182,11 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let (gate, uid) = (self.gate(info, &pod, &active)?, pod.uid.clone());
         let (begun, containers) = (gate.clone(), pod.containers.clone());
         blocking(move || begun.begin(&pod)).await?;
-        let name = info.pod.clone();
-        let task = tokio::spawn(async move { report(&name, gate.serve(containers).await) });
+        let (name, changed) = (info.pod.clone(), Arc::clone(&active.changed));
+        let task = tokio::spawn(async move {
+            report(&name, gate.serve(containers).await);
+            changed.notify_one();
+        });
         active.gate = Some((uid, task));
         Ok(())
     }
@@ -257,7 +268,9 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
             Ok(())
         })
         .await?;
-        self.pods.delete(info, &pod.uid).await?;
+        let deleted = self.pods.delete(info, &pod.uid).await;
+        self.asked.forget(info);
+        deleted?;
         self.with_containers(info, pod.uid, |pod, running, files| match &running.cgroup {
             Some(cgroup) => pod.kill(cgroup, &running.ids.values().cloned().collect(), files),
             None => Ok(()),
@@ -276,7 +289,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     for DestinationNode<P, T, F>
 {
     async fn look(&self, session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
-        let pod = self.pods.get(session).await?;
+        let pod = self.asked.get(session).await?;
         let gate_open = match (self.active.known(&session.migration), &pod) {
             (Some(active), Some(pod)) => active.lock().await.gate_is_open(&pod.uid),
             _ => false,
@@ -292,6 +305,13 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         Ok(seen.await?)
     }
 
+    async fn changed(&self, session: &SessionInfo) {
+        // Without anything that goes on, nothing ends.
+        let Some(active) = self.active.known(&session.migration) else { return pending().await };
+        let changed = Arc::clone(&active.lock().await.changed);
+        changed.notified().await;
+    }
+
     async fn create_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {
         let files = self.kept(session)?;
         // One that was deleted before is created once more.
@@ -301,7 +321,9 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
             Ok(files.store.beat(&files.migration)?)
         })
         .await?;
-        self.pods.create(session).await
+        let created = self.pods.create(session).await;
+        self.asked.forget(session);
+        created
     }
 
     async fn receive(&self, session: &SessionInfo) -> Result<(), HandsError> {

@@ -96,6 +96,14 @@ impl<H: DestinationHands> Side for Destination<H> {
         goal == DestinationGoal::Discarded
     }
 
+    async fn changed(&self, info: &SessionInfo) {
+        self.hands.changed(info).await;
+    }
+
+    fn is_brief(record: &DestinationRecord) -> bool {
+        matches!(record.stage, DestinationStage::Restoring | DestinationStage::Thawing)
+    }
+
     fn is_undoing(_record: &DestinationRecord) -> bool {
         false
     }

@@ -100,6 +100,10 @@ pub trait DestinationHands: Send + Sync + 'static {
     fn look(&self, session: &SessionInfo)
     -> impl Future<Output = Result<DestinationSeen, HandsError>> + Send;
 
+    /// Ends once something has happened that a look shows, such as that the checkpoint has arrived: it is not only found out by the
+    /// next look. May be dropped at any point.
+    fn changed(&self, session: &SessionInfo) -> impl Future<Output = ()> + Send;
+
     /// Creates the pod, whose containers wait for the checkpoint.
     fn create_pod(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
 

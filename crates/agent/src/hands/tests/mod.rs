@@ -16,9 +16,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 
-const UID: &str = "4f1c2a52-0f0e-4b7e-9c39-0d6b0f3d9d11";
+pub(super) const UID: &str = "4f1c2a52-0f0e-4b7e-9c39-0d6b0f3d9d11";
 /// No process of any node has such an ID.
 const NOBODY: i32 = 5_000_001;
 
@@ -146,6 +147,7 @@ impl World {
             store: self.path("store"),
             work: self.path("work"),
             stays_free: 0,
+            fresh: Duration::ZERO,
             ..Settings::default()
         }
     }

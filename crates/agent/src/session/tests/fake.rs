@@ -6,6 +6,7 @@ use portolan_core::migration::destination::{Data, DestinationSeen, Target};
 use portolan_core::migration::source::Frozen;
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::sync::Arc;
 use tokio::time::sleep;
 
 /// What one incarnation of an agent does to the pod.
@@ -116,6 +117,7 @@ impl SourceHands for Fake {
             // A pod that is restored takes no other checkpoint.
             if world.receiving && world.data.is_none() && world.target == Target::Waiting {
                 world.data = world.checkpoint;
+                world.arrived.notify_one();
             }
         };
         self.act("send", send, |_| {}).await?;
@@ -168,6 +170,11 @@ impl DestinationHands for Fake {
         let data = if world.data.is_some() { Data::Complete } else { Data::Incomplete };
         let has_files = world.data.is_some();
         Ok(DestinationSeen { target: world.target.clone(), data, live: world.live, has_files })
+    }
+
+    async fn changed(&self, _session: &SessionInfo) {
+        let arrived = Arc::clone(&self.world.lock().unwrap().arrived);
+        arrived.notified().await;
     }
 
     async fn create_pod(&self, _session: &SessionInfo) -> Result<(), HandsError> {

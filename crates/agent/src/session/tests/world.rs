@@ -5,6 +5,7 @@ use portolan_core::migration::destination::Target;
 use portolan_core::migration::source::Frozen;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 pub(super) type Shared = Arc<Mutex<World>>;
 
@@ -65,6 +66,8 @@ pub(super) struct World {
     pub(super) data: Option<u64>,
     pub(super) live: bool,
     pub(super) receiving: bool,
+    /// Notified when the checkpoint has arrived.
+    pub(super) arrived: Arc<Notify>,
     pub(super) ordered_to_run: bool,
     pub(super) actions: Vec<&'static str>,
     /// Whose files were kept at each start.
@@ -95,6 +98,7 @@ impl World {
             data: None,
             live: false,
             receiving: false,
+            arrived: Arc::default(),
             ordered_to_run: false,
             actions: Vec::new(),
             kept: Vec::new(),
