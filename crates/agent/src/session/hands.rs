@@ -17,13 +17,26 @@ use std::fmt::Display;
 #[error("{message}")]
 pub struct HandsError {
     message: String,
+    refusal: bool,
 }
 
 impl HandsError {
     /// An error with this message.
     #[must_use]
     pub fn new(message: impl Display) -> Self {
-        Self { message: message.to_string() }
+        Self { message: message.to_string(), refusal: false }
+    }
+
+    /// An error with this message, of something that fails in the same way until somebody changes the pod or the node.
+    #[must_use]
+    pub fn refusal(message: impl Display) -> Self {
+        Self { message: message.to_string(), refusal: true }
+    }
+
+    /// Whether another try would fail in the same way.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.refusal
     }
 }
 

@@ -65,7 +65,8 @@ impl Drop for Dump {
 impl SourceHands for Fake {
     async fn baseline(&self, _pod: &Pod) -> Result<String, HandsError> {
         self.live().await;
-        Ok("container a".to_owned())
+        let refusal = self.world.lock().unwrap().refusal;
+        refusal.map_or_else(|| Ok("container a".to_owned()), |why| Err(HandsError::refusal(why)))
     }
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {

@@ -53,6 +53,8 @@ pub(super) struct World {
     pub(super) dump_takes: Duration,
     pub(super) send_takes: Duration,
     pub(super) look_fails: bool,
+    /// Why the pod cannot be moved.
+    pub(super) refusal: Option<&'static str>,
     /// How long a look takes.
     pub(super) look_takes: Duration,
     /// The API server does not answer the source.
@@ -89,6 +91,7 @@ impl World {
             dump_takes: Duration::from_millis(60),
             send_takes: Duration::from_millis(60),
             look_fails: false,
+            refusal: None,
             look_takes: Duration::ZERO,
             api_is_away: false,
             freeze_fails: false,

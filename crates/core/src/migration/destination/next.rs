@@ -42,11 +42,14 @@ fn without_record(
     now: Timestamp,
 ) -> DestinationDecision {
     let Some(order) = order else { return Decision::only(None) };
-    // The pod of a session that is over runs, and belongs to its users: an order that comes late must not touch it.
-    let over = seen.target != Target::None;
-    if order.goal != DestinationGoal::Prepared || order.session.is_some() || over {
+    if order.goal != DestinationGoal::Prepared || order.session.is_some() {
         let migration = order.migration.clone();
         return Decision::only(Some(Report::NoRecord { migration, session: order.session }));
+    }
+    // The pod of a session that is over runs, and belongs to its users: an order that comes late must not touch it.
+    if seen.target != Target::None {
+        let reason = "the pod of an earlier session of this migration is still there".to_owned();
+        return Decision::only(Some(Report::Refused { migration: order.migration.clone(), reason }));
     }
     let record = DestinationRecord {
         fence: Fence { migration: order.migration.clone(), session, token: order.token },

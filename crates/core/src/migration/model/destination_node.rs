@@ -2,8 +2,8 @@
 
 use super::{Count, Crash};
 use crate::migration::destination::{
-    Data, DestinationAction, DestinationDecision, DestinationRecord, DestinationSeen, DestinationStage,
-    Target, next,
+    Data, DestinationAction, DestinationDecision, DestinationGoal, DestinationRecord, DestinationSeen,
+    DestinationStage, Target, next,
 };
 use crate::migration::{DestinationOrder, DestinationReport, Write};
 use jiff::Timestamp;
@@ -17,6 +17,8 @@ pub(crate) struct DestinationNode {
     /// What has arrived, and whether it is what was sent.
     pub(crate) data: Option<(Count, bool)>,
     pub(crate) restore_fails: bool,
+    /// Whether its agent begins no session.
+    pub(crate) refuses: bool,
     live: bool,
     sessions: u64,
 }
@@ -30,6 +32,7 @@ impl DestinationNode {
             count: (0, 0),
             data: None,
             restore_fails: false,
+            refuses: false,
             live: false,
             sessions: 0,
         }
@@ -94,6 +97,14 @@ impl DestinationNode {
     pub(crate) fn turn(&mut self, crash: Crash, now: Timestamp) -> Option<DestinationReport> {
         self.sessions += 1;
         let order = self.inbox.clone();
+        if let Some(order) = &order
+            && self.refuses
+            && self.disk.is_none()
+            && (order.goal, order.session) == (DestinationGoal::Prepared, None)
+        {
+            let (migration, reason) = (order.migration.clone(), "it has no room".to_owned());
+            return Some(DestinationReport::Refused { migration, reason });
+        }
         let decision: DestinationDecision =
             next(self.disk.as_ref(), order.as_ref(), &self.seen(), self.sessions, now);
         if crash == Crash::BeforeWrite {

@@ -52,6 +52,8 @@ pub(crate) enum Happening {
     SourceThawedByOthers,
     SourceReboots,
     SourceApiIsAway(bool),
+    SourceRefuses(bool),
+    DestinationRefuses(bool),
     TargetDies,
     /// A container has waited for longer than its kubelet lets it.
     TargetStopsWaiting,
@@ -159,6 +161,8 @@ impl World {
             }
             Happening::SourceReboots => self.source.reboot(),
             Happening::SourceApiIsAway(away) => self.source.api_is_away = *away,
+            Happening::SourceRefuses(refuses) => self.source.refuses = *refuses,
+            Happening::DestinationRefuses(refuses) => self.destination.refuses = *refuses,
             Happening::TargetDies => self.destination.die(),
             Happening::TargetStopsWaiting => self.destination.give_up_waiting(),
         }
@@ -237,6 +241,8 @@ impl World {
         self.happen(&Happening::CheckpointFails(false));
         self.happen(&Happening::RestoreFails(false));
         self.happen(&Happening::SourceApiIsAway(false));
+        self.happen(&Happening::SourceRefuses(false));
+        self.happen(&Happening::DestinationRefuses(false));
         for _ in 0..400 {
             if self.record.step == Step::Done {
                 break;
