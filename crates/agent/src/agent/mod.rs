@@ -20,7 +20,7 @@ mod tickets;
 pub use briefing::{DestinationBriefing, SourceBriefing, Transfer};
 pub use config::Config;
 pub use peers::PeerError;
-pub use restored_pod::RUNTIME_CLASS;
+pub use restored_pod::{COMMITTED, RUNTIME_CLASS};
 
 use crate::hands::{DestinationNode, SourceNode};
 use crate::session::{Journal, JournalError, Pod, Role, SessionError, Sessions};
@@ -57,7 +57,8 @@ impl Agent {
     ) -> Result<(Self, Vec<JournalError>), JournalError> {
         let Config { node, address, journal, hands, sessions: settings, receiver } = config;
         let (briefings, peers) = (Briefings::default(), Peers::new(address, receiver));
-        let pods = |role| ClusterPods::new(client.clone(), node.clone(), role, briefings.clone());
+        let pods =
+            |role| ClusterPods::new(client.clone(), node.clone(), role, briefings.clone(), clock.clone());
         let tickets = Tickets::new(briefings.clone(), peers.clone());
         let source = SourceNode::new(hands.clone(), pods(Role::Source), tickets.clone());
         let destination = DestinationNode::new(hands, pods(Role::Destination), tickets);

@@ -1,12 +1,16 @@
 //! The pod at the destination, made from the one at the source.
 
 use crate::session::{HandsError, SessionInfo};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodReadinessGate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use portolan_node::annotations::RESTORE;
+use serde_json::{Value, json};
 
 /// The RuntimeClass whose handler is `portolan-runc`.
 pub const RUNTIME_CLASS: &str = "portolan-restore";
+
+/// The condition of a restored pod that its readiness waits for: before the commit it stands still, and must get no traffic.
+pub const COMMITTED: &str = "portolan.dev/committed";
 
 /// What the API server calls the volume with the token of a service account.
 const TOKEN: &str = "kube-api-access-";
@@ -14,6 +18,21 @@ const TOKEN: &str = "kube-api-access-";
 /// The migration that a pod was created for.
 pub(super) fn restored_in(pod: &Pod) -> Option<&str> {
     pod.metadata.annotations.as_ref()?.get(RESTORE).map(String::as_str)
+}
+
+/// What is written into the status of a restored pod with this UID once it runs, which is at this time.
+pub(super) fn committed_status(uid: &str, time: &str) -> Value {
+    json!({
+        // Another pod that has the name by now is left alone.
+        "metadata": { "uid": uid },
+        "status": { "conditions": [{
+            "type": COMMITTED,
+            "status": "True",
+            "lastTransitionTime": time,
+            "reason": "MigrationCommitted",
+            "message": "the pod goes on here, and has left the cluster that it comes from",
+        }] },
+    })
 }
 
 /// The pod that waits on this node for the checkpoint of `source`. What the API server of the source had added is left out: that
@@ -38,6 +57,10 @@ pub(super) fn restored_pod(source: &Pod, session: &SessionInfo, node: &str) -> R
     // They follow from classes, which are the destination's own.
     (spec.overhead, spec.priority, spec.preemption_policy) = (None, None, None);
     (spec.ephemeral_containers, spec.scheduling_gates) = (None, None);
+    let gates = spec.readiness_gates.get_or_insert_default();
+    if !gates.iter().any(|gate| gate.condition_type == COMMITTED) {
+        gates.push(PodReadinessGate { condition_type: COMMITTED.to_owned() });
+    }
     let mut annotations = source.metadata.annotations.clone().unwrap_or_default();
     annotations.insert(RESTORE.to_owned(), session.migration.clone());
     let metadata = ObjectMeta {
@@ -54,7 +77,6 @@ pub(super) fn restored_pod(source: &Pod, session: &SessionInfo, node: &str) -> R
 mod tests {
     use super::*;
     use crate::session::Pod as MovedPod;
-    use serde_json::{Value, json};
 
     fn session() -> SessionInfo {
         let terms = json!({ "order": "Transactional", "timeout": "20s", "maxDowntime": "5s" });
@@ -116,6 +138,7 @@ mod tests {
             "spec": {
                 "nodeName": "here",
                 "runtimeClassName": "portolan-restore",
+                "readinessGates": [{ "conditionType": "portolan.dev/committed" }],
                 "terminationGracePeriodSeconds": 5,
                 "containers": [{
                     "name": "a",
@@ -126,6 +149,17 @@ mod tests {
             },
         });
         assert_eq!(serde_json::to_value(&pod).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_pod_that_moves_on_has_one_gate() {
+        let source: Pod = serde_json::from_value(source()).unwrap();
+        let first = restored_pod(&source, &session(), "here").unwrap();
+        let second = restored_pod(&first, &session(), "there").unwrap();
+        assert_eq!(second.spec.unwrap().readiness_gates, first.spec.unwrap().readiness_gates);
+        let status = committed_status("4f1c", "1970-01-01T00:00:00Z");
+        assert_eq!(status["status"]["conditions"][0]["lastTransitionTime"], "1970-01-01T00:00:00Z");
+        assert_eq!(status["metadata"]["uid"], "4f1c");
     }
 
     #[test]

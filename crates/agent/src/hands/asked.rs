@@ -159,6 +159,10 @@ mod tests {
             Ok(())
         }
 
+        async fn mark_committed(&self, _session: &SessionInfo, _uid: &str) -> Result<(), HandsError> {
+            Ok(())
+        }
+
         async fn delete(&self, _session: &SessionInfo, _uid: &str) -> Result<(), HandsError> {
             Ok(())
         }

@@ -344,6 +344,13 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         Ok(self.set_going(session).await?)
     }
 
+    async fn mark_committed(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        let pod = self.pod(session).await?;
+        let marked = self.pods.mark_committed(session, &pod.uid).await;
+        self.asked.forget(session);
+        marked
+    }
+
     async fn delete_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {
         Ok(self.discard_pod(session).await?)
     }

@@ -79,7 +79,9 @@ impl<F: CgroupFiles + Clone> Look<'_, F> {
             // What cannot be written lets the containers wait for less long, which is no reason to see nothing.
             store.beat(migration).ok();
         }
-        Ok(DestinationSeen { target, data, live, has_files: self.files.has_any()? })
+        // Of a pod that goes or is gone, nothing is to be said.
+        let committed = pod.is_none_or(|pod| pod.committed || pod.terminating);
+        Ok(DestinationSeen { target, data, live, committed, has_files: self.files.has_any()? })
     }
 
     fn target(&self, pod: &PodState, data: &Data, live: bool) -> Result<Target, NodeError> {

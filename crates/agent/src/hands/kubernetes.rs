@@ -15,6 +15,8 @@ pub struct PodState {
     pub terminating: bool,
     /// Why it cannot be created or its containers cannot be made, if that is so.
     pub failure: Option<String>,
+    /// Whether its status says that its migration is committed.
+    pub committed: bool,
     /// The containers of its spec.
     pub containers: Vec<Name>,
     /// The emptyDir volumes of its spec.
@@ -31,6 +33,14 @@ pub trait Pods: Send + Sync + 'static {
     /// Creates the pod, with the RuntimeClass of `portolan-runc` and the annotation that names the migration. That it exists
     /// already is no error.
     fn create(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
+    /// Says in the status of the pod with this UID that its migration is committed: only then it can be Ready. That there is none is
+    /// no error.
+    fn mark_committed(
+        &self,
+        session: &SessionInfo,
+        uid: &str,
+    ) -> impl Future<Output = Result<(), HandsError>> + Send;
 
     /// Deletes the pod if it has this UID. That there is none is no error.
     fn delete(&self, session: &SessionInfo, uid: &str)

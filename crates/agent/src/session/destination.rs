@@ -48,6 +48,7 @@ impl<H: DestinationHands> Side for Destination<H> {
             DestinationAction::RemoveCheckpoint => self.hands.remove_checkpoint(info).await,
             DestinationAction::Restore => self.hands.restore(info).await,
             DestinationAction::Thaw => self.hands.thaw(info).await,
+            DestinationAction::MarkCommitted => self.hands.mark_committed(info).await,
             DestinationAction::DeletePod => self.hands.delete_pod(info).await,
             DestinationAction::RemoveFiles => self.hands.remove_files(info).await,
         }
@@ -68,7 +69,8 @@ impl<H: DestinationHands> Side for Destination<H> {
     }
 
     fn untouched() -> DestinationSeen {
-        DestinationSeen { target: Target::None, data: Data::Incomplete, live: false, has_files: false }
+        let (target, data) = (Target::None, Data::Incomplete);
+        DestinationSeen { target, data, live: false, committed: true, has_files: false }
     }
 
     fn unseen(_record: &DestinationRecord) -> Option<DestinationSeen> {

@@ -133,6 +133,9 @@ pub trait DestinationHands: Send + Sync + 'static {
     /// Marks the containers as live, is sure that it is on the disk, and sets all of them going at one instant.
     fn thaw(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
 
+    /// Has the API server say that the migration is committed: before that, the pod is not Ready.
+    fn mark_committed(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// Deletes the pod. Its frozen processes are killed without a thaw.
     fn delete_pod(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
 

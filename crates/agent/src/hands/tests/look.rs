@@ -148,7 +148,13 @@ async fn a_thaw_marks_the_pod_as_live_first_and_can_be_repeated() {
         node.thaw(&world.session(3)).await.unwrap();
         assert_eq!(target(&world, &node).await, Target::Running);
     }
-    assert!(node.look(&world.session(3)).await.unwrap().live);
+    let seen = node.look(&world.session(3)).await.unwrap();
+    assert!(seen.live && !seen.committed && world.pods.calls().is_empty());
+    node.mark_committed(&world.session(3)).await.unwrap();
+    assert_eq!(world.pods.calls(), [format!("mark {UID}")]);
+    assert!(node.look(&world.session(3)).await.unwrap().committed);
+    world.pods.set(Some(PodState { terminating: true, ..state(UID) }));
+    assert!(node.look(&world.session(3)).await.unwrap().committed, "it needs no traffic any more");
 }
 
 #[tokio::test]

@@ -74,6 +74,13 @@ impl Pods for FakePods {
         Ok(())
     }
 
+    async fn mark_committed(&self, _session: &SessionInfo, uid: &str) -> Result<(), HandsError> {
+        let (pod, calls) = &mut *self.0.lock().unwrap();
+        calls.push(format!("mark {uid}"));
+        pod.as_mut().unwrap().committed = true;
+        Ok(())
+    }
+
     async fn delete(&self, _session: &SessionInfo, uid: &str) -> Result<(), HandsError> {
         self.0.lock().unwrap().1.push(format!("delete {uid}"));
         Ok(())
@@ -104,6 +111,7 @@ pub(super) fn state(uid: &str) -> PodState {
         uid: uid.to_owned(),
         terminating: false,
         failure: None,
+        committed: false,
         containers: vec![name("a"), name("b")],
         volumes: vec![name("data")],
     }

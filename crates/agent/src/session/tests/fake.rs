@@ -170,7 +170,8 @@ impl DestinationHands for Fake {
         let world = self.world.lock().unwrap();
         let data = if world.data.is_some() { Data::Complete } else { Data::Incomplete };
         let has_files = world.data.is_some();
-        Ok(DestinationSeen { target: world.target.clone(), data, live: world.live, has_files })
+        let committed = world.marked || world.target == Target::None;
+        Ok(DestinationSeen { target: world.target.clone(), data, live: world.live, committed, has_files })
     }
 
     async fn changed(&self, _session: &SessionInfo) {
@@ -211,6 +212,16 @@ impl DestinationHands for Fake {
             world.target = Target::Running;
         };
         self.act("run", run, |world| world.live = true).await
+    }
+
+    async fn mark_committed(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        let mark = |world: &mut World| {
+            world.marked = true;
+            if world.target != Target::Running {
+                world.violate("a pod that does not run gets traffic");
+            }
+        };
+        self.act("mark_committed", mark, |_| {}).await
     }
 
     async fn delete_pod(&self, _session: &SessionInfo) -> Result<(), HandsError> {

@@ -67,6 +67,8 @@ pub(super) struct World {
     pub(super) restored_life: u64,
     pub(super) data: Option<u64>,
     pub(super) live: bool,
+    /// Whether the pod at the destination gets traffic.
+    pub(super) marked: bool,
     pub(super) receiving: bool,
     /// Notified when the checkpoint has arrived.
     pub(super) arrived: Arc<Notify>,
@@ -100,6 +102,7 @@ impl World {
             restored_life: 0,
             data: None,
             live: false,
+            marked: false,
             receiving: false,
             arrived: Arc::default(),
             ordered_to_run: false,

@@ -184,6 +184,8 @@ fn follow(
         }
         // Whatever else it is, it may have run; what dies from now on is started afresh by its cluster.
         Thawing => Next::Enter(Running),
+        // Nobody else does it once the session is forgotten.
+        Running if !seen.committed => stay(DestinationAction::MarkCommitted),
         Running if goal == Some(DestinationGoal::Forgotten) && seen.has_files => {
             stay(DestinationAction::RemoveFiles)
         }

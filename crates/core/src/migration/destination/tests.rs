@@ -25,7 +25,7 @@ fn order(goal: DestinationGoal) -> DestinationOrder {
 }
 
 fn seen(target: Target) -> DestinationSeen {
-    DestinationSeen { target, data: Data::Complete, live: false, has_files: true }
+    DestinationSeen { target, data: Data::Complete, live: false, committed: true, has_files: true }
 }
 
 fn after(record: &DestinationRecord, goal: Option<DestinationGoal>, target: Target) -> DestinationDecision {
@@ -66,6 +66,25 @@ fn a_pod_that_may_have_run_is_neither_discarded_nor_restored_again() {
     assert_eq!(next(Target::Waiting, false), Some(DestinationStage::Restoring), "it has not run yet");
     let running = record(MigrationOrder::Transactional, DestinationStage::Running);
     assert!(after(&running, discard, Target::Waiting).is_idle());
+}
+
+#[test]
+fn a_pod_that_runs_gets_traffic_before_its_session_is_forgotten() {
+    let running = record(MigrationOrder::Transactional, DestinationStage::Running);
+    let hidden = DestinationSeen { committed: false, ..seen(Target::Running) };
+    for goal in [None, Some(DestinationGoal::Running), Some(DestinationGoal::Forgotten)] {
+        let decision = next(Some(&running), goal.map(order).as_ref(), &hidden, 8, Timestamp::UNIX_EPOCH);
+        assert_eq!(decision.actions, [DestinationAction::MarkCommitted], "{goal:?}");
+    }
+    let forgotten = after(&running, Some(DestinationGoal::Forgotten), Target::Running);
+    assert_eq!(forgotten.actions, [DestinationAction::RemoveFiles]);
+    // Not before it runs.
+    for stage in [DestinationStage::Restoring, DestinationStage::Verified, DestinationStage::Thawing] {
+        let record = record(MigrationOrder::Transactional, stage);
+        let frozen = DestinationSeen { committed: false, ..seen(Target::Frozen) };
+        let decision = next(Some(&record), None, &frozen, 8, Timestamp::UNIX_EPOCH);
+        assert!(!decision.actions.contains(&DestinationAction::MarkCommitted), "{stage:?}");
+    }
 }
 
 #[test]

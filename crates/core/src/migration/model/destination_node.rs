@@ -20,6 +20,8 @@ pub(crate) struct DestinationNode {
     /// Whether its agent begins no session.
     pub(crate) refuses: bool,
     live: bool,
+    /// Whether the API server says that the migration is committed: only then the pod gets traffic.
+    pub(crate) committed: bool,
     sessions: u64,
 }
 
@@ -34,6 +36,7 @@ impl DestinationNode {
             restore_fails: false,
             refuses: false,
             live: false,
+            committed: false,
             sessions: 0,
         }
     }
@@ -90,7 +93,14 @@ impl DestinationNode {
             Some((_, true)) => Data::Complete,
             Some((_, false)) => Data::Refused("its sum is wrong".to_owned()),
         };
-        DestinationSeen { target: self.target.clone(), data, live: self.live, has_files: self.data.is_some() }
+        let committed = self.committed || self.target == Target::None;
+        DestinationSeen {
+            target: self.target.clone(),
+            data,
+            live: self.live,
+            committed,
+            has_files: self.data.is_some(),
+        }
     }
 
     /// One turn of the agent.
@@ -140,6 +150,10 @@ impl DestinationNode {
             DestinationAction::Thaw => {
                 self.live = true;
                 self.target = Target::Running;
+            }
+            DestinationAction::MarkCommitted => {
+                assert!(self.runs(), "a pod that does not run gets traffic");
+                self.committed = true;
             }
             DestinationAction::DeletePod => {
                 assert_ne!(self.target, Target::Running, "a pod that runs is not discarded");

@@ -268,6 +268,7 @@ impl World {
         match outcome {
             Some(Outcome::Succeeded) => {
                 assert!(self.destination.runs() && self.source.gone, "{self:?}");
+                assert!(self.destination.committed, "it gets no traffic: {self:?}");
             }
             Some(Outcome::Aborted | Outcome::Failed) => {
                 assert_eq!(self.source.frozen, Frozen::None, "{self:?}");
