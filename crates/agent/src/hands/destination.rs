@@ -133,6 +133,18 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))
     }
 
+    /// The pod. Once it is being restored, what the node knows is enough to go on while the API server is away: it must not stand
+    /// still for that after the commit.
+    async fn known_pod(&self, info: &SessionInfo) -> Result<Option<PodState>, NodeError> {
+        let error = match self.asked.get(info).await {
+            Ok(pod) => return Ok(pod),
+            Err(error) => error,
+        };
+        let files = self.kept(info)?;
+        let pod = blocking(move || files.restored_pod()).await?;
+        pod.map(Some).ok_or(NodeError::Caller(error))
+    }
+
     async fn let_arrive(&self, info: &SessionInfo) -> Result<(), NodeError> {
         let pod = self.pod(info).await?;
         let active = self.active.of(&info.migration);
@@ -232,7 +244,8 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let files = self.kept(info)?;
         // From here on it may run, and never goes back to its checkpoint.
         blocking(move || Ok(files.store.mark(&files.migration, Mark::Live)?)).await?;
-        let pod = self.pod(info).await?;
+        let pod = self.known_pod(info).await?;
+        let pod = pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))?;
         self.with_containers(info, pod.uid, |pod, running, files| {
             let Some(cgroup) = &running.cgroup else { return Ok(()) };
             let thawed = pod.freezer(cgroup, &running.ids.values().cloned().collect(), files)?.thaw();
@@ -289,7 +302,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     for DestinationNode<P, T, F>
 {
     async fn look(&self, session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
-        let pod = self.asked.get(session).await?;
+        let pod = self.known_pod(session).await?;
         let gate_open = match (self.active.known(&session.migration), &pod) {
             (Some(active), Some(pod)) => active.lock().await.gate_is_open(&pod.uid),
             _ => false,

@@ -206,7 +206,9 @@ async fn volumes_are_filled_once_in_each_boot_of_the_node() {
         |world: &World| DestinationNode::with_files(world.settings(), world.pods.clone(), Silent, Tree);
     again(&world).restore(&info).await.unwrap();
     assert!(written.exists(), "what is restored has its files open");
-    files.mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned() }).unwrap();
+    files
+        .mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned(), containers: Vec::new() })
+        .unwrap();
     again(&world).restore(&info).await.unwrap();
     assert!(!written.exists() && world.volume(UID).join("inventory.img").exists());
 }

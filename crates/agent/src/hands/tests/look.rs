@@ -2,7 +2,7 @@
 
 use super::{FakePods, NOBODY, NoTickets, Tree, UID, World, name, state};
 use crate::hands::{DestinationNode, PodState};
-use crate::session::DestinationHands;
+use crate::session::{DestinationHands, SessionInfo};
 use portolan_core::migration::destination::{Data, Target};
 use portolan_node::freezer::CgroupFiles;
 use portolan_node::store::{Mark, Presence, Store};
@@ -155,6 +155,28 @@ async fn a_thaw_marks_the_pod_as_live_first_and_can_be_repeated() {
     assert!(node.look(&world.session(3)).await.unwrap().committed);
     world.pods.set(Some(PodState { terminating: true, ..state(UID) }));
     assert!(node.look(&world.session(3)).await.unwrap().committed, "it needs no traffic any more");
+}
+
+#[tokio::test]
+async fn a_restored_pod_is_set_going_though_the_api_server_is_away() {
+    let (world, node) = World::destination();
+    world.pods.set(Some(PodState { volumes: Vec::new(), ..state(UID) }));
+    for (container, id) in [("a", "a9"), ("b", "b9")] {
+        world.taken(container, id);
+        world.restored(id);
+    }
+    node.restore(&world.session(3)).await.unwrap();
+    world.pods.go_away();
+    // Also by an agent that was restarted, and has never heard of the pod.
+    let restarted = DestinationNode::with_files(world.settings(), world.pods.clone(), NoTickets, Tree);
+    for node in [&node, &restarted] {
+        assert_eq!(target(&world, node).await, Target::Frozen);
+    }
+    restarted.thaw(&world.session(3)).await.unwrap();
+    let seen = restarted.look(&world.session(3)).await.unwrap();
+    assert_eq!((seen.target, seen.live, seen.committed), (Target::Running, true, false));
+    let unknown = SessionInfo { migration: "m-2".to_owned(), ..world.session(4) };
+    assert_eq!(restarted.look(&unknown).await.unwrap_err().to_string(), "the API server is away");
 }
 
 #[tokio::test]

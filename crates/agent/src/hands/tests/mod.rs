@@ -52,37 +52,50 @@ impl CgroupFiles for Tree {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct FakePods(pub(super) Arc<Mutex<(Option<PodState>, Vec<String>)>>);
+pub(super) struct FakePods(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    pod: Option<PodState>,
+    calls: Vec<String>,
+    away: bool,
+}
 
 impl FakePods {
     pub(super) fn set(&self, state: Option<PodState>) {
-        self.0.lock().unwrap().0 = state;
+        self.0.lock().unwrap().pod = state;
+    }
+
+    /// The API server does not answer any more.
+    pub(super) fn go_away(&self) {
+        self.0.lock().unwrap().away = true;
     }
 
     pub(super) fn calls(&self) -> Vec<String> {
-        self.0.lock().unwrap().1.clone()
+        self.0.lock().unwrap().calls.clone()
     }
 }
 
 impl Pods for FakePods {
     async fn get(&self, _session: &SessionInfo) -> Result<Option<PodState>, HandsError> {
-        Ok(self.0.lock().unwrap().0.clone())
+        let known = self.0.lock().unwrap();
+        if known.away { Err(HandsError::new("the API server is away")) } else { Ok(known.pod.clone()) }
     }
 
     async fn create(&self, _session: &SessionInfo) -> Result<(), HandsError> {
-        self.0.lock().unwrap().1.push("create".to_owned());
+        self.0.lock().unwrap().calls.push("create".to_owned());
         Ok(())
     }
 
     async fn mark_committed(&self, _session: &SessionInfo, uid: &str) -> Result<(), HandsError> {
-        let (pod, calls) = &mut *self.0.lock().unwrap();
-        calls.push(format!("mark {uid}"));
-        pod.as_mut().unwrap().committed = true;
+        let mut known = self.0.lock().unwrap();
+        known.calls.push(format!("mark {uid}"));
+        known.pod.as_mut().unwrap().committed = true;
         Ok(())
     }
 
     async fn delete(&self, _session: &SessionInfo, uid: &str) -> Result<(), HandsError> {
-        self.0.lock().unwrap().1.push(format!("delete {uid}"));
+        self.0.lock().unwrap().calls.push(format!("delete {uid}"));
         Ok(())
     }
 }
