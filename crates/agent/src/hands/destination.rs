@@ -164,9 +164,9 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         .await?;
         let parts = Part::all(&pod.containers, &pod.volumes);
         let parts = parts.iter().map(Part::name).collect::<Result<Vec<_>, _>>()?;
-        let Expected { receiver, key, ticket, limits } = self.tickets.expected(info).await?;
+        let Expected { receiver, peer, key, ticket, limits } = self.tickets.expected(info).await?;
         let deadline = Instant::now() + info.terms.timeout.0;
-        let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
+        let expected = ExpectedSession { peer, key, ticket, parts, folder, limits, deadline };
         let session = Arc::new(receiver.admit(expected).await?);
         let (gate, whole) = (self.gate(info, &pod, &active)?, Arc::clone(&session));
         let (containers, changed) = (pod.containers, Arc::clone(&active.changed));

@@ -67,8 +67,10 @@ pub trait SourceTickets: Send + Sync + 'static {
 
 /// What a destination expects.
 pub struct Expected {
-    /// The receiver of that peer, which the caller serves.
+    /// The receiver, which the caller serves and which accepts the peer.
     pub receiver: Arc<Receiver>,
+    /// The name of the peer there.
+    pub peer: String,
     /// What the session of the transfer is called at both ends.
     pub key: SessionKey,
     /// What the source shows.

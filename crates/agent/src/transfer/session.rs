@@ -18,6 +18,8 @@ pub(super) const MOST_SYNC_BYTES: u64 = 1 << 30;
 /// A session that a receiver is to admit.
 #[derive(Clone, Debug)]
 pub struct ExpectedSession {
+    /// The peer that it comes from, by the name that the receiver was told.
+    pub peer: String,
     /// What it is called.
     pub key: SessionKey,
     /// What the sender shows.
