@@ -11,6 +11,7 @@
 
 mod briefing;
 mod config;
+mod movable;
 mod peers;
 mod pod_state;
 mod pods;

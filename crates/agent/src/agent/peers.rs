@@ -29,7 +29,7 @@ pub struct ListenError {
 pub(super) struct Peers {
     address: SocketAddr,
     receiver: Arc<Receiver>,
-    serving: Arc<Serving>,
+    _serving: Arc<Serving>,
     /// The newest credentials last.
     all: Arc<Mutex<Vec<(String, Credentials)>>>,
 }
@@ -50,8 +50,8 @@ impl Peers {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let receiver = Arc::new(Receiver::new(limits));
-        let serving = Arc::new(Serving(tokio::spawn(Arc::clone(&receiver).serve(listener))));
-        Ok(Self { address, receiver, serving, all: Arc::default() })
+        let _serving = Arc::new(Serving(tokio::spawn(Arc::clone(&receiver).serve(listener))));
+        Ok(Self { address, receiver, _serving, all: Arc::default() })
     }
 
     /// Where it listens.

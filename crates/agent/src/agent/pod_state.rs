@@ -8,6 +8,9 @@ use portolan_node::{Name, NameError};
 /// Why containers wait that are being made.
 const BEING_MADE: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
+/// Linux has no longer hostnames.
+const LONGEST_HOSTNAME: usize = 63;
+
 /// Reads a pod of the API server.
 pub(super) fn state(pod: &Pod) -> Result<PodState, NameError> {
     let spec = pod.spec.as_ref();
@@ -21,9 +24,21 @@ pub(super) fn state(pod: &Pod) -> Result<PodState, NameError> {
         terminating: pod.metadata.deletion_timestamp.is_some(),
         failure: failure(pod),
         committed: committed(pod),
+        hostname: hostname(pod),
         containers: containers.collect::<Result<Vec<_>, _>>()?,
         volumes: volumes.collect::<Result<Vec<_>, _>>()?,
     })
+}
+
+/// The hostname that a kubelet gives to the containers of a pod; none for a name of a domain.
+fn hostname(pod: &Pod) -> Option<String> {
+    let spec = pod.spec.as_ref()?;
+    if spec.set_hostname_as_fqdn == Some(true) {
+        return None;
+    }
+    let named = spec.hostname.as_ref().filter(|name| !name.is_empty());
+    let name: String = named.or(pod.metadata.name.as_ref())?.chars().take(LONGEST_HOSTNAME).collect();
+    Some(name.trim_end_matches(['-', '.']).to_owned())
 }
 
 /// Whether the readiness gate of a restored pod is open. A pod without the gate has nothing to wait for.
@@ -103,6 +118,22 @@ mod tests {
         let mut deleted = pod(json!({}));
         deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-19T12:00:00Z")).unwrap();
         assert!(state(&deleted).unwrap().terminating);
+    }
+
+    #[test]
+    fn a_hostname_is_the_one_that_a_kubelet_gives() {
+        let long = format!("{}-b", "a".repeat(62));
+        for (metadata, spec, expected) in [
+            (json!({ "name": "web-0" }), json!({}), Some("web-0".to_owned())),
+            (json!({ "name": "web-0" }), json!({ "hostname": "db" }), Some("db".to_owned())),
+            (json!({ "name": "web-0" }), json!({ "setHostnameAsFQDN": true }), None),
+            (json!({ "name": long }), json!({}), Some("a".repeat(62))),
+        ] {
+            let mut spec = spec;
+            spec["containers"] = json!([]);
+            let pod = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
+            assert_eq!(hostname(&pod), expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The pods of the agent's cluster.
 
 use super::briefing::Briefings;
+use super::movable::why_not;
 use super::pod_state::state;
 use super::restored_pod::{committed_status, restored_in, restored_pod};
 use crate::hands::{PodState, Pods};
@@ -43,6 +44,19 @@ impl ClusterPods {
 }
 
 impl Pods for ClusterPods {
+    async fn check(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        if self.role == Role::Destination {
+            let source = self.briefings.destination(session)?.pod;
+            return restored_pod(&source, session, &self.node).map(drop);
+        }
+        let refused = |why: &str| HandsError::refusal(format!("pod {}: {why}", session.pod));
+        let Some(pod) = self.find(session).await? else { return Err(refused("it does not exist")) };
+        if pod.metadata.uid.as_deref() != Some(session.pod.uid()) {
+            return Err(refused("another pod has its name by now"));
+        }
+        why_not(&pod).map_or(Ok(()), |why| Err(refused(&format!("it cannot be moved while it runs: {why}"))))
+    }
+
     async fn get(&self, session: &SessionInfo) -> Result<Option<PodState>, HandsError> {
         let found = self.find(session).await?;
         found.as_ref().map(state).transpose().map_err(HandsError::new)

@@ -145,6 +145,10 @@ mod tests {
     }
 
     impl Pods for Slow {
+        async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+            Ok(())
+        }
+
         async fn get(&self, _session: &SessionInfo) -> Answer {
             self.requests.fetch_add(1, Ordering::SeqCst);
             let takes = *self.takes.lock().unwrap();

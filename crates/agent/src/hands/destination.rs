@@ -3,13 +3,13 @@
 use super::asked::AskedPods;
 use super::budget::Budget;
 use super::bundles::Bundles;
-use super::cgroups::{Locks, PodOnNode};
+use super::cgroups::{Locks, PodOnNode, processes};
 use super::destination_files::{DestinationFiles, remove_ended, remove_gone};
 use super::destination_look::{Look, Running};
 use super::error::{Looks, blocking};
 use super::gate::{Gate, Unpacked};
 use super::parts::Part;
-use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, mark};
+use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, hostname, mark};
 use crate::session::{DestinationHands, HandsError, SessionInfo};
 use crate::transfer::{ExpectedSession, Session};
 use portolan_core::migration::destination::DestinationSeen;
@@ -17,6 +17,7 @@ use portolan_node::freezer::{CgroupFiles, Kernel};
 use portolan_node::store::Mark;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
+use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
@@ -246,8 +247,15 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         blocking(move || Ok(files.store.mark(&files.migration, Mark::Live)?)).await?;
         let pod = self.known_pod(info).await?;
         let pod = pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))?;
-        self.with_containers(info, pod.uid, |pod, running, files| {
+        let (proc, hostname) = (self.settings.proc.clone(), pod.hostname);
+        self.with_containers(info, pod.uid, move |pod, running, files| {
             let Some(cgroup) = &running.cgroup else { return Ok(()) };
+            if let Some(hostname) = &hostname
+                && let Err(error) = name_host(cgroup, running, &proc, hostname)
+            {
+                // It runs as well with the hostname of the pod that it comes from, and must not stand still for that.
+                tracing::warn!(pod = %pod.pod, %error, "the restored pod keeps its former hostname");
+            }
             let thawed = pod.freezer(cgroup, &running.ids.values().cloned().collect(), files)?.thaw();
             thawed.map_err(|source| NodeError::Freezer { pod: pod.pod.to_string(), what: "thawed", source })
         })
@@ -292,6 +300,16 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     }
 }
 
+/// Gives the containers the hostname of their pod. They share it.
+fn name_host(cgroup: &Path, running: &Running, proc: &Path, hostname: &str) -> Result<(), NodeError> {
+    let mut found = BTreeSet::new();
+    for id in running.ids.values() {
+        processes(&cgroup.join(id), &mut found)?;
+    }
+    let Some(process) = found.first() else { return Ok(()) };
+    hostname::set(proc, *process, hostname).map_err(NodeError::io("set the hostname in", proc))
+}
+
 fn report(pod: &crate::session::Pod, outcome: Result<(), NodeError>) {
     if let Err(error) = outcome {
         tracing::warn!(%pod, %error, "the checkpoint cannot be used yet");
@@ -301,6 +319,10 @@ fn report(pod: &crate::session::Pod, outcome: Result<(), NodeError>) {
 impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'static> DestinationHands
     for DestinationNode<P, T, F>
 {
+    async fn check(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        self.pods.check(session).await
+    }
+
     async fn look(&self, session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
         let pod = self.known_pod(session).await?;
         let gate_open = match (self.active.known(&session.migration), &pod) {

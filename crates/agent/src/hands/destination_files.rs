@@ -18,6 +18,9 @@ pub(super) struct Filled {
     /// The names of its containers.
     #[serde(default)]
     pub(super) containers: Vec<String>,
+    /// Their hostname, if it is known.
+    #[serde(default)]
+    pub(super) hostname: Option<String>,
 }
 
 /// The files of one migration at the destination.
@@ -101,9 +104,9 @@ impl DestinationFiles {
         if containers.is_empty() {
             return Ok(None);
         }
-        let (uid, volumes) = (filled.pod, Vec::new());
+        let (uid, hostname, volumes) = (filled.pod, filled.hostname, Vec::new());
         let (terminating, committed, failure) = (false, false, None);
-        Ok(Some(PodState { uid, terminating, failure, committed, containers, volumes }))
+        Ok(Some(PodState { uid, terminating, failure, committed, hostname, containers, volumes }))
     }
 
     /// Whether there is anything of the migration, except for the mark that its pod is live.

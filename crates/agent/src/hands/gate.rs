@@ -166,7 +166,8 @@ impl Gate {
                 self.volume(&pod.uid, volume)?;
             }
             let containers = pod.containers.iter().map(Name::to_string).collect();
-            self.files.mark_filled(&Filled { pod: pod.uid.clone(), boot, containers })?;
+            let hostname = pod.hostname.clone();
+            self.files.mark_filled(&Filled { pod: pod.uid.clone(), boot, containers, hostname })?;
         }
         let bundles = self.bundles.restored_in(migration.as_str(), &self.uid)?;
         for container in &pod.containers {

@@ -17,6 +17,8 @@ pub struct PodState {
     pub failure: Option<String>,
     /// Whether its status says that its migration is committed.
     pub committed: bool,
+    /// The hostname of its containers, if it is known.
+    pub hostname: Option<String>,
     /// The containers of its spec.
     pub containers: Vec<Name>,
     /// The emptyDir volumes of its spec.
@@ -26,6 +28,9 @@ pub struct PodState {
 /// The pods of this cluster. At the source it is about the pod that leaves, at the destination about the one that was created for
 /// the migration.
 pub trait Pods: Send + Sync + 'static {
+    /// Refuses a pod that cannot be moved while it runs.
+    fn check(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// The pod; none if there is none. Called several times a second.
     fn get(&self, session: &SessionInfo)
     -> impl Future<Output = Result<Option<PodState>, HandsError>> + Send;

@@ -36,6 +36,7 @@ mod destination_look;
 mod dump;
 mod error;
 mod gate;
+mod hostname;
 mod intent;
 mod kubernetes;
 mod mark;

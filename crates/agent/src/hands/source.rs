@@ -90,6 +90,10 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
 impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> SourceHands
     for SourceNode<P, T, F>
 {
+    async fn check(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        self.pods.check(session).await
+    }
+
     async fn baseline(&self, pod: &Pod) -> Result<String, HandsError> {
         let (node, name) = (self.node.clone(), pod.clone());
         Ok(self.looks.at(pod, move || node.baseline(&name)).await?)

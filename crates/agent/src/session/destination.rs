@@ -33,6 +33,10 @@ impl<H: DestinationHands> Side for Destination<H> {
     type Seen = DestinationSeen;
     type Memory = ();
 
+    async fn check(&self, info: &SessionInfo) -> Result<(), HandsError> {
+        self.hands.check(info).await
+    }
+
     async fn baseline(&self, _pod: &Pod) -> Result<String, HandsError> {
         Ok(String::new())
     }

@@ -74,6 +74,9 @@ pub struct SourceLook {
 
 /// What is done at the source.
 pub trait SourceHands: Send + Sync + 'static {
+    /// Refuses a pod that cannot be moved while it runs, before anything is done for that.
+    fn check(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// What tells later whether a container was replaced: the IDs of the containers, as text of a few KiB.
     fn baseline(&self, pod: &Pod) -> impl Future<Output = Result<String, HandsError>> + Send;
 
@@ -109,6 +112,9 @@ pub trait SourceHands: Send + Sync + 'static {
 
 /// What is done at the destination.
 pub trait DestinationHands: Send + Sync + 'static {
+    /// Refuses a pod that cannot be restored here, before anything is done for that.
+    fn check(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// Looks at the pod and at the store. May be dropped at any point.
     fn look(&self, session: &SessionInfo)
     -> impl Future<Output = Result<DestinationSeen, HandsError>> + Send;

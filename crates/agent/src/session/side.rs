@@ -24,6 +24,9 @@ pub(super) trait Side: Sized + Send + Sync + 'static {
     /// What a session remembers of its long actions until the agent dies.
     type Memory: Default + Send + Sync;
 
+    /// Refuses a pod with which this cannot be done.
+    fn check(&self, info: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     fn baseline(&self, pod: &Pod) -> impl Future<Output = Result<String, HandsError>> + Send;
 
     fn look(

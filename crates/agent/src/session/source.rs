@@ -45,6 +45,10 @@ impl<H: SourceHands> Side for Source<H> {
     type Seen = SourceSeen;
     type Memory = SourceMemory;
 
+    async fn check(&self, info: &SessionInfo) -> Result<(), HandsError> {
+        self.hands.check(info).await
+    }
+
     async fn baseline(&self, pod: &Pod) -> Result<String, HandsError> {
         self.hands.baseline(pod).await
     }

@@ -147,6 +147,7 @@ impl<S: Side> Table<S> {
         let mut info = SessionInfo { pod: pod.clone(), migration, session, terms, baseline: String::new() };
         let memory = S::Memory::default();
         let looked = timeout(settings.look, async {
+            self.side.check(&info).await?;
             info.baseline = self.side.baseline(pod).await?;
             self.side.look(&info, &memory).await
         });

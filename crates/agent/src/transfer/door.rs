@@ -26,6 +26,7 @@ impl Door {
     /// For these peers, the newest last. A peer may be there more than once, with other credentials. None for none.
     pub(super) fn new(peers: &[(String, Credentials)]) -> Result<Option<Self>, CredentialsError> {
         let Some((_, first)) = peers.first() else { return Ok(None) };
+        let (time, provider) = (first.time(), Arc::clone(&first.only_peer()?.provider));
         let (mut known, mut chains) = (Vec::new(), Vec::new());
         for (name, credentials) in peers {
             let only = credentials.only_peer()?;
@@ -33,7 +34,6 @@ impl Door {
             known.push((name.clone(), only));
         }
         let all = known.iter().map(|(_, only)| Arc::clone(only)).collect();
-        let (time, provider) = (first.time(), Arc::clone(&known[0].1.provider));
         let mut config = ServerConfig::builder_with_details(provider, Arc::clone(&time))
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_client_cert_verifier(Arc::new(AnyPeer(all)))

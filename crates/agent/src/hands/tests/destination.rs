@@ -207,7 +207,12 @@ async fn volumes_are_filled_once_in_each_boot_of_the_node() {
     again(&world).restore(&info).await.unwrap();
     assert!(written.exists(), "what is restored has its files open");
     files
-        .mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned(), containers: Vec::new() })
+        .mark_filled(&Filled {
+            pod: UID.to_owned(),
+            boot: "another".to_owned(),
+            containers: Vec::new(),
+            hostname: None,
+        })
         .unwrap();
     again(&world).restore(&info).await.unwrap();
     assert!(!written.exists() && world.volume(UID).join("inventory.img").exists());

@@ -77,6 +77,10 @@ impl FakePods {
 }
 
 impl Pods for FakePods {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(())
+    }
+
     async fn get(&self, _session: &SessionInfo) -> Result<Option<PodState>, HandsError> {
         let known = self.0.lock().unwrap();
         if known.away { Err(HandsError::new("the API server is away")) } else { Ok(known.pod.clone()) }
@@ -125,6 +129,7 @@ pub(super) fn state(uid: &str) -> PodState {
         terminating: false,
         failure: None,
         committed: false,
+        hostname: Some("web-0".to_owned()),
         containers: vec![name("a"), name("b")],
         volumes: vec![name("data")],
     }

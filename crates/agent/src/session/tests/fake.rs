@@ -63,10 +63,14 @@ impl Drop for Dump {
 }
 
 impl SourceHands for Fake {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        let refusal = self.world.lock().unwrap().refusal;
+        refusal.map_or(Ok(()), |why| Err(HandsError::refusal(why)))
+    }
+
     async fn baseline(&self, _pod: &Pod) -> Result<String, HandsError> {
         self.live().await;
-        let refusal = self.world.lock().unwrap().refusal;
-        refusal.map_or_else(|| Ok("container a".to_owned()), |why| Err(HandsError::refusal(why)))
+        Ok("container a".to_owned())
     }
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {
@@ -165,6 +169,10 @@ impl SourceHands for Fake {
 }
 
 impl DestinationHands for Fake {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(())
+    }
+
     async fn look(&self, _session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
         self.live().await;
         let world = self.world.lock().unwrap();
