@@ -19,9 +19,9 @@ const LOOKS: u32 = 250;
 
 /// What is known of a container that is being restored.
 pub(super) struct Begun<'a> {
-    pub(super) invocation: &'a Invocation,
-    pub(super) create: &'a Create,
-    pub(super) settings: &'a Settings,
+    invocation: &'a Invocation,
+    create: &'a Create,
+    settings: &'a Settings,
     /// Where its processes are.
     cgroups: Vec<PathBuf>,
 }
