@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -44,17 +45,24 @@ impl<'a> Begun<'a> {
     /// Kills runc with its group, then what is in the container's cgroup, and removes what runc keeps of the container. What
     /// cannot be ended here ends with the pod.
     pub(super) fn end(&self, runc: &mut Child) {
-        if let Ok(group) = i32::try_from(runc.id())
-            && group > 1
-        {
-            // It may have ended by itself meanwhile, which is as well.
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        }
-        let _ = runc.wait();
+        kill_group(runc);
         self.cgroups.iter().for_each(|cgroup| self.empty(cgroup));
+        self.delete();
+    }
+
+    /// Removes what runc keeps of the container. That must not hang for longer than the restore.
+    fn delete(&self) {
         let mut words = self.invocation.global.clone();
         words.extend(["delete".into(), "--force".into(), self.create.id.clone()]);
-        let _ = Command::new(&self.settings.runc).args(words).stdin(Stdio::null()).status();
+        let mut command = Command::new(&self.settings.runc);
+        let Ok(mut runc) = command.args(words).stdin(Stdio::null()).process_group(0).spawn() else { return };
+        for _ in 0..self.settings.looks() / 10 {
+            if !matches!(runc.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(self.settings.pause);
+        }
+        kill_group(&mut runc);
     }
 
     /// Kills all processes of a cgroup, also those that are frozen.
@@ -77,6 +85,17 @@ impl<'a> Begun<'a> {
             thread::sleep(self.settings.pause);
         }
     }
+}
+
+/// Kills a child with its group, which it leads.
+fn kill_group(child: &mut Child) {
+    if let Ok(group) = i32::try_from(child.id())
+        && group > 1
+    {
+        // It may have ended by itself meanwhile, which is as well.
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+    let _ = child.wait();
 }
 
 /// The processes in a cgroup, and in those in it.
