@@ -21,8 +21,8 @@ pub(super) fn why_not(pod: &Pod) -> Option<String> {
             "its spec.{field} is true, and what it shares with its node stays there: set it to false"
         ));
     }
-    let volumes = spec.volumes.as_ref().into_iter().flatten();
-    volumes.clone().find(|volume| !comes_along(volume)).map(|volume| {
+    let mut volumes = spec.volumes.as_ref().into_iter().flatten();
+    volumes.find(|volume| !comes_along(volume)).map(|volume| {
         format!(
             "its volume {} stays where it is: only emptyDir, configMap, secret, downwardAPI and projected volumes are moved",
             volume.name
