@@ -44,7 +44,7 @@ pub struct Ticket {
 /// Each further line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Listen for this peer.
+    /// Accept this peer.
     AddPeer(Box<Peer>),
     /// A pod is to leave.
     BriefSource {
@@ -89,8 +89,6 @@ pub enum Request {
 pub enum Reply {
     /// It is done.
     Done,
-    /// It listens there.
-    Listens(SocketAddr),
     /// How far the source is.
     Source(SourceReport),
     /// How far the destination is.

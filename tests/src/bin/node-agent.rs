@@ -67,7 +67,8 @@ async fn reply(agent: &Agent, request: Request) -> Result<Reply> {
                 [&peer.certificate, &peer.key, &peer.authority].map(|pem| pem.as_bytes());
             let (identity, time) = (PeerIdentity::Uri(peer.identity.clone()), Arc::new(DefaultTimeProvider));
             let credentials = Credentials::from_pem(chain, key, authority, identity, time)?;
-            Reply::Listens(agent.add_peer(&peer.name, credentials).await?)
+            agent.add_peer(&peer.name, credentials)?;
+            Reply::Done
         }
         Request::BriefSource { migration, peer, address, ticket } => {
             agent.brief_source(&migration, SourceBriefing { peer, address, transfer: transfer(&ticket)? });

@@ -5,6 +5,9 @@ use crate::{hands, session};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+/// The port at which peers reach an agent if nothing else is said.
+pub const DEFAULT_PORT: u16 = 9445;
+
 /// Where an agent runs, and what it keeps.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -12,6 +15,8 @@ pub struct Config {
     pub node: String,
     /// The address at which the agents of peers reach it.
     pub address: IpAddr,
+    /// The port at which all of them reach it.
+    pub port: u16,
     /// The folder of its journal.
     pub journal: PathBuf,
     /// Where things are on the node.
@@ -33,6 +38,7 @@ impl Config {
         Self {
             node: name.into(),
             address,
+            port: DEFAULT_PORT,
             journal: PathBuf::from("/var/lib/portolan/journal"),
             hands,
             sessions: session::Settings::default(),

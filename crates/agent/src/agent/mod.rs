@@ -2,8 +2,8 @@
 //!
 //! An [`Agent`] is told three kinds of things:
 //!
-//! - **peers** ([`Agent::add_peer`]): the agents of another cluster, with the certificates of the peering. It listens for the
-//!   checkpoints of each of them;
+//! - **peers** ([`Agent::add_peer`]): the agents of another cluster, with the certificates of the peering. All of them reach it at
+//!   one address, [`Config::port`] of the node, so that a firewall can name it;
 //! - **briefings** ([`Agent::brief_source`], [`Agent::brief_destination`]): what only whoever orders a migration knows, such as
 //!   the ticket of the transfer, the address of the other agent and the pod. They are kept in memory: an agent that was
 //!   restarted is told them again, and its sessions wait for that;
@@ -11,6 +11,7 @@
 
 mod briefing;
 mod config;
+mod movable;
 mod peers;
 mod pod_state;
 mod pods;
@@ -18,13 +19,13 @@ mod restored_pod;
 mod tickets;
 
 pub use briefing::{DestinationBriefing, SourceBriefing, Transfer};
-pub use config::Config;
-pub use peers::PeerError;
-pub use restored_pod::RUNTIME_CLASS;
+pub use config::{Config, DEFAULT_PORT};
+pub use peers::ListenError;
+pub use restored_pod::{COMMITTED, RUNTIME_CLASS};
 
 use crate::hands::{DestinationNode, SourceNode};
 use crate::session::{Journal, JournalError, Pod, Role, SessionError, Sessions};
-use crate::transfer::Credentials;
+use crate::transfer::{Credentials, CredentialsError};
 use briefing::Briefings;
 use kube::Client;
 use peers::Peers;
@@ -35,6 +36,17 @@ use std::net::SocketAddr;
 use tickets::Tickets;
 
 type NodeSessions = Sessions<SourceNode<ClusterPods, Tickets>, DestinationNode<ClusterPods, Tickets>>;
+
+/// Why an agent cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The journal cannot be opened.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Peers cannot reach it.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+}
 
 /// The agent of a node. When this is dropped its sessions stop where they are, and go on when another one is started.
 pub struct Agent {
@@ -49,15 +61,17 @@ impl Agent {
     /// The files of the journal that are not understood are returned too, as by [`Sessions::open`].
     ///
     /// # Errors
-    /// The journal cannot be opened.
+    /// The journal cannot be opened, or nothing can be received at the address of the node.
     pub async fn start(
         config: Config,
         client: Client,
         clock: Clock,
-    ) -> Result<(Self, Vec<JournalError>), JournalError> {
-        let Config { node, address, journal, hands, sessions: settings, receiver } = config;
-        let (briefings, peers) = (Briefings::default(), Peers::new(address, receiver));
-        let pods = |role| ClusterPods::new(client.clone(), node.clone(), role, briefings.clone());
+    ) -> Result<(Self, Vec<JournalError>), StartError> {
+        let Config { node, address, port, journal, hands, sessions: settings, receiver } = config;
+        let peers = Peers::listen((address, port).into(), receiver).await?;
+        let briefings = Briefings::default();
+        let pods =
+            |role| ClusterPods::new(client.clone(), node.clone(), role, briefings.clone(), clock.clone());
         let tickets = Tickets::new(briefings.clone(), peers.clone());
         let source = SourceNode::new(hands.clone(), pods(Role::Source), tickets.clone());
         let destination = DestinationNode::new(hands, pods(Role::Destination), tickets);
@@ -66,13 +80,19 @@ impl Agent {
         Ok((Self { sessions, briefings, peers }, broken))
     }
 
-    /// Listens for the checkpoints of a peer, and answers where. New credentials of a peer count for the transfers that begin
-    /// from then on, at another address.
+    /// Where peers reach it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.peers.address()
+    }
+
+    /// Accepts the checkpoints of a peer, which is known by its certificate. New credentials of a peer count for the transfers that
+    /// begin from then on; the ones before are still accepted.
     ///
     /// # Errors
-    /// The credentials cannot be used, or the node has no port for it.
-    pub async fn add_peer(&self, name: &str, credentials: Credentials) -> Result<SocketAddr, PeerError> {
-        self.peers.add(name, credentials).await
+    /// The credentials cannot be used.
+    pub fn add_peer(&self, name: &str, credentials: Credentials) -> Result<(), CredentialsError> {
+        self.peers.add(name, credentials)
     }
 
     /// Tells where the pod of a migration goes, whose UID this is. It counts until the session of that migration is over.

@@ -2,99 +2,93 @@
 
 use crate::session::HandsError;
 use crate::transfer::{Credentials, CredentialsError, Receiver, ReceiverLimits};
-use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Transfers that have begun end with the credentials that they began with. They take minutes, and a peer's credentials stay
-/// for hours, so the last ones before the present ones are enough.
+/// A peer that renews its certificate may still connect with the one before for a while.
 const KEPT: usize = 2;
 
-/// Why a peer cannot be added.
+/// Nothing can be received at an address.
 #[derive(Debug, thiserror::Error)]
-pub enum PeerError {
-    /// Its credentials cannot be used.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// Nothing can be received at this address.
-    #[error(
-        "cannot listen at {address} for checkpoints of peer {peer} ({kind:?}): check that it is an address of the node"
-    )]
-    Listen {
-        /// The peer.
-        peer: String,
-        /// The address.
-        address: IpAddr,
-        /// Why not.
-        kind: io::ErrorKind,
-    },
+#[error(
+    "cannot listen at {address} for the checkpoints of peers ({kind:?}): check that it is an address of the node, and that no other \
+     program has its port"
+)]
+pub struct ListenError {
+    /// The address.
+    pub address: SocketAddr,
+    /// Why not.
+    pub kind: io::ErrorKind,
 }
 
-/// All peers. Copies show the same.
+/// All peers, at one address. Copies show the same.
 #[derive(Clone)]
 pub(super) struct Peers {
-    address: IpAddr,
-    limits: ReceiverLimits,
-    /// The present one of a peer last.
-    all: Arc<Mutex<BTreeMap<String, Vec<Listening>>>>,
-}
-
-/// A peer with certain credentials. Nothing more is received from it when this is dropped.
-struct Listening {
-    credentials: Credentials,
+    address: SocketAddr,
     receiver: Arc<Receiver>,
-    serving: JoinHandle<()>,
+    _serving: Arc<Serving>,
+    /// The newest credentials last.
+    all: Arc<Mutex<Vec<(String, Credentials)>>>,
 }
 
-impl Drop for Listening {
+/// Nothing more is received when this is dropped.
+struct Serving(JoinHandle<()>);
+
+impl Drop for Serving {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.0.abort();
     }
 }
 
 impl Peers {
-    pub(super) fn new(address: IpAddr, limits: ReceiverLimits) -> Self {
-        Self { address, limits, all: Arc::default() }
+    /// Listens for peers, of which none is accepted yet.
+    pub(super) async fn listen(address: SocketAddr, limits: ReceiverLimits) -> Result<Self, ListenError> {
+        let failed = |error: io::Error| ListenError { address, kind: error.kind() };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let receiver = Arc::new(Receiver::new(limits));
+        let _serving = Arc::new(Serving(tokio::spawn(Arc::clone(&receiver).serve(listener))));
+        Ok(Self { address, receiver, _serving, all: Arc::default() })
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Listening>>> {
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<(String, Credentials)>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens for a peer, and answers where.
-    pub(super) async fn add(&self, peer: &str, credentials: Credentials) -> Result<SocketAddr, PeerError> {
-        let receiver = Arc::new(Receiver::new(&credentials, self.limits)?);
-        let failed = |error: io::Error| PeerError::Listen {
-            peer: peer.to_owned(),
-            address: self.address,
-            kind: error.kind(),
-        };
-        let listener = TcpListener::bind((self.address, 0)).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let serving = tokio::spawn(Arc::clone(&receiver).serve(listener));
+    /// Accepts a peer, or other credentials of it.
+    pub(super) fn add(&self, peer: &str, credentials: Credentials) -> Result<(), CredentialsError> {
         let mut all = self.all();
-        let kept = all.entry(peer.to_owned()).or_default();
-        kept.push(Listening { credentials, receiver, serving });
-        let surplus = kept.len().saturating_sub(KEPT);
-        kept.drain(..surplus);
-        Ok(address)
+        let mut next = all.clone();
+        next.push((peer.to_owned(), credentials));
+        let mut surplus = next.iter().filter(|(name, _)| name == peer).count().saturating_sub(KEPT);
+        next.retain(|(name, _)| {
+            let drops = surplus > 0 && name == peer;
+            surplus -= usize::from(drops);
+            !drops
+        });
+        self.receiver.accept_from(&next)?;
+        *all = next;
+        Ok(())
     }
 
     /// What to show to a peer, and whom to accept as it.
     pub(super) fn credentials(&self, peer: &str) -> Result<Credentials, HandsError> {
-        let credentials =
-            self.all().get(peer).and_then(|kept| kept.last()).map(|peer| peer.credentials.clone());
-        credentials.ok_or_else(|| unknown(peer))
+        let all = self.all();
+        let newest = all.iter().rev().find(|(name, _)| name == peer);
+        newest.map(|(_, credentials)| credentials.clone()).ok_or_else(|| unknown(peer))
     }
 
     /// What receives the checkpoints of a peer.
     pub(super) fn receiver(&self, peer: &str) -> Result<Arc<Receiver>, HandsError> {
-        let receiver =
-            self.all().get(peer).and_then(|kept| kept.last()).map(|peer| Arc::clone(&peer.receiver));
-        receiver.ok_or_else(|| unknown(peer))
+        self.credentials(peer).map(|_| Arc::clone(&self.receiver))
     }
 }
 
@@ -130,19 +124,42 @@ mod tests {
         false
     }
 
+    async fn listen(port: u16) -> Result<Peers, ListenError> {
+        Peers::listen((Ipv4Addr::LOCALHOST, port).into(), ReceiverLimits::default()).await
+    }
+
     #[tokio::test]
-    async fn the_newest_credentials_count_and_those_before_still_receive() {
-        let peers = Peers::new(Ipv4Addr::LOCALHOST.into(), ReceiverLimits::default());
+    async fn all_peers_connect_to_one_address_that_a_restart_does_not_change() {
+        let peers = listen(0).await.unwrap();
+        let address = peers.address();
+        for peer in ["lille", "nice", "lille"] {
+            peers.add(peer, credentials(peer)).unwrap();
+            assert_eq!(peers.address(), address);
+        }
+        TcpStream::connect(address).await.unwrap();
+        let error = listen(address.port()).await.err().unwrap().to_string();
+        assert!(error.contains(&address.to_string()) && error.contains("AddrInUse"), "{error}");
+        drop(peers);
+        assert!(is_refused(address).await, "nothing is left of it");
+        assert_eq!(listen(address.port()).await.unwrap().address(), address);
+    }
+
+    #[tokio::test]
+    async fn the_newest_credentials_count_and_those_before_are_still_accepted() {
+        let peers = listen(0).await.unwrap();
         assert!(peers.credentials("lille").is_err() && peers.receiver("lille").is_err());
-        let first = peers.add("lille", credentials("first")).await.unwrap();
-        let second = peers.add("lille", credentials("second")).await.unwrap();
-        assert_ne!(first, second);
-        let newest = PeerIdentity::CommonName("second".to_owned());
-        assert_eq!(*peers.clone().credentials("lille").unwrap().peer(), newest);
-        TcpStream::connect(first).await.unwrap();
-        peers.add("lille", credentials("third")).await.unwrap();
-        assert!(is_refused(first).await, "nothing is left of the first ones");
-        TcpStream::connect(second).await.unwrap();
-        assert!(peers.receiver("nice").err().unwrap().to_string().contains("peer nice"));
+        peers.add("nice", credentials("nice")).unwrap();
+        for renewed in ["first", "second", "third"] {
+            peers.add("lille", credentials(renewed)).unwrap();
+            let newest = PeerIdentity::CommonName(renewed.to_owned());
+            assert_eq!(*peers.clone().credentials("lille").unwrap().peer(), newest);
+        }
+        let all = peers.all();
+        let kept = all.iter().map(|(name, credentials)| (name.as_str(), credentials.peer().to_string()));
+        let kept: Vec<_> = kept.collect();
+        let name = |name: &str| format!("peer {name} (common name)");
+        assert_eq!(kept, [("nice", name("nice")), ("lille", name("second")), ("lille", name("third"))]);
+        drop(all);
+        assert!(peers.receiver("metz").err().unwrap().to_string().contains("peer metz"));
     }
 }

@@ -1,11 +1,15 @@
 //! What the hands need of a pod.
 
+use super::restored_pod::COMMITTED;
 use crate::hands::PodState;
 use k8s_openapi::api::core::v1::Pod;
 use portolan_node::{Name, NameError};
 
 /// Why containers wait that are being made.
 const BEING_MADE: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// Linux has no longer hostnames.
+const LONGEST_HOSTNAME: usize = 63;
 
 /// Reads a pod of the API server.
 pub(super) fn state(pod: &Pod) -> Result<PodState, NameError> {
@@ -19,9 +23,35 @@ pub(super) fn state(pod: &Pod) -> Result<PodState, NameError> {
         uid: pod.metadata.uid.clone().unwrap_or_default(),
         terminating: pod.metadata.deletion_timestamp.is_some(),
         failure: failure(pod),
+        committed: committed(pod),
+        hostname: hostname(pod),
         containers: containers.collect::<Result<Vec<_>, _>>()?,
         volumes: volumes.collect::<Result<Vec<_>, _>>()?,
     })
+}
+
+/// The hostname that a kubelet gives to the containers of a pod; none for a name of a domain.
+fn hostname(pod: &Pod) -> Option<String> {
+    let spec = pod.spec.as_ref()?;
+    if spec.set_hostname_as_fqdn == Some(true) {
+        return None;
+    }
+    let named = spec.hostname.as_ref().filter(|name| !name.is_empty());
+    let name: String = named.or(pod.metadata.name.as_ref())?.chars().take(LONGEST_HOSTNAME).collect();
+    Some(name.trim_end_matches(['-', '.']).to_owned())
+}
+
+/// Whether the readiness gate of a restored pod is open. A pod without the gate has nothing to wait for.
+fn committed(pod: &Pod) -> bool {
+    let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_ref());
+    if !gates.into_iter().flatten().any(|gate| gate.condition_type == COMMITTED) {
+        return true;
+    }
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == COMMITTED && condition.status == "True")
 }
 
 fn failure(pod: &Pod) -> Option<String> {
@@ -88,6 +118,39 @@ mod tests {
         let mut deleted = pod(json!({}));
         deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-19T12:00:00Z")).unwrap();
         assert!(state(&deleted).unwrap().terminating);
+    }
+
+    #[test]
+    fn a_hostname_is_the_one_that_a_kubelet_gives() {
+        let long = format!("{}-b", "a".repeat(62));
+        for (metadata, spec, expected) in [
+            (json!({ "name": "web-0" }), json!({}), Some("web-0".to_owned())),
+            (json!({ "name": "web-0" }), json!({ "hostname": "db" }), Some("db".to_owned())),
+            (json!({ "name": "web-0" }), json!({ "setHostnameAsFQDN": true }), None),
+            (json!({ "name": long }), json!({}), Some("a".repeat(62))),
+        ] {
+            let mut spec = spec;
+            spec["containers"] = json!([]);
+            let pod = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
+            assert_eq!(hostname(&pod), expected);
+        }
+    }
+
+    #[test]
+    fn a_pod_with_the_gate_is_committed_once_its_condition_says_so() {
+        let mut gated = pod(json!({}));
+        assert!(state(&gated).unwrap().committed, "it waits for nothing");
+        let gates = json!([{ "conditionType": "other" }, { "conditionType": "portolan.dev/committed" }]);
+        gated.spec.as_mut().unwrap().readiness_gates = serde_json::from_value(gates).unwrap();
+        assert!(!state(&gated).unwrap().committed);
+        for (status, expected) in [("False", false), ("True", true)] {
+            let conditions = json!([
+                { "type": "other", "status": "True" },
+                { "type": "portolan.dev/committed", "status": status },
+            ]);
+            gated.status.as_mut().unwrap().conditions = serde_json::from_value(conditions).unwrap();
+            assert_eq!(state(&gated).unwrap().committed, expected);
+        }
     }
 
     #[test]

@@ -37,6 +37,6 @@ impl DestinationTickets for Tickets {
     async fn expected(&self, session: &SessionInfo) -> Result<Expected, HandsError> {
         let DestinationBriefing { peer, transfer, limits, .. } = self.briefings.destination(session)?;
         let key = key(session, &transfer)?;
-        Ok(Expected { receiver: self.peers.receiver(&peer)?, key, ticket: transfer.ticket, limits })
+        Ok(Expected { receiver: self.peers.receiver(&peer)?, peer, key, ticket: transfer.ticket, limits })
     }
 }

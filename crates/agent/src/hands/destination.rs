@@ -1,22 +1,25 @@
 //! The hands of a destination.
 
+use super::asked::AskedPods;
 use super::budget::Budget;
 use super::bundles::Bundles;
-use super::cgroups::{Locks, PodOnNode};
+use super::cgroups::{Locks, PodOnNode, processes};
 use super::destination_files::{DestinationFiles, remove_ended, remove_gone};
 use super::destination_look::{Look, Running};
 use super::error::{Looks, blocking};
 use super::gate::{Gate, Unpacked};
 use super::parts::Part;
-use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, mark};
+use super::{DestinationTickets, Expected, NodeError, PodState, Pods, Settings, hostname, mark};
 use crate::session::{DestinationHands, HandsError, SessionInfo};
 use crate::transfer::{ExpectedSession, Session};
 use portolan_core::migration::destination::DestinationSeen;
 use portolan_node::freezer::{CgroupFiles, Kernel};
 use portolan_node::store::Mark;
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -25,7 +28,8 @@ pub struct DestinationNode<P, T, F = Kernel> {
     settings: Arc<Settings>,
     bundles: Arc<Bundles>,
     files: F,
-    pods: P,
+    pods: Arc<P>,
+    asked: AskedPods<P>,
     tickets: T,
     locks: Locks,
     looks: Looks,
@@ -62,6 +66,8 @@ struct Active {
     gate: Option<(String, JoinHandle<()>)>,
     unpacked: Unpacked,
     budget: Arc<Budget>,
+    /// Something has ended that a look shows.
+    changed: Arc<Notify>,
 }
 
 impl Active {
@@ -102,7 +108,9 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let bundles = Arc::new(Bundles::new(&settings.bundles));
         let (settings, active) = (Arc::new(settings), Actives::default());
         let (locks, looks) = (Locks::default(), Looks::new());
-        Self { settings, bundles, files, pods, tickets, locks, looks, active }
+        let pods = Arc::new(pods);
+        let asked = AskedPods::new(Arc::clone(&pods), settings.fresh);
+        Self { settings, bundles, files, pods, asked, tickets, locks, looks, active }
     }
 
     fn kept(&self, info: &SessionInfo) -> Result<DestinationFiles, NodeError> {
@@ -122,8 +130,20 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
     }
 
     async fn pod(&self, info: &SessionInfo) -> Result<PodState, NodeError> {
-        let pod = self.pods.get(info).await?;
+        let pod = self.asked.get(info).await?;
         pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))
+    }
+
+    /// The pod. Once it is being restored, what the node knows is enough to go on while the API server is away: it must not stand
+    /// still for that after the commit.
+    async fn known_pod(&self, info: &SessionInfo) -> Result<Option<PodState>, NodeError> {
+        let error = match self.asked.get(info).await {
+            Ok(pod) => return Ok(pod),
+            Err(error) => error,
+        };
+        let files = self.kept(info)?;
+        let pod = blocking(move || files.restored_pod()).await?;
+        pod.map(Some).ok_or(NodeError::Caller(error))
     }
 
     async fn let_arrive(&self, info: &SessionInfo) -> Result<(), NodeError> {
@@ -145,12 +165,12 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         .await?;
         let parts = Part::all(&pod.containers, &pod.volumes);
         let parts = parts.iter().map(Part::name).collect::<Result<Vec<_>, _>>()?;
-        let Expected { receiver, key, ticket, limits } = self.tickets.expected(info).await?;
+        let Expected { receiver, peer, key, ticket, limits } = self.tickets.expected(info).await?;
         let deadline = Instant::now() + info.terms.timeout.0;
-        let expected = ExpectedSession { key, ticket, parts, folder, limits, deadline };
+        let expected = ExpectedSession { peer, key, ticket, parts, folder, limits, deadline };
         let session = Arc::new(receiver.admit(expected).await?);
         let (gate, whole) = (self.gate(info, &pod, &active)?, Arc::clone(&session));
-        let containers = pod.containers;
+        let (containers, changed) = (pod.containers, Arc::clone(&active.changed));
         let task = tokio::spawn(async move {
             let pod = gate.pod.clone();
             let arrived = match whole.whole().await {
@@ -158,6 +178,7 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
                 Err(error) => Err(error.into()),
             };
             report(&pod, arrived);
+            changed.notify_one();
         });
         active.arrival = Some((session, task));
         Ok(())
@@ -174,8 +195,11 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let (gate, uid) = (self.gate(info, &pod, &active)?, pod.uid.clone());
         let (begun, containers) = (gate.clone(), pod.containers.clone());
         blocking(move || begun.begin(&pod)).await?;
-        let name = info.pod.clone();
-        let task = tokio::spawn(async move { report(&name, gate.serve(containers).await) });
+        let (name, changed) = (info.pod.clone(), Arc::clone(&active.changed));
+        let task = tokio::spawn(async move {
+            report(&name, gate.serve(containers).await);
+            changed.notify_one();
+        });
         active.gate = Some((uid, task));
         Ok(())
     }
@@ -221,9 +245,17 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         let files = self.kept(info)?;
         // From here on it may run, and never goes back to its checkpoint.
         blocking(move || Ok(files.store.mark(&files.migration, Mark::Live)?)).await?;
-        let pod = self.pod(info).await?;
-        self.with_containers(info, pod.uid, |pod, running, files| {
+        let pod = self.known_pod(info).await?;
+        let pod = pod.ok_or_else(|| NodeError::state(&info.pod, "it does not exist at the destination"))?;
+        let (proc, hostname) = (self.settings.proc.clone(), pod.hostname);
+        self.with_containers(info, pod.uid, move |pod, running, files| {
             let Some(cgroup) = &running.cgroup else { return Ok(()) };
+            if let Some(hostname) = &hostname
+                && let Err(error) = name_host(cgroup, running, &proc, hostname)
+            {
+                // It runs as well with the hostname of the pod that it comes from, and must not stand still for that.
+                tracing::warn!(pod = %pod.pod, %error, "the restored pod keeps its former hostname");
+            }
             let thawed = pod.freezer(cgroup, &running.ids.values().cloned().collect(), files)?.thaw();
             thawed.map_err(|source| NodeError::Freezer { pod: pod.pod.to_string(), what: "thawed", source })
         })
@@ -257,13 +289,25 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
             Ok(())
         })
         .await?;
-        self.pods.delete(info, &pod.uid).await?;
+        let deleted = self.pods.delete(info, &pod.uid).await;
+        self.asked.forget(info);
+        deleted?;
         self.with_containers(info, pod.uid, |pod, running, files| match &running.cgroup {
             Some(cgroup) => pod.kill(cgroup, &running.ids.values().cloned().collect(), files),
             None => Ok(()),
         })
         .await
     }
+}
+
+/// Gives the containers the hostname of their pod. They share it.
+fn name_host(cgroup: &Path, running: &Running, proc: &Path, hostname: &str) -> Result<(), NodeError> {
+    let mut found = BTreeSet::new();
+    for id in running.ids.values() {
+        processes(&cgroup.join(id), &mut found)?;
+    }
+    let Some(process) = found.first() else { return Ok(()) };
+    hostname::set(proc, *process, hostname).map_err(NodeError::io("set the hostname in", proc))
 }
 
 fn report(pod: &crate::session::Pod, outcome: Result<(), NodeError>) {
@@ -275,8 +319,12 @@ fn report(pod: &crate::session::Pod, outcome: Result<(), NodeError>) {
 impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'static> DestinationHands
     for DestinationNode<P, T, F>
 {
+    async fn check(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        self.pods.check(session).await
+    }
+
     async fn look(&self, session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
-        let pod = self.pods.get(session).await?;
+        let pod = self.known_pod(session).await?;
         let gate_open = match (self.active.known(&session.migration), &pod) {
             (Some(active), Some(pod)) => active.lock().await.gate_is_open(&pod.uid),
             _ => false,
@@ -292,11 +340,25 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
         Ok(seen.await?)
     }
 
+    async fn changed(&self, session: &SessionInfo) {
+        // Without anything that goes on, nothing ends.
+        let Some(active) = self.active.known(&session.migration) else { return pending().await };
+        let changed = Arc::clone(&active.lock().await.changed);
+        changed.notified().await;
+    }
+
     async fn create_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {
         let files = self.kept(session)?;
         // One that was deleted before is created once more.
-        blocking(move || Ok(files.store.unmark(&files.migration, Mark::Cancel)?)).await?;
-        self.pods.create(session).await
+        blocking(move || {
+            files.store.unmark(&files.migration, Mark::Cancel)?;
+            // From now on each look says that its containers are to wait.
+            Ok(files.store.beat(&files.migration)?)
+        })
+        .await?;
+        let created = self.pods.create(session).await;
+        self.asked.forget(session);
+        created
     }
 
     async fn receive(&self, session: &SessionInfo) -> Result<(), HandsError> {
@@ -315,6 +377,13 @@ impl<P: Pods, T: DestinationTickets, F: CgroupFiles + Clone + Send + Sync + 'sta
 
     async fn thaw(&self, session: &SessionInfo) -> Result<(), HandsError> {
         Ok(self.set_going(session).await?)
+    }
+
+    async fn mark_committed(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        let pod = self.pod(session).await?;
+        let marked = self.pods.mark_committed(session, &pod.uid).await;
+        self.asked.forget(session);
+        marked
     }
 
     async fn delete_pod(&self, session: &SessionInfo) -> Result<(), HandsError> {

@@ -1,7 +1,7 @@
 //! What a destination keeps of one migration. All functions block.
 
 use super::cgroups::exists;
-use super::{NodeError, Settings, mark};
+use super::{NodeError, PodState, Settings, mark};
 use crate::session::SessionInfo;
 use portolan_node::Name;
 use portolan_node::store::{Mark, Store};
@@ -9,12 +9,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Whose volumes were filled, and in which boot of the node.
+/// Whose volumes were filled, and in which boot of the node. What is restored afterwards is of this pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Filled {
     /// The UID of the pod on this node.
     pub(super) pod: String,
     pub(super) boot: String,
+    /// The names of its containers.
+    #[serde(default)]
+    pub(super) containers: Vec<String>,
+    /// Their hostname, if it is known.
+    #[serde(default)]
+    pub(super) hostname: Option<String>,
 }
 
 /// The files of one migration at the destination.
@@ -87,6 +93,20 @@ impl DestinationFiles {
     /// Which pod's volumes were filled.
     pub(super) fn filled(&self) -> Result<Option<Filled>, NodeError> {
         mark::read(&self.volumes())
+    }
+
+    /// The pod that is being restored, as far as it is known without the API server; none before its restore has begun. That it is
+    /// deleted by somebody else is then seen by its containers.
+    pub(super) fn restored_pod(&self) -> Result<Option<PodState>, NodeError> {
+        let Some(filled) = self.filled()? else { return Ok(None) };
+        let names = filled.containers.iter().map(|name| Name::new("container", name));
+        let containers = names.collect::<Result<Vec<_>, _>>()?;
+        if containers.is_empty() {
+            return Ok(None);
+        }
+        let (uid, hostname, volumes) = (filled.pod, filled.hostname, Vec::new());
+        let (terminating, committed, failure) = (false, false, None);
+        Ok(Some(PodState { uid, terminating, failure, committed, hostname, containers, volumes }))
     }
 
     /// Whether there is anything of the migration, except for the mark that its pod is live.

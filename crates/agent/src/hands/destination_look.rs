@@ -75,7 +75,13 @@ impl<F: CgroupFiles + Clone> Look<'_, F> {
             Some(pod) if pod.terminating => Target::Changing,
             Some(pod) => self.target(pod, &data, live)?,
         };
-        Ok(DestinationSeen { target, data, live, has_files: self.files.has_any()? })
+        if target == Target::Waiting && store.beats(migration).is_some() {
+            // What cannot be written lets the containers wait for less long, which is no reason to see nothing.
+            store.beat(migration).ok();
+        }
+        // Of a pod that goes or is gone, nothing is to be said.
+        let committed = pod.is_none_or(|pod| pod.committed || pod.terminating);
+        Ok(DestinationSeen { target, data, live, committed, has_files: self.files.has_any()? })
     }
 
     fn target(&self, pod: &PodState, data: &Data, live: bool) -> Result<Target, NodeError> {

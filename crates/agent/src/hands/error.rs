@@ -224,6 +224,10 @@ impl From<NodeError> for HandsError {
     fn from(error: NodeError) -> Self {
         match error {
             NodeError::Caller(error) => error,
+            error @ (NodeError::NoPods { .. }
+            | NodeError::NoCgroup { .. }
+            | NodeError::NoContainers { .. }
+            | NodeError::Unknown { .. }) => Self::refusal(error),
             error => Self::new(error),
         }
     }

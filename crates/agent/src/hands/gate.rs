@@ -160,12 +160,14 @@ impl Gate {
         // reboot, which nothing that was restored outlives: files that were not on the disk yet are lost, and so are volumes
         // in memory.
         let boot = boot().map_err(NodeError::io("read the boot ID of", &self.settings.proc))?;
-        let filled = Filled { pod: pod.uid.clone(), boot };
-        if self.files.filled()?.as_ref() != Some(&filled) {
+        let is_filled = |filled: Filled| filled.pod == pod.uid && filled.boot == boot;
+        if !self.files.filled()?.is_some_and(is_filled) {
             for volume in &pod.volumes {
                 self.volume(&pod.uid, volume)?;
             }
-            self.files.mark_filled(&filled)?;
+            let containers = pod.containers.iter().map(Name::to_string).collect();
+            let hostname = pod.hostname.clone();
+            self.files.mark_filled(&Filled { pod: pod.uid.clone(), boot, containers, hostname })?;
         }
         let bundles = self.bundles.restored_in(migration.as_str(), &self.uid)?;
         for container in &pod.containers {

@@ -15,6 +15,10 @@ pub struct PodState {
     pub terminating: bool,
     /// Why it cannot be created or its containers cannot be made, if that is so.
     pub failure: Option<String>,
+    /// Whether its status says that its migration is committed.
+    pub committed: bool,
+    /// The hostname of its containers, if it is known.
+    pub hostname: Option<String>,
     /// The containers of its spec.
     pub containers: Vec<Name>,
     /// The emptyDir volumes of its spec.
@@ -24,6 +28,9 @@ pub struct PodState {
 /// The pods of this cluster. At the source it is about the pod that leaves, at the destination about the one that was created for
 /// the migration.
 pub trait Pods: Send + Sync + 'static {
+    /// Refuses a pod that cannot be moved while it runs.
+    fn check(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// The pod; none if there is none. Called several times a second.
     fn get(&self, session: &SessionInfo)
     -> impl Future<Output = Result<Option<PodState>, HandsError>> + Send;
@@ -31,6 +38,14 @@ pub trait Pods: Send + Sync + 'static {
     /// Creates the pod, with the RuntimeClass of `portolan-runc` and the annotation that names the migration. That it exists
     /// already is no error.
     fn create(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
+    /// Says in the status of the pod with this UID that its migration is committed: only then it can be Ready. That there is none is
+    /// no error.
+    fn mark_committed(
+        &self,
+        session: &SessionInfo,
+        uid: &str,
+    ) -> impl Future<Output = Result<(), HandsError>> + Send;
 
     /// Deletes the pod if it has this UID. That there is none is no error.
     fn delete(&self, session: &SessionInfo, uid: &str)
@@ -57,8 +72,10 @@ pub trait SourceTickets: Send + Sync + 'static {
 
 /// What a destination expects.
 pub struct Expected {
-    /// The receiver of that peer, which the caller serves.
+    /// The receiver, which the caller serves and which accepts the peer.
     pub receiver: Arc<Receiver>,
+    /// The name of the peer there.
+    pub peer: String,
     /// What the session of the transfer is called at both ends.
     pub key: SessionKey,
     /// What the source shows.

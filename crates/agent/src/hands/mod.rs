@@ -25,6 +25,7 @@
 //! them. A container's checkpoint is put there only after it was checked against the container's own `config.json`.
 
 mod archives;
+mod asked;
 mod budget;
 mod bundles;
 mod cgroups;
@@ -35,6 +36,7 @@ mod destination_look;
 mod dump;
 mod error;
 mod gate;
+mod hostname;
 mod intent;
 mod kubernetes;
 mod mark;
@@ -86,6 +88,8 @@ pub struct Settings {
     pub work: PathBuf,
     /// How long one dump of a container may take.
     pub dump: Duration,
+    /// How old an answer of the API server about a pod may be that is not asked for again.
+    pub fresh: Duration,
     /// How much one part of a checkpoint may hold.
     pub limits: Limits,
     /// How many bytes all parts of one session may hold together once they are unpacked.
@@ -108,6 +112,7 @@ impl Default for Settings {
             store: PathBuf::from(portolan_node::store::DEFAULT_ROOT),
             work: PathBuf::from("/var/lib/portolan/agent"),
             dump: Duration::from_secs(60),
+            fresh: Duration::from_millis(100),
             limits: Limits::default(),
             session_bytes: 16 << 30,
             stays_free: 1 << 30,

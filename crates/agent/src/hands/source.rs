@@ -1,5 +1,6 @@
 //! The hands of a source.
 
+use super::asked::AskedPods;
 use super::bundles::Bundles;
 use super::cgroups::Locks;
 use super::error::{Looks, blocking};
@@ -14,16 +15,13 @@ use portolan_node::freezer::{CgroupFiles, Kernel};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, timeout};
-
-/// How long a look waits for the API server: it knows less than the kernel, and may be away for long.
-const API_PATIENCE: Duration = Duration::from_millis(500);
+use tokio::time::Instant;
 
 /// The hands of an agent at the source.
 pub struct SourceNode<P, T, F = Kernel> {
     node: Node<F>,
-    pods: P,
+    pods: Arc<P>,
+    asked: AskedPods<P>,
     tickets: T,
     locks: Locks,
     looks: Looks,
@@ -42,8 +40,10 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     #[must_use]
     pub fn with_files(settings: Settings, pods: P, tickets: T, files: F) -> Self {
         let bundles = Arc::new(Bundles::new(&settings.bundles));
+        let pods = Arc::new(pods);
+        let asked = AskedPods::new(Arc::clone(&pods), settings.fresh);
         let node = Node { settings: Arc::new(settings), bundles, files };
-        Self { node, pods, tickets, locks: Locks::default(), looks: Looks::new() }
+        Self { node, pods, asked, tickets, locks: Locks::default(), looks: Looks::new() }
     }
 
     /// Changes what stands still of a pod, on a thread that keeps the pod's lock even if nobody waits for it.
@@ -90,20 +90,25 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
 impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> SourceHands
     for SourceNode<P, T, F>
 {
+    async fn check(&self, session: &SessionInfo) -> Result<(), HandsError> {
+        self.pods.check(session).await
+    }
+
     async fn baseline(&self, pod: &Pod) -> Result<String, HandsError> {
         let (node, name) = (self.node.clone(), pod.clone());
         Ok(self.looks.at(pod, move || node.baseline(&name)).await?)
     }
 
     async fn look(&self, session: &SessionInfo) -> Result<SourceLook, HandsError> {
-        let pod = timeout(API_PATIENCE, self.pods.get(session)).await;
         let (node, info) = (self.node.clone(), session.clone());
-        let mut look = self.looks.at(&session.pod, move || node.look(&info)).await?;
+        let look = self.looks.at(&session.pod, move || node.look(&info));
+        let (pod, look) = tokio::join!(self.asked.get(session), look);
+        let mut look = look?;
         // Another pod of that name, or none: nobody starts containers of this one anew.
         look.terminating = match pod {
-            Ok(Ok(pod)) => pod.is_none_or(|pod| pod.terminating || pod.uid != session.pod.uid()),
+            Ok(pod) => pod.is_none_or(|pod| pod.terminating || pod.uid != session.pod.uid()),
             // Not known: what a kubelet that works alone starts afresh has to be frozen all the same.
-            Ok(Err(_)) | Err(_) => false,
+            Err(_) => false,
         };
         Ok(look)
     }
@@ -121,7 +126,9 @@ impl<P: Pods, T: SourceTickets, F: CgroupFiles + Clone + Send + Sync + 'static> 
     }
 
     async fn mark_for_deletion(&self, session: &SessionInfo) -> Result<(), HandsError> {
-        self.pods.delete(session, session.pod.uid()).await
+        let deleted = self.pods.delete(session, session.pod.uid()).await;
+        self.asked.forget(session);
+        deleted
     }
 
     async fn kill(&self, session: &SessionInfo) -> Result<(), HandsError> {

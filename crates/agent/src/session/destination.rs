@@ -33,6 +33,10 @@ impl<H: DestinationHands> Side for Destination<H> {
     type Seen = DestinationSeen;
     type Memory = ();
 
+    async fn check(&self, info: &SessionInfo) -> Result<(), HandsError> {
+        self.hands.check(info).await
+    }
+
     async fn baseline(&self, _pod: &Pod) -> Result<String, HandsError> {
         Ok(String::new())
     }
@@ -48,6 +52,7 @@ impl<H: DestinationHands> Side for Destination<H> {
             DestinationAction::RemoveCheckpoint => self.hands.remove_checkpoint(info).await,
             DestinationAction::Restore => self.hands.restore(info).await,
             DestinationAction::Thaw => self.hands.thaw(info).await,
+            DestinationAction::MarkCommitted => self.hands.mark_committed(info).await,
             DestinationAction::DeletePod => self.hands.delete_pod(info).await,
             DestinationAction::RemoveFiles => self.hands.remove_files(info).await,
         }
@@ -68,7 +73,8 @@ impl<H: DestinationHands> Side for Destination<H> {
     }
 
     fn untouched() -> DestinationSeen {
-        DestinationSeen { target: Target::None, data: Data::Incomplete, live: false, has_files: false }
+        let (target, data) = (Target::None, Data::Incomplete);
+        DestinationSeen { target, data, live: false, committed: true, has_files: false }
     }
 
     fn unseen(_record: &DestinationRecord) -> Option<DestinationSeen> {
@@ -94,6 +100,14 @@ impl<H: DestinationHands> Side for Destination<H> {
 
     fn is_abort(goal: DestinationGoal) -> bool {
         goal == DestinationGoal::Discarded
+    }
+
+    async fn changed(&self, info: &SessionInfo) {
+        self.hands.changed(info).await;
+    }
+
+    fn is_brief(record: &DestinationRecord) -> bool {
+        matches!(record.stage, DestinationStage::Restoring | DestinationStage::Thawing)
     }
 
     fn is_undoing(_record: &DestinationRecord) -> bool {

@@ -86,6 +86,18 @@ impl JournalError {
     }
 }
 
+impl SessionError {
+    /// Whether the session that was to begin is refused, so that another try soon would fail as well. What may have been written
+    /// down of it all the same is found by an order that gives up.
+    pub(super) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Name(_) | Self::LongUid { .. } | Self::TooMany { .. } | Self::Journal { .. } => true,
+            Self::Look { source, .. } => source.is_refusal(),
+            Self::NoAnswer { .. } => false,
+        }
+    }
+}
+
 /// Why an order is not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {

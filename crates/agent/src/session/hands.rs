@@ -17,13 +17,26 @@ use std::fmt::Display;
 #[error("{message}")]
 pub struct HandsError {
     message: String,
+    refusal: bool,
 }
 
 impl HandsError {
     /// An error with this message.
     #[must_use]
     pub fn new(message: impl Display) -> Self {
-        Self { message: message.to_string() }
+        Self { message: message.to_string(), refusal: false }
+    }
+
+    /// An error with this message, of something that fails in the same way until somebody changes the pod or the node.
+    #[must_use]
+    pub fn refusal(message: impl Display) -> Self {
+        Self { message: message.to_string(), refusal: true }
+    }
+
+    /// Whether another try would fail in the same way.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.refusal
     }
 }
 
@@ -61,6 +74,9 @@ pub struct SourceLook {
 
 /// What is done at the source.
 pub trait SourceHands: Send + Sync + 'static {
+    /// Refuses a pod that cannot be moved while it runs, before anything is done for that.
+    fn check(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// What tells later whether a container was replaced: the IDs of the containers, as text of a few KiB.
     fn baseline(&self, pod: &Pod) -> impl Future<Output = Result<String, HandsError>> + Send;
 
@@ -96,9 +112,16 @@ pub trait SourceHands: Send + Sync + 'static {
 
 /// What is done at the destination.
 pub trait DestinationHands: Send + Sync + 'static {
+    /// Refuses a pod that cannot be restored here, before anything is done for that.
+    fn check(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     /// Looks at the pod and at the store. May be dropped at any point.
     fn look(&self, session: &SessionInfo)
     -> impl Future<Output = Result<DestinationSeen, HandsError>> + Send;
+
+    /// Ends once something has happened that a look shows, such as that the checkpoint has arrived: it is not only found out by the
+    /// next look. May be dropped at any point.
+    fn changed(&self, session: &SessionInfo) -> impl Future<Output = ()> + Send;
 
     /// Creates the pod, whose containers wait for the checkpoint.
     fn create_pod(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
@@ -115,6 +138,9 @@ pub trait DestinationHands: Send + Sync + 'static {
 
     /// Marks the containers as live, is sure that it is on the disk, and sets all of them going at one instant.
     fn thaw(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
+    /// Has the API server say that the migration is committed: before that, the pod is not Ready.
+    fn mark_committed(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
 
     /// Deletes the pod. Its frozen processes are killed without a thaw.
     fn delete_pod(&self, session: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;

@@ -48,6 +48,9 @@ use std::time::Duration;
 pub struct Settings {
     /// How often a pod is looked at while nothing is to be done.
     pub poll: Duration,
+    /// How often it is looked at while the pod stands still and only looks show that what takes milliseconds is done. All of it
+    /// is downtime.
+    pub brief_poll: Duration,
     /// How long to wait after something failed.
     pub retry: Duration,
     /// How long one look at a pod may take.
@@ -60,6 +63,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             poll: Duration::from_millis(200),
+            brief_poll: Duration::from_millis(5),
             retry: Duration::from_secs(1),
             look: Duration::from_secs(5),
             max_sessions: 64,

@@ -24,6 +24,9 @@ pub(super) trait Side: Sized + Send + Sync + 'static {
     /// What a session remembers of its long actions until the agent dies.
     type Memory: Default + Send + Sync;
 
+    /// Refuses a pod with which this cannot be done.
+    fn check(&self, info: &SessionInfo) -> impl Future<Output = Result<(), HandsError>> + Send;
+
     fn baseline(&self, pod: &Pod) -> impl Future<Output = Result<String, HandsError>> + Send;
 
     fn look(
@@ -63,6 +66,12 @@ pub(super) trait Side: Sized + Send + Sync + 'static {
 
     /// Whether an order with this goal gives up, and so counts without the session's number.
     fn is_abort(goal: Self::Goal) -> bool;
+
+    /// Ends once something has happened that a look shows. May be dropped at any point.
+    fn changed(&self, info: &SessionInfo) -> impl Future<Output = ()> + Send;
+
+    /// Whether the pod stands still for what takes milliseconds and is only seen by looks.
+    fn is_brief(record: &Self::Record) -> bool;
 
     /// Whether the record is the one of a source that gives up.
     fn is_undoing(record: &Self::Record) -> bool;

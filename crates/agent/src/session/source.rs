@@ -9,6 +9,7 @@ use portolan_core::migration::source::{
 use portolan_core::migration::{Fence, SourceOrder, Terms};
 use portolan_runtime::Clock;
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -43,6 +44,10 @@ impl<H: SourceHands> Side for Source<H> {
     type Action = SourceAction;
     type Seen = SourceSeen;
     type Memory = SourceMemory;
+
+    async fn check(&self, info: &SessionInfo) -> Result<(), HandsError> {
+        self.hands.check(info).await
+    }
 
     async fn baseline(&self, pod: &Pod) -> Result<String, HandsError> {
         self.hands.baseline(pod).await
@@ -136,6 +141,16 @@ impl<H: SourceHands> Side for Source<H> {
 
     fn is_abort(goal: SourceGoal) -> bool {
         goal == SourceGoal::Aborted
+    }
+
+    async fn changed(&self, _info: &SessionInfo) {
+        // Its long actions wake it up when they end.
+        pending().await
+    }
+
+    fn is_brief(record: &SourceRecord) -> bool {
+        // The destination waits for the mark of a pod that is being released.
+        matches!(record.stage, SourceStage::Freezing | SourceStage::Releasing)
     }
 
     fn is_undoing(record: &SourceRecord) -> bool {

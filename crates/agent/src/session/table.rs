@@ -97,24 +97,45 @@ impl<S: Side> Table<S> {
         pod: &Pod,
         order: &Order<S::Goal>,
     ) -> Result<Option<Report<S::Stage>>, SessionError> {
+        let _alone = self.beginning.lock().await;
+        if self.mailbox(pod).is_some() {
+            return Ok(None);
+        }
+        let tried = S::next(None, Some(order), &S::untouched(), 0, &self.common.clock);
+        let begins = matches!(tried.write, Write::Put(_));
+        let begun = async {
+            let source = match self.common.journal.get(S::ROLE, pod).await {
+                Ok(None) if begins => return self.begin_new(pod, order).await,
+                Ok(None) => return Ok(tried.report),
+                Ok(Some(entry)) => {
+                    self.resume(entry);
+                    return Ok(None);
+                }
+                Err(error) => Box::new(error),
+            };
+            Err(SessionError::Journal { pod: pod.clone(), role: S::ROLE, source })
+        };
+        match begun.await {
+            Err(error) if begins && error.is_refusal() => {
+                let (migration, reason) = (order.migration.clone(), error.to_string());
+                Ok(Some(Report::Refused { migration, reason }))
+            }
+            begun => begun,
+        }
+    }
+
+    /// Begins a session that the order says is to begin.
+    async fn begin_new(
+        &self,
+        pod: &Pod,
+        order: &Order<S::Goal>,
+    ) -> Result<Option<Report<S::Stage>>, SessionError> {
         let journal = |source: JournalError| SessionError::Journal {
             pod: pod.clone(),
             role: S::ROLE,
             source: Box::new(source),
         };
-        let _alone = self.beginning.lock().await;
-        if self.mailbox(pod).is_some() {
-            return Ok(None);
-        }
-        if let Some(entry) = self.common.journal.get(S::ROLE, pod).await.map_err(journal)? {
-            self.resume(entry);
-            return Ok(None);
-        }
         let Common { clock, settings, .. } = &self.common;
-        let tried = S::next(None, Some(order), &S::untouched(), 0, clock);
-        if !matches!(tried.write, Write::Put(_)) {
-            return Ok(tried.report);
-        }
         let (count, limit) = (lock(&self.running).len(), settings.max_sessions);
         if count >= limit {
             return Err(SessionError::TooMany { pod: pod.clone(), role: S::ROLE, count, limit });
@@ -126,6 +147,7 @@ impl<S: Side> Table<S> {
         let mut info = SessionInfo { pod: pod.clone(), migration, session, terms, baseline: String::new() };
         let memory = S::Memory::default();
         let looked = timeout(settings.look, async {
+            self.side.check(&info).await?;
             info.baseline = self.side.baseline(pod).await?;
             self.side.look(&info, &memory).await
         });

@@ -107,7 +107,7 @@ pub enum SendError {
 #[error("{subject} cannot be received from {peer}: {failure}")]
 pub struct ReceiveError {
     /// From whom it should have come.
-    pub peer: PeerIdentity,
+    pub peer: String,
     /// Which part of which session, if that was told.
     pub subject: String,
     /// Why.

@@ -8,6 +8,8 @@ use tokio::time::Instant;
 /// A session that a receiver is to admit.
 #[derive(Clone, Debug)]
 pub struct ExpectedSession {
+    /// The peer that it comes from, by the name that the receiver was told.
+    pub peer: String,
     /// What it is called.
     pub key: SessionKey,
     /// What the sender shows.

@@ -11,6 +11,9 @@ pub enum HandshakeError {
     /// The other side is another peer.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// There is nobody to be accepted.
+    #[error("the agent was told of no peer since it was started")]
+    NoPeer,
     /// Its certificate has ended.
     #[error("the certificate of the other side has expired: renew it there")]
     Expired,

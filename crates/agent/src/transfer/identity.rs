@@ -35,7 +35,7 @@ impl fmt::Display for PeerIdentity {
 /// The certificate is that of another peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the certificate is of {found}, and only {expected} is accepted: check which peer the session was agreed with"
+    "the certificate is of {found}, and {expected} is expected: check which peer the session was agreed with"
 )]
 pub struct IdentityError {
     /// The peer that is accepted.

@@ -1,9 +1,9 @@
 //! The way of a checkpoint from the node where a pod was to the node where it goes on.
 //!
 //! A [`Sender`] brings the parts of a session, one for every container and volume, directly to the [`Receiver`] of the other node:
-//! every part over a connection of its own with mutual TLS 1.3, by which exactly one peer is accepted. The receiver admits
-//! sessions in advance ([`ExpectedSession`]) and takes nothing but their parts, within their limits, from whoever has their
-//! [`Ticket`].
+//! every part over a connection of its own with mutual TLS 1.3, by which the sender accepts exactly one peer. The receiver has one
+//! address for all peers, and knows a peer by the certificate that it shows. It admits sessions of a peer in advance
+//! ([`ExpectedSession`]) and takes nothing but their parts, within their limits, from that peer if it has their [`Ticket`].
 //!
 //! After the handshake a connection goes so:
 //!
@@ -23,6 +23,7 @@
 //! goes on.
 
 mod backoff;
+mod door;
 mod error;
 mod expected;
 mod file;

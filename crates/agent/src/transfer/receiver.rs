@@ -1,10 +1,10 @@
 //! The side that parts are sent to.
 
+use super::door::Door;
 use super::error::{Failure, ReceiveError, SessionError};
 use super::expected::{ExpectedSession, ReceivedPart};
 use super::frame::{self, Frame, SMALL_FRAME_BYTES, VERSION};
 use super::handshake::HandshakeError;
-use super::identity::PeerIdentity;
 use super::receive::receive;
 use super::refusal::Refusal;
 use super::session::{MOST_SYNC_BYTES, Session};
@@ -21,7 +21,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tokio_rustls::TlsAcceptor;
 
 /// How long to wait if no connection can be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -38,7 +37,7 @@ pub struct ReceiverLimits {
     pub unauthenticated: usize,
     /// How many of these may come from one address.
     pub unauthenticated_per_address: usize,
-    /// How many sessions there may be.
+    /// How many sessions a peer may have.
     pub sessions: usize,
     /// How many parts a session may have.
     pub parts: usize,
@@ -57,28 +56,36 @@ impl Default for ReceiverLimits {
     }
 }
 
-/// Receives the sessions that it was told of, from one peer.
+/// Receives the sessions that it was told of, each from its peer, all at one address.
 pub struct Receiver {
-    tls: TlsAcceptor,
-    peer: PeerIdentity,
+    door: Mutex<Option<Arc<Door>>>,
     limits: ReceiverLimits,
-    sessions: Mutex<BTreeMap<SessionKey, Arc<SessionState>>>,
+    /// By the name of their peer.
+    sessions: Mutex<BTreeMap<(String, SessionKey), Arc<SessionState>>>,
     waiting: Arc<Waiting>,
 }
 
 impl Receiver {
-    /// A receiver that admits no session yet.
+    /// A receiver that knows no peer and admits no session yet.
+    #[must_use]
+    pub fn new(limits: ReceiverLimits) -> Self {
+        let waiting = Arc::new(Waiting::new(limits.unauthenticated, limits.unauthenticated_per_address));
+        Self { door: Mutex::default(), limits, sessions: Mutex::default(), waiting }
+    }
+
+    /// Accepts these peers from now on, by their names, the newest last. One that has renewed its credentials may be there with both.
+    /// Connections that were accepted before go on.
     ///
     /// # Errors
-    /// The credentials cannot be used.
-    pub fn new(credentials: &Credentials, limits: ReceiverLimits) -> Result<Self, CredentialsError> {
-        Ok(Self {
-            tls: credentials.acceptor()?,
-            peer: credentials.peer().clone(),
-            limits,
-            sessions: Mutex::default(),
-            waiting: Arc::new(Waiting::new(limits.unauthenticated, limits.unauthenticated_per_address)),
-        })
+    /// The credentials of one cannot be used. Then those before are accepted.
+    pub fn accept_from(&self, peers: &[(String, Credentials)]) -> Result<(), CredentialsError> {
+        let door = Door::new(peers)?.map(Arc::new);
+        *self.door.lock().unwrap_or_else(PoisonError::into_inner) = door;
+        Ok(())
+    }
+
+    fn door(&self) -> Option<Arc<Door>> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Admits a session. What is in its folder is gone on with: after a restart, admit sessions before connections are served,
@@ -87,7 +94,7 @@ impl Receiver {
     /// # Errors
     /// It is admitted already, is not within the limits, or its folder cannot be read.
     pub async fn admit(&self, expected: ExpectedSession) -> Result<Session, SessionError> {
-        let session = expected.key.clone();
+        let (session, peer) = (expected.key.clone(), expected.peer.clone());
         let (parts, limit) = (expected.parts.len(), self.limits.parts);
         let unique = expected.parts.iter().collect::<BTreeSet<_>>().len();
         if parts == 0 || parts > limit || unique != parts {
@@ -102,13 +109,14 @@ impl Receiver {
         let state = Arc::new(state);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| !session.is_over());
-        if sessions.contains_key(&session) {
+        let key = (peer, session.clone());
+        if sessions.contains_key(&key) {
             return Err(SessionError::Exists { session });
         }
-        if sessions.len() >= self.limits.sessions {
+        if sessions.values().filter(|other| other.peer == state.peer).count() >= self.limits.sessions {
             return Err(SessionError::TooMany { session, limit: self.limits.sessions });
         }
-        sessions.insert(session, Arc::clone(&state));
+        sessions.insert(key, Arc::clone(&state));
         Ok(Session(state))
     }
 
@@ -145,17 +153,24 @@ impl Receiver {
         let ReceiverLimits { handshake_timeout, idle_timeout, .. } = self.limits;
         let nobody = || "a part".to_owned();
         let deadline = Instant::now() + handshake_timeout;
-        let mut stream = match timeout_at(deadline, self.tls.accept(stream)).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(self.error(nobody(), HandshakeError::of(error).into())),
-            Err(_) => return Err(self.error(nobody(), HandshakeError::Timeout(handshake_timeout).into())),
+        let Some(door) = self.door() else {
+            return Err(error("peers", nobody(), HandshakeError::NoPeer.into()));
         };
-        let opened = timeout_at(deadline, self.opened(&mut stream)).await;
+        let mut stream = match timeout_at(deadline, door.tls.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(why)) => return Err(error(&door.shown(), nobody(), HandshakeError::of(why).into())),
+            Err(_) => {
+                let late = HandshakeError::Timeout(handshake_timeout);
+                return Err(error(&door.shown(), nobody(), late.into()));
+            }
+        };
+        let names = door.names(&stream);
+        let opened = timeout_at(deadline, self.opened(&mut stream, &names)).await;
         let (session, part) = match opened.unwrap_or(Err(Failure::Idle(handshake_timeout))) {
             Ok(opened) => opened,
             Err(failure) => {
                 self.refuse(&mut stream, &failure).await;
-                return Err(self.error(nobody(), failure));
+                return Err(error(&door.shown(), nobody(), failure));
             }
         };
         drop(place);
@@ -168,26 +183,37 @@ impl Receiver {
             }
             Err(failure) => {
                 self.refuse(&mut stream, &failure).await;
-                Err(self.error(format!("part {part} of {}", session.key), failure))
+                let peer = format!("peer {}", session.peer);
+                Err(error(&peer, format!("part {part} of {}", session.key), failure))
             }
         }
     }
 
-    /// What the peer wants to send, if it may.
-    async fn opened(&self, stream: &mut Incoming) -> Result<(Arc<SessionState>, Name), Failure> {
+    /// What a peer with one of these names wants to send, if it may.
+    async fn opened(
+        &self,
+        stream: &mut Incoming,
+        peers: &[String],
+    ) -> Result<(Arc<SessionState>, Name), Failure> {
         frame::write(stream, &Frame::Ready { version: VERSION }).await?;
         let Frame::Open { ticket, session, part } = frame::read(stream, SMALL_FRAME_BYTES).await? else {
             return Err(Failure::Unexpected("a frame before the request"));
         };
-        let session = self.find(&session, &ticket)?;
+        let session = self.find(peers, &session, &ticket)?;
         session.slot(&part)?;
         Ok((session, part))
     }
 
-    fn find(&self, key: &SessionKey, ticket: &Ticket) -> Result<Arc<SessionState>, Refusal> {
+    fn find(
+        &self,
+        peers: &[String],
+        key: &SessionKey,
+        ticket: &Ticket,
+    ) -> Result<Arc<SessionState>, Refusal> {
         let found = {
             let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.get(key).filter(|session| !session.is_over()).cloned()
+            let mut of_peers = peers.iter().filter_map(|peer| sessions.get(&(peer.clone(), key.clone())));
+            of_peers.find(|session| !session.is_over()).cloned()
         };
         // Compared also if there is no such session, which takes as long.
         let nobodys = Ticket::new([0; 32]);
@@ -209,10 +235,10 @@ impl Receiver {
         };
         timeout(self.limits.handshake_timeout, told).await.ok();
     }
+}
 
-    fn error(&self, subject: String, failure: Failure) -> ReceiveError {
-        ReceiveError { peer: self.peer.clone(), subject, failure: Box::new(failure) }
-    }
+fn error(peer: &str, subject: String, failure: Failure) -> ReceiveError {
+    ReceiveError { peer: peer.to_owned(), subject, failure: Box::new(failure) }
 }
 
 fn report(received: Result<ReceivedPart, ReceiveError>) {

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 /// What the connections of a session share.
 pub(super) struct SessionState {
+    pub(super) peer: String,
     pub(super) key: SessionKey,
     pub(super) ticket: Ticket,
     pub(super) folder: PathBuf,
@@ -43,7 +44,7 @@ pub(super) struct PartState {
 impl SessionState {
     /// A session that goes on with what is in its folder. It blocks.
     pub(super) fn new(expected: ExpectedSession) -> Result<Self, FileError> {
-        let ExpectedSession { key, ticket, parts, folder, limits, deadline } = expected;
+        let ExpectedSession { peer, key, ticket, parts, folder, limits, deadline } = expected;
         let mut states = BTreeMap::new();
         for name in &parts {
             let bytes = file::bytes_on_disk(&folder, name)?;
@@ -51,7 +52,7 @@ impl SessionState {
         }
         let slots = parts.into_iter().map(|name| (name, Slot::default())).collect();
         let (parts, closed, changed) = (Mutex::new(states), AtomicBool::new(false), Notify::new());
-        Ok(Self { key, ticket, folder, limits, deadline, slots, parts, closed, changed })
+        Ok(Self { peer, key, ticket, folder, limits, deadline, slots, parts, closed, changed })
     }
 
     pub(super) fn slot(&self, part: &Name) -> Result<&Slot, Refusal> {

@@ -3,13 +3,15 @@
 use super::identity::PeerIdentity;
 use super::only_peer::OnlyPeer;
 use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::WebPkiClientVerifier;
+use rustls::sign::CertifiedKey;
 use rustls::time_provider::TimeProvider;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_rustls::TlsConnector;
 
 /// Why no connections can be made with these certificates.
 #[derive(Debug, thiserror::Error)]
@@ -97,18 +99,14 @@ impl Credentials {
         &self.peer
     }
 
-    /// Accepts connections of the peer: without early data and without sessions that are resumed.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, CredentialsError> {
-        let only = self.only_peer()?;
-        let mut config =
-            ServerConfig::builder_with_details(Arc::clone(&only.provider), Arc::clone(&self.time))
-                .with_protocol_versions(&[&rustls::version::TLS13])?
-                .with_client_cert_verifier(only)
-                .with_single_cert(self.chain.clone(), self.key.clone_key())?;
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        config.max_early_data_size = 0;
-        Ok(TlsAcceptor::from(Arc::new(config)))
+    /// The time by which certificates are valid.
+    pub(super) fn time(&self) -> Arc<dyn TimeProvider> {
+        Arc::clone(&self.time)
+    }
+
+    /// What this side shows.
+    pub(super) fn certified_key(&self, provider: &CryptoProvider) -> Result<CertifiedKey, CredentialsError> {
+        Ok(CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), provider)?)
     }
 
     /// Connects to the peer.
@@ -126,14 +124,15 @@ impl Credentials {
         Ok(TlsConnector::from(Arc::new(config)))
     }
 
-    fn only_peer(&self) -> Result<Arc<OnlyPeer>, CredentialsError> {
+    /// Checks what the peer shows.
+    pub(super) fn only_peer(&self) -> Result<Arc<OnlyPeer>, CredentialsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let authorities = Arc::clone(&self.authorities);
         let clients = WebPkiClientVerifier::builder_with_provider(authorities, Arc::clone(&provider))
             .build()
             .map_err(|_| CredentialsError::Missing { what: "certificate of the peer's authority" })?;
-        let authorities = Arc::clone(&self.authorities);
-        Ok(Arc::new(OnlyPeer { peer: self.peer.clone(), authorities, provider, clients }))
+        let (authorities, hints) = (Arc::clone(&self.authorities), self.authorities.subjects());
+        Ok(Arc::new(OnlyPeer { peer: self.peer.clone(), authorities, provider, hints, clients }))
     }
 }
 

@@ -51,6 +51,13 @@ pub enum Report<Stage> {
         /// The UID of the other one.
         with: String,
     },
+    /// It begins no session, for this reason.
+    Refused {
+        /// The UID of the LiveMigration.
+        migration: String,
+        /// Why, as a sentence that users read.
+        reason: String,
+    },
     /// It has a record, which stands on its disk.
     Progress(Progress<Stage>),
 }
@@ -101,7 +108,8 @@ impl<Stage> Answer<Stage> {
             }
             // Without a session nothing was begun there, and the other migration is none of ours.
             Self::Report(Report::Busy { migration: of, .. }) => of == migration && session.is_none(),
-            Self::Silent | Self::Report(Report::Progress(_)) => false,
+            // It may be of an order from before: that nothing is left is only said by the answer to one that gives up.
+            Self::Silent | Self::Report(Report::Refused { .. } | Report::Progress(_)) => false,
         }
     }
 }

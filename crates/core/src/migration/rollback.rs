@@ -67,6 +67,9 @@ fn gone<Stage>(side: &str, migration: &str, session: Option<u64>, answer: &Answe
         Answer::Report(Report::Busy { migration: of, with }) if of == migration && session.is_none() => {
             Some(format!("the pod at the {side} takes part in the LiveMigration with UID {with}"))
         }
+        Answer::Report(Report::Refused { migration: of, reason }) if of == migration && session.is_none() => {
+            Some(format!("the {side} refuses: {reason}"))
+        }
         Answer::Report(Report::NoRecord { migration: of, session: asked }) => {
             let ours = of == migration && session.is_some() && *asked == session;
             ours.then(|| format!("the agent at the {side} does not know the migration any more"))

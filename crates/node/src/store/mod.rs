@@ -5,6 +5,7 @@
 //! ROOT/MIGRATION/CONTAINER/rootfs-diff.tar   what the container changed in its root file system
 //! ROOT/MIGRATION/CONTAINER/paths.json        the paths that the images refer to
 //! ROOT/MIGRATION/.frozen, .live, .cancel     marks
+//! ROOT/MIGRATION/.alive                      counts as long as somebody works on it
 //! ROOT/MIGRATION/.pod                        the UID of the pod that the checkpoints are for
 //! ROOT/MIGRATION/.incoming/CONTAINER/        what is still arriving
 //! ```
@@ -14,6 +15,7 @@
 //! A checkpoint is complete or not there: it arrives under another name and is renamed. A restore takes it by a rename, so it is
 //! used once: a container that dies later must not go back in time.
 
+mod beat;
 mod error;
 mod mark;
 mod owner;

@@ -83,6 +83,12 @@ impl Bundle {
         self.folder.join(path)
     }
 
+    /// The path of its cgroup, if it is one.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<String> {
+        self.config.pointer("/linux/cgroupsPath").and_then(Value::as_str).map(str::to_owned)
+    }
+
     /// Where file systems are mounted in the container, in their order, and which folder or file of the node is seen there; none
     /// for a new file system.
     #[must_use]

@@ -116,8 +116,8 @@ impl Questions {
     /// Answers the script if it has asked. Whether it has.
     pub(super) fn serve(&mut self, mounts: &Hierarchies) -> Result<bool, WrapperError> {
         let Some(asked) = self.question()? else { return Ok(false) };
-        let folder = mounts.folder(&asked, &self.id)?;
-        mounts.move_away(&folder)?;
+        let (hierarchy, folder) = mounts.folder(&asked, &self.id)?;
+        mounts.move_away(hierarchy, &folder)?;
         let parent = folder.parent().unwrap_or(&folder).to_owned();
         PodFreezer::open(&parent, &[&self.id_in(&folder)])?.hold()?;
         self.answer
@@ -154,6 +154,16 @@ impl Questions {
     }
 }
 
+/// Which hierarchy of cgroups the freezer of a container is in. The paths do not say: where only cgroup v1 is mounted, the
+/// freezer lies below the folder that the one hierarchy of cgroup v2 would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hierarchy {
+    /// The freezer of cgroup v1.
+    Freezer,
+    /// The one of cgroup v2.
+    Unified,
+}
+
 /// Where the hierarchies of cgroups are mounted, and who this process is in them.
 pub(super) struct Hierarchies {
     pub(super) freezer: PathBuf,
@@ -163,11 +173,11 @@ pub(super) struct Hierarchies {
 
 impl Hierarchies {
     /// The folder of the cgroup that is asked about, which must be the container's.
-    fn folder(&self, asked: &str, id: &str) -> Result<PathBuf, WrapperError> {
+    pub(super) fn folder(&self, asked: &str, id: &str) -> Result<(Hierarchy, PathBuf), WrapperError> {
         let wrong = || WrapperError::Cgroup { asked: asked.chars().take(256).collect(), id: id.to_owned() };
-        let (root, path) = match asked.split_once(':') {
-            Some(("freezer", path)) => (&self.freezer, path),
-            Some(("unified", path)) => (&self.unified, path),
+        let (hierarchy, root, path) = match asked.split_once(':') {
+            Some(("freezer", path)) => (Hierarchy::Freezer, &self.freezer, path),
+            Some(("unified", path)) => (Hierarchy::Unified, &self.unified, path),
             _ => return Err(wrong()),
         };
         let path = Path::new(path.strip_prefix('/').ok_or_else(wrong)?);
@@ -179,13 +189,13 @@ impl Hierarchies {
         if !plain || !own || path.components().count() < 2 {
             return Err(wrong());
         }
-        Ok(root.join(path))
+        Ok((hierarchy, root.join(path)))
     }
 
     /// Moves what is not the container out of its cgroup: the processes that have the node's mounts.
-    fn move_away(&self, folder: &Path) -> Result<(), WrapperError> {
+    fn move_away(&self, hierarchy: Hierarchy, folder: &Path) -> Result<(), WrapperError> {
         let mine = self.mounts_of("self");
-        let target = self.refuge(folder)?;
+        let target = self.refuge(hierarchy, folder)?;
         let list = folder.join("cgroup.procs");
         let processes = fs::read_to_string(&list).map_err(|error| WrapperError::io("read", &list, error))?;
         for process in processes.lines() {
@@ -206,8 +216,8 @@ impl Hierarchies {
     }
 
     /// Where they go: in cgroup v1 to the pod's own cgroup; in v2, where that takes no processes, to the one of this process.
-    fn refuge(&self, folder: &Path) -> Result<PathBuf, WrapperError> {
-        if folder.starts_with(&self.freezer) && !folder.starts_with(&self.unified) {
+    fn refuge(&self, hierarchy: Hierarchy, folder: &Path) -> Result<PathBuf, WrapperError> {
+        if hierarchy == Hierarchy::Freezer {
             return Ok(folder.parent().unwrap_or(folder).join("cgroup.procs"));
         }
         let path = self.proc.join("self/cgroup");

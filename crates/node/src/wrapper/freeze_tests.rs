@@ -16,14 +16,15 @@ fn hierarchies(folder: &Path) -> Hierarchies {
 #[test]
 fn only_the_cgroup_of_the_container_is_frozen() {
     let mounts = hierarchies(Path::new("/c"));
-    for (asked, folder) in [
-        ("freezer:/kubepods/pod1/0123abc", "/c/freezer/kubepods/pod1/0123abc"),
+    for (asked, hierarchy, folder) in [
+        ("freezer:/kubepods/pod1/0123abc", Hierarchy::Freezer, "/c/freezer/kubepods/pod1/0123abc"),
         (
             "unified:/kubepods.slice/p.slice/cri-containerd-0123abc.scope",
+            Hierarchy::Unified,
             "/c/unified/kubepods.slice/p.slice/cri-containerd-0123abc.scope",
         ),
     ] {
-        assert_eq!(mounts.folder(asked, ID).unwrap(), Path::new(folder));
+        assert_eq!(mounts.folder(asked, ID).unwrap(), (hierarchy, PathBuf::from(folder)));
     }
     for asked in [
         "",
@@ -97,7 +98,28 @@ fn a_question_without_end_is_refused() {
 #[test]
 fn what_is_not_the_container_is_moved_away_before_it_is_frozen() {
     let folder = tempfile::tempdir().unwrap();
-    let mounts = hierarchies(folder.path());
+    moved_away_and_frozen(folder.path(), hierarchies(folder.path()));
+}
+
+#[test]
+fn a_freezer_of_v1_below_the_folder_of_v2_is_one_of_v1() {
+    let folder = tempfile::tempdir().unwrap();
+    // As `/sys/fs/cgroup/freezer` where nothing but the controllers of v1 is mounted.
+    let mounts = Hierarchies { unified: folder.path().to_owned(), ..hierarchies(folder.path()) };
+    moved_away_and_frozen(folder.path(), mounts);
+}
+
+#[test]
+fn in_v2_what_is_not_the_container_goes_to_the_cgroup_of_this_process() {
+    let mounts = Hierarchies { proc: PathBuf::from("/proc"), ..hierarchies(Path::new("/c")) };
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
+    let container = Path::new("/c/unified/kubepods/pod1/0123abc");
+    let refuge = mounts.refuge(Hierarchy::Unified, container).unwrap();
+    assert_eq!(refuge, Path::new("/c/unified").join(own).join("cgroup.procs"));
+}
+
+fn moved_away_and_frozen(folder: &Path, mounts: Hierarchies) {
     let pod = mounts.freezer.join("kubepods/pod1");
     let container = pod.join(ID);
     fs::create_dir_all(&container).unwrap();
@@ -107,9 +129,9 @@ fn what_is_not_the_container_is_moved_away_before_it_is_frozen() {
     // This process stands for CRIU, which has the node's mounts; the other one is gone already.
     let own = std::process::id().to_string();
     fs::write(container.join("cgroup.procs"), format!("{own}\n4194999\n")).unwrap();
-    let mut questions = RunFiles::new(&folder.path().join("run"), ID).prepare(true).unwrap().unwrap();
+    let mut questions = RunFiles::new(&folder.join("run"), ID).prepare(true).unwrap().unwrap();
     assert!(!questions.serve(&mounts).unwrap(), "nothing was asked");
-    let mut ask = OpenOptions::new().write(true).open(folder.path().join("run/0123abc.ask")).unwrap();
+    let mut ask = OpenOptions::new().write(true).open(folder.join("run/0123abc.ask")).unwrap();
     ask.write_all(b"freezer:/kubepods/pod1/0123abc\n").unwrap();
     assert!(questions.serve(&mounts).unwrap());
     let read = |path: PathBuf| fs::read_to_string(path).unwrap();

@@ -9,6 +9,7 @@
 
 mod args;
 mod bundle;
+mod end;
 mod error;
 mod freeze;
 mod id;

@@ -109,14 +109,15 @@ pub enum Refused {
     },
     /// The checkpoint does not come.
     #[error(
-        "the checkpoint of container {container} in migration {migration} has not come within {seconds} s"
+        "the checkpoint of container {container} in migration {migration} has not come, and the agent of the node has said nothing \
+         about that for {seconds} s: see its log"
     )]
     Late {
         /// The migration.
         migration: Name,
         /// The container.
         container: Name,
-        /// How long it was waited for.
+        /// For how long nothing was said.
         seconds: u64,
     },
 }

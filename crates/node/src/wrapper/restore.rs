@@ -1,12 +1,14 @@
 //! Waiting for a checkpoint, and restoring from it.
 
-use super::freeze::{Hierarchies, RunFiles};
+use super::end::Begun;
+use super::freeze::{Hierarchies, Questions, RunFiles};
 use super::links;
 use super::{Bundle, Create, Invocation, Look, Refused, Request, Settings, WrapperError, look};
 use crate::archive::{Kind, Limits, unpack};
 use crate::store::{Mark, Presence, Store, Taken};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::thread;
@@ -20,9 +22,11 @@ pub(super) enum Waited {
     Fresh,
 }
 
-/// Waits until the store says what is to be done.
+/// Waits until the store says what is to be done, for as long as the agent says that it works on the migration.
 pub(super) fn wait(request: &Request, store: &Store, settings: &Settings) -> Result<Waited, WrapperError> {
-    for _ in 0..settings.looks() {
+    let (mut left, mut beats) = (settings.looks(), None);
+    while left > 0 {
+        left -= 1;
         let presence = store.presence(&request.migration, &request.container);
         // Looked up after the checkpoint: it is said before one appears.
         let owner = if presence == Presence::None { None } else { store.owner(&request.migration)? };
@@ -30,7 +34,13 @@ pub(super) fn wait(request: &Request, store: &Store, settings: &Settings) -> Res
         let cancelled = store.has(&request.migration, Mark::Cancel);
         match look(request, presence, owner.as_deref(), live, cancelled)? {
             Look::Fresh => return Ok(Waited::Fresh),
-            Look::Wait => thread::sleep(settings.pause),
+            Look::Wait => {
+                let now = store.beats(&request.migration);
+                if now != beats {
+                    (left, beats) = (settings.looks(), now);
+                }
+                thread::sleep(settings.pause);
+            }
             // Another call may have been faster: then the next look says so.
             Look::Take => {
                 if let Some(taken) = store.claim(&request.migration, &request.container, &request.pod)? {
@@ -58,56 +68,57 @@ pub(super) fn restore(
         apply(diff, &bundle.rootfs())?;
     }
     links::check(&bundle, &taken.paths()?)?;
-    let mut questions = files.prepare(frozen)?;
+    let questions = files.prepare(frozen)?;
     bundle.set_criu_config(&files.criu_config())?;
-    let words = invocation.restore(create, taken.images.as_os_str(), taken.work.as_os_str());
-    let mut child = Command::new(&settings.runc)
-        .args(words)
-        .spawn()
-        .map_err(|error| WrapperError::io("start", &settings.runc, error))?;
     let hierarchies = Hierarchies {
         freezer: settings.freezer.clone(),
         unified: settings.unified.clone(),
         proc: "/proc".into(),
     };
+    let begun = Begun::new(invocation, create, settings, &bundle, &hierarchies, &id);
+    let words = invocation.restore(create, taken.images.as_os_str(), taken.work.as_os_str());
+    // A group of its own: runc starts CRIU, and CRIU its script.
+    let spawned = Command::new(&settings.runc).args(words).process_group(0).spawn();
+    let mut child = spawned.map_err(|error| WrapperError::io("start", &settings.runc, error))?;
+    let restored = until_restored(&mut child, questions, &hierarchies, taken, settings);
+    let outcome = match restored {
+        // It runs already, and must not: whatever became of it, it is to end.
+        Ok(asked) if frozen && !asked => Err(WrapperError::NotHeld { id }),
+        Ok(_) => {
+            let restored = files.restored();
+            fs::write(&restored, "").map_err(|error| WrapperError::io("write", restored, error))
+        }
+        Err(error) => Err(error),
+    };
+    if outcome.is_err() {
+        begun.end(&mut child);
+    }
+    outcome
+}
+
+/// Waits until runc has restored the container, and freezes it when CRIU asks for that. Whether it has asked.
+fn until_restored(
+    runc: &mut Child,
+    mut questions: Option<Questions>,
+    hierarchies: &Hierarchies,
+    taken: &Taken,
+    settings: &Settings,
+) -> Result<bool, WrapperError> {
     let mut asked = false;
     for _ in 0..settings.looks() {
         if let Some(questions) = &mut questions {
-            match questions.serve(&hierarchies) {
-                Ok(served) => asked |= served,
-                Err(error) => {
-                    kill(&mut child);
-                    return Err(error);
-                }
-            }
+            asked |= questions.serve(hierarchies)?;
         }
-        let ended = child.try_wait().map_err(|error| WrapperError::io("wait for", &settings.runc, error))?;
+        let ended = runc.try_wait().map_err(|error| WrapperError::io("wait for", &settings.runc, error))?;
         match ended {
             None => thread::sleep(settings.pause),
-            Some(status) if status.success() && frozen && !asked => {
-                // It runs already, and must not: whatever became of it, it is to end.
-                let mut words = invocation.global.clone();
-                words.extend(["delete".into(), "--force".into(), create.id.clone()]);
-                let _ = Command::new(&settings.runc).args(words).status();
-                return Err(WrapperError::NotHeld { id });
-            }
-            Some(status) if status.success() => {
-                let restored = files.restored();
-                return fs::write(&restored, "").map_err(|error| WrapperError::io("write", restored, error));
-            }
+            Some(status) if status.success() => return Ok(asked),
             Some(status) => {
                 return Err(WrapperError::Restore { status: status.to_string(), work: taken.work.clone() });
             }
         }
     }
-    kill(&mut child);
     Err(WrapperError::Hangs { seconds: settings.wait.as_secs(), work: taken.work.clone() })
-}
-
-fn kill(child: &mut Child) {
-    // It may have ended by itself meanwhile, which is as well.
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// Lays what the container had changed over its root file system.

@@ -5,6 +5,7 @@ use crate::Name;
 use crate::store::{Paths, Presence};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -124,7 +125,7 @@ fn what_is_not_restored_is_handed_over_as_it_came() {
 #[test]
 fn before_the_commit_nothing_is_started_plainly() {
     let node = Node::new("exit 1");
-    assert!(node.call(CREATE).unwrap_err().contains("has not come within"));
+    assert!(node.call(CREATE).unwrap_err().contains("has not come, and"));
     node.checkpoint();
     assert!(node.call(CREATE).unwrap_err().contains("runc restore ended with"));
     assert!(node.call(CREATE).unwrap_err().contains("was used"), "the kubelet tries again at once");
@@ -167,6 +168,24 @@ fn one_that_waits_goes_on_when_its_checkpoint_comes() {
 }
 
 #[test]
+fn one_that_waits_does_so_as_long_as_the_agent_works_on_it() {
+    let mut node = Node::new("exit 0");
+    node.settings.wait = Duration::from_millis(1_500);
+    // All of them take longer than it waits without a word.
+    let beats = 15;
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| node.call(CREATE));
+        for _ in 0..beats {
+            node.store.beat(&node.migration).unwrap();
+            std::thread::sleep(node.settings.wait / 10);
+        }
+        node.checkpoint();
+        assert_eq!(waits.join().unwrap(), DONE);
+    });
+    assert_eq!(node.store.beats(&node.migration), Some(beats));
+}
+
+#[test]
 fn a_link_in_the_root_is_not_followed_by_criu() {
     let node = Node::new("echo \"$@\" >> \"$out\"");
     let link = node.folder.path().join("bundle/rootfs/log");
@@ -184,6 +203,32 @@ fn a_restore_that_hangs_is_killed() {
     assert!(node.call(CREATE).unwrap_err().contains("was killed"));
     let process = node.out().trim().to_owned();
     assert!(!process.is_empty() && !Path::new("/proc").join(process).exists());
+}
+
+#[test]
+fn what_a_restore_that_hangs_has_begun_ends_with_it() {
+    // Its child stands for CRIU, whose script waits for an answer.
+    let node = Node::new(
+        "case \"$*\" in *' restore '*) sleep 1000 & echo $! > \"$out\"; wait ;; *) echo \"$@\" > \"$out.then\" ;; esac",
+    );
+    let config = r#"{"annotations":{"portolan.dev/restore":"move-1","io.kubernetes.cri.container-name":"a","io.kubernetes.cri.container-type":"container","io.kubernetes.cri.sandbox-uid":"uid-1"},"linux":{"cgroupsPath":"/kubepods/pod1/abc"},"root":{"path":"rootfs"}}"#;
+    fs::write(node.folder.path().join("bundle/config.json"), config).unwrap();
+    // What it had restored so far, in a cgroup that may be frozen already.
+    let cgroup = node.settings.freezer.join("kubepods/pod1/abc");
+    fs::create_dir_all(&cgroup).unwrap();
+    let mut half = process::Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(cgroup.join("cgroup.procs"), format!("{}\n", half.id())).unwrap();
+    fs::write(cgroup.join("freezer.state"), "FROZEN").unwrap();
+    node.checkpoint();
+    assert!(node.call(CREATE).unwrap_err().contains("was killed"));
+    assert_eq!(half.wait().unwrap().signal(), Some(9));
+    assert_eq!(fs::read_to_string(cgroup.join("freezer.state")).unwrap(), "THAWED");
+    let criu = Path::new("/proc").join(node.out().trim()).join("stat");
+    // Killed, even if nobody has asked yet how it ended.
+    let ended = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']));
+    assert!(!node.out().is_empty() && fs::read_to_string(criu).map_or(true, ended));
+    let then = fs::read_to_string(node.folder.path().join("out.then")).unwrap();
+    assert!(then.ends_with("delete --force abc\n"), "{then}");
 }
 
 #[test]

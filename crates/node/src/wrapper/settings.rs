@@ -17,7 +17,8 @@ pub struct Settings {
     pub freezer: PathBuf,
     /// Where cgroup v2 is mounted.
     pub unified: PathBuf,
-    /// How long a checkpoint is waited for, and how long a restore may take. The kubelet waits for two minutes.
+    /// How long a checkpoint is waited for after the agent has last said that it works on the migration, and how long a restore
+    /// may take. The kubelet itself waits for its `runtimeRequestTimeout`, which is two minutes unless it is set.
     pub wait: Duration,
     /// How long it sleeps before it looks again. All of it is downtime.
     pub pause: Duration,

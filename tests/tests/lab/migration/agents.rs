@@ -2,6 +2,7 @@
 
 use super::certificates::peers;
 use anyhow::{Context, Result, anyhow, bail};
+use portolan_agent::agent::DEFAULT_PORT;
 use portolan_agent::session::Pod;
 use portolan_core::migration::destination::DestinationStage;
 use portolan_core::migration::source::SourceStage;
@@ -74,9 +75,9 @@ impl NodeAgent {
         serde_json::from_str(&reply).with_context(|| format!("the agent on node {} says {reply}", self.node))
     }
 
-    async fn add_peer(&mut self, peer: Peer) -> Result<SocketAddr> {
+    async fn add_peer(&mut self, peer: Peer) -> Result<()> {
         match self.ask(&Request::AddPeer(Box::new(peer))).await? {
-            Reply::Listens(address) => Ok(address),
+            Reply::Done => Ok(()),
             other => bail!("the agent on node {} did not add its peer: {other:?}", self.node),
         }
     }
@@ -135,7 +136,8 @@ impl Agents {
         let names = [at_source.name.clone(), at_destination.name.clone()];
         let (mut source, mut destination) = (NodeAgent::start(from).await?, NodeAgent::start(to).await?);
         source.add_peer(at_source).await?;
-        let address = destination.add_peer(at_destination).await?;
+        destination.add_peer(at_destination).await?;
+        let address = SocketAddr::new(to.control_plane().address().into(), DEFAULT_PORT);
         Ok(Self { source, destination, peers: names, address })
     }
 }

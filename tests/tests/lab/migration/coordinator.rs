@@ -15,8 +15,8 @@ use portolan_tests::migration::{Request, Ticket};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// How long to wait between two rounds of orders.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long to wait between two rounds of orders. The pod stands still meanwhile.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A migration that is under way.
 pub(super) struct Migration<'a> {

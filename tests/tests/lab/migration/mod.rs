@@ -165,7 +165,8 @@ async fn moved(
     let files = to.control_plane().exec(&["sh", "-c", &files]).await?;
     ensure!(files == CONTAINERS.map(|name| format!("{name}\n")).concat(), "the volume came with {files:?}");
     is_left(from, &[]).await?;
-    is_left(to, &["restore/moved/.live"]).await
+    // Which pod it is stays as long as the pod does: one that dies later is started afresh.
+    is_left(to, &["restore/moved/.live", "restore/moved/.pod"]).await
 }
 
 /// Neither the source nor the destination does anything. What the source has counted to.

@@ -105,6 +105,10 @@ async fn what_may_have_run_is_never_restored_or_deleted_and_stays_marked() {
         node.remove_files(&info).await.unwrap();
         let seen = node.look(&info).await.unwrap();
         assert_eq!((seen.live, seen.has_files), (true, false));
+        let left = fs::read_dir(files.store.folder(&files.migration)).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".live", ".pod"], "a container of it that dies is started afresh");
     }
     assert!(world.pods.calls().is_empty());
 }
@@ -202,7 +206,14 @@ async fn volumes_are_filled_once_in_each_boot_of_the_node() {
         |world: &World| DestinationNode::with_files(world.settings(), world.pods.clone(), Silent, Tree);
     again(&world).restore(&info).await.unwrap();
     assert!(written.exists(), "what is restored has its files open");
-    files.mark_filled(&Filled { pod: UID.to_owned(), boot: "another".to_owned() }).unwrap();
+    files
+        .mark_filled(&Filled {
+            pod: UID.to_owned(),
+            boot: "another".to_owned(),
+            containers: Vec::new(),
+            hostname: None,
+        })
+        .unwrap();
     again(&world).restore(&info).await.unwrap();
     assert!(!written.exists() && world.volume(UID).join("inventory.img").exists());
 }

@@ -2,7 +2,7 @@
 
 use super::{FakePods, NOBODY, NoTickets, Tree, UID, World, name, state};
 use crate::hands::{DestinationNode, PodState};
-use crate::session::DestinationHands;
+use crate::session::{DestinationHands, SessionInfo};
 use portolan_core::migration::destination::{Data, Target};
 use portolan_node::freezer::CgroupFiles;
 use portolan_node::store::{Mark, Presence, Store};
@@ -76,6 +76,25 @@ async fn a_pod_waits_once_its_first_container_does() {
 }
 
 #[tokio::test]
+async fn containers_are_told_to_wait_as_long_as_somebody_looks_at_them() {
+    let (world, node) = World::destination();
+    let beats = || world.store().beats(&name("m-1"));
+    world.bundle("a9", Some("a"), Some("m-1"));
+    assert_eq!(target(&world, &node).await, Target::Waiting);
+    assert_eq!(beats(), None, "it is of no session that has created it");
+    node.create_pod(&world.session(3)).await.unwrap();
+    for expected in 2..5 {
+        assert_eq!(target(&world, &node).await, Target::Waiting);
+        assert_eq!(beats(), Some(expected));
+    }
+    fs::remove_dir_all(world.path("bundles/a9")).unwrap();
+    assert_eq!(target(&world, &node).await, Target::Changing);
+    assert_eq!(beats(), Some(4), "nobody waits");
+    node.remove_files(&world.session(3)).await.unwrap();
+    assert_eq!(beats(), None);
+}
+
+#[tokio::test]
 async fn a_pod_is_frozen_when_all_of_it_is_restored() {
     let (world, node) = World::destination();
     world.taken("a", "a9");
@@ -129,7 +148,35 @@ async fn a_thaw_marks_the_pod_as_live_first_and_can_be_repeated() {
         node.thaw(&world.session(3)).await.unwrap();
         assert_eq!(target(&world, &node).await, Target::Running);
     }
-    assert!(node.look(&world.session(3)).await.unwrap().live);
+    let seen = node.look(&world.session(3)).await.unwrap();
+    assert!(seen.live && !seen.committed && world.pods.calls().is_empty());
+    node.mark_committed(&world.session(3)).await.unwrap();
+    assert_eq!(world.pods.calls(), [format!("mark {UID}")]);
+    assert!(node.look(&world.session(3)).await.unwrap().committed);
+    world.pods.set(Some(PodState { terminating: true, ..state(UID) }));
+    assert!(node.look(&world.session(3)).await.unwrap().committed, "it needs no traffic any more");
+}
+
+#[tokio::test]
+async fn a_restored_pod_is_set_going_though_the_api_server_is_away() {
+    let (world, node) = World::destination();
+    world.pods.set(Some(PodState { volumes: Vec::new(), ..state(UID) }));
+    for (container, id) in [("a", "a9"), ("b", "b9")] {
+        world.taken(container, id);
+        world.restored(id);
+    }
+    node.restore(&world.session(3)).await.unwrap();
+    world.pods.go_away();
+    // Also by an agent that was restarted, and has never heard of the pod.
+    let restarted = DestinationNode::with_files(world.settings(), world.pods.clone(), NoTickets, Tree);
+    for node in [&node, &restarted] {
+        assert_eq!(target(&world, node).await, Target::Frozen);
+    }
+    restarted.thaw(&world.session(3)).await.unwrap();
+    let seen = restarted.look(&world.session(3)).await.unwrap();
+    assert_eq!((seen.target, seen.live, seen.committed), (Target::Running, true, false));
+    let unknown = SessionInfo { migration: "m-2".to_owned(), ..world.session(4) };
+    assert_eq!(restarted.look(&unknown).await.unwrap_err().to_string(), "the API server is away");
 }
 
 #[tokio::test]

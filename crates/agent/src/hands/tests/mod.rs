@@ -16,9 +16,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 
-const UID: &str = "4f1c2a52-0f0e-4b7e-9c39-0d6b0f3d9d11";
+pub(super) const UID: &str = "4f1c2a52-0f0e-4b7e-9c39-0d6b0f3d9d11";
 /// No process of any node has such an ID.
 const NOBODY: i32 = 5_000_001;
 
@@ -51,30 +52,54 @@ impl CgroupFiles for Tree {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct FakePods(pub(super) Arc<Mutex<(Option<PodState>, Vec<String>)>>);
+pub(super) struct FakePods(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    pod: Option<PodState>,
+    calls: Vec<String>,
+    away: bool,
+}
 
 impl FakePods {
     pub(super) fn set(&self, state: Option<PodState>) {
-        self.0.lock().unwrap().0 = state;
+        self.0.lock().unwrap().pod = state;
+    }
+
+    /// The API server does not answer any more.
+    pub(super) fn go_away(&self) {
+        self.0.lock().unwrap().away = true;
     }
 
     pub(super) fn calls(&self) -> Vec<String> {
-        self.0.lock().unwrap().1.clone()
+        self.0.lock().unwrap().calls.clone()
     }
 }
 
 impl Pods for FakePods {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(())
+    }
+
     async fn get(&self, _session: &SessionInfo) -> Result<Option<PodState>, HandsError> {
-        Ok(self.0.lock().unwrap().0.clone())
+        let known = self.0.lock().unwrap();
+        if known.away { Err(HandsError::new("the API server is away")) } else { Ok(known.pod.clone()) }
     }
 
     async fn create(&self, _session: &SessionInfo) -> Result<(), HandsError> {
-        self.0.lock().unwrap().1.push("create".to_owned());
+        self.0.lock().unwrap().calls.push("create".to_owned());
+        Ok(())
+    }
+
+    async fn mark_committed(&self, _session: &SessionInfo, uid: &str) -> Result<(), HandsError> {
+        let mut known = self.0.lock().unwrap();
+        known.calls.push(format!("mark {uid}"));
+        known.pod.as_mut().unwrap().committed = true;
         Ok(())
     }
 
     async fn delete(&self, _session: &SessionInfo, uid: &str) -> Result<(), HandsError> {
-        self.0.lock().unwrap().1.push(format!("delete {uid}"));
+        self.0.lock().unwrap().calls.push(format!("delete {uid}"));
         Ok(())
     }
 }
@@ -103,6 +128,8 @@ pub(super) fn state(uid: &str) -> PodState {
         uid: uid.to_owned(),
         terminating: false,
         failure: None,
+        committed: false,
+        hostname: Some("web-0".to_owned()),
         containers: vec![name("a"), name("b")],
         volumes: vec![name("data")],
     }
@@ -146,6 +173,7 @@ impl World {
             store: self.path("store"),
             work: self.path("work"),
             stays_free: 0,
+            fresh: Duration::ZERO,
             ..Settings::default()
         }
     }

@@ -141,6 +141,7 @@ impl<S: Side> Session<S> {
                 Some(message) => ControlFlow::Continue(self.take(message)),
                 None => ControlFlow::Break(()),
             },
+            () = self.side.changed(&self.info) => ControlFlow::Continue(None),
             () = sleep(pause) => ControlFlow::Continue(None),
         }
     }

@@ -39,6 +39,7 @@ impl<S: Side> Session<S> {
         match (acted, wrote) {
             (false, _) => Turn::After(settings.retry),
             (true, true) => Turn::Again,
+            (true, false) if S::is_brief(&self.record) => Turn::After(settings.brief_poll),
             (true, false) => Turn::After(settings.poll),
         }
     }

@@ -6,6 +6,7 @@ use portolan_core::migration::destination::{Data, DestinationSeen, Target};
 use portolan_core::migration::source::Frozen;
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::sync::Arc;
 use tokio::time::sleep;
 
 /// What one incarnation of an agent does to the pod.
@@ -62,6 +63,11 @@ impl Drop for Dump {
 }
 
 impl SourceHands for Fake {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        let refusal = self.world.lock().unwrap().refusal;
+        refusal.map_or(Ok(()), |why| Err(HandsError::refusal(why)))
+    }
+
     async fn baseline(&self, _pod: &Pod) -> Result<String, HandsError> {
         self.live().await;
         Ok("container a".to_owned())
@@ -116,6 +122,7 @@ impl SourceHands for Fake {
             // A pod that is restored takes no other checkpoint.
             if world.receiving && world.data.is_none() && world.target == Target::Waiting {
                 world.data = world.checkpoint;
+                world.arrived.notify_one();
             }
         };
         self.act("send", send, |_| {}).await?;
@@ -162,12 +169,22 @@ impl SourceHands for Fake {
 }
 
 impl DestinationHands for Fake {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        Ok(())
+    }
+
     async fn look(&self, _session: &SessionInfo) -> Result<DestinationSeen, HandsError> {
         self.live().await;
         let world = self.world.lock().unwrap();
         let data = if world.data.is_some() { Data::Complete } else { Data::Incomplete };
         let has_files = world.data.is_some();
-        Ok(DestinationSeen { target: world.target.clone(), data, live: world.live, has_files })
+        let committed = world.marked || world.target == Target::None;
+        Ok(DestinationSeen { target: world.target.clone(), data, live: world.live, committed, has_files })
+    }
+
+    async fn changed(&self, _session: &SessionInfo) {
+        let arrived = Arc::clone(&self.world.lock().unwrap().arrived);
+        arrived.notified().await;
     }
 
     async fn create_pod(&self, _session: &SessionInfo) -> Result<(), HandsError> {
@@ -203,6 +220,16 @@ impl DestinationHands for Fake {
             world.target = Target::Running;
         };
         self.act("run", run, |world| world.live = true).await
+    }
+
+    async fn mark_committed(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        let mark = |world: &mut World| {
+            world.marked = true;
+            if world.target != Target::Running {
+                world.violate("a pod that does not run gets traffic");
+            }
+        };
+        self.act("mark_committed", mark, |_| {}).await
     }
 
     async fn delete_pod(&self, _session: &SessionInfo) -> Result<(), HandsError> {

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod disk;
+mod downtime;
 mod fake;
 mod journal;
 mod limits;

@@ -20,6 +20,14 @@ fn progress(report: SourceReport) -> (u64, i64, SourceStage) {
     }
 }
 
+/// Why no session is begun.
+fn refused(report: Result<SourceReport, SessionError>) -> String {
+    match report {
+        Ok(Report::Refused { reason, .. }) => reason,
+        other => unreachable!("it is not refused: {other:?}"),
+    }
+}
+
 fn no_record(session: Option<u64>) -> SourceReport {
     Report::NoRecord { migration: "m".to_owned(), session }
 }
@@ -72,9 +80,8 @@ async fn a_node_has_a_bounded_number_of_sessions() {
     let (session, ..) = progress(ask(&node, &order(None, 1, SourceGoal::Reserved)).await);
     let second = Pod::new("shop", "web-1", "7b1c").unwrap();
     let begin = order(None, 1, SourceGoal::Reserved);
-    let error = node.sessions().order_source(&second, &begin).await.unwrap_err();
-    assert!(matches!(error, SessionError::TooMany { count: 1, limit: 1, .. }), "{error}");
-    assert!(error.to_string().contains("pod shop/web-1"), "{error}");
+    let reason = refused(node.sessions().order_source(&second, &begin).await);
+    assert!(reason.contains("pod shop/web-1") && reason.contains("1 sessions"), "{reason}");
     // What needs no session is answered all the same.
     let late = order(Some(3), 1, SourceGoal::Aborted);
     assert_eq!(node.sessions().order_source(&second, &late).await.unwrap(), no_record(Some(3)));
@@ -84,17 +91,36 @@ async fn a_node_has_a_bounded_number_of_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_moved_is_refused_and_one_that_cannot_be_seen_is_not() {
+    let world = World::shared();
+    let node = Node::start(&world, Role::Source, &clock()).await;
+    let begin = order(None, 1, SourceGoal::Reserved);
+    world.lock().unwrap().refusal = Some("it has a volume of the node");
+    let reason = refused(node.sessions().order_source(&pod(), &begin).await);
+    assert!(reason.contains("pod shop/web-0") && reason.contains("a volume of the node"), "{reason}");
+    // Nothing is begun that would have to be given up.
+    let abort = node.sessions().order_source(&pod(), &order(None, 2, SourceGoal::Aborted)).await;
+    assert_eq!(abort.unwrap(), no_record(None));
+    world.lock().unwrap().refusal = None;
+    world.lock().unwrap().look_fails = true;
+    let error = node.sessions().order_source(&pod(), &begin).await.unwrap_err();
+    assert!(matches!(error, SessionError::Look { .. }), "{error}");
+    world.lock().unwrap().look_fails = false;
+    progress(ask(&node, &begin).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_begun_that_cannot_be_written_down() {
     let world = World::shared();
     let node = Node::start(&world, Role::Source, &clock()).await;
     world.lock().unwrap().agent(Role::Source).disk_is_full = true;
     let begin = order(None, 1, SourceGoal::Reserved);
-    let error = node.sessions().order_source(&pod(), &begin).await.unwrap_err();
-    assert!(matches!(error, SessionError::Journal { .. }), "{error}");
+    let reason = refused(node.sessions().order_source(&pod(), &begin).await);
+    assert!(reason.contains("cannot be kept"), "{reason}");
     world.lock().unwrap().agent(Role::Source).disk_is_full = false;
     let large = SourceOrder { migration: "m".repeat(70_000), ..begin.clone() };
-    let error = node.sessions().order_source(&pod(), &large).await.unwrap_err();
-    assert!(error.to_string().contains("65536"), "{error}");
+    let reason = refused(node.sessions().order_source(&pod(), &large).await);
+    assert!(reason.contains("65536"), "{reason}");
     assert!(node.files().is_empty() && node.sessions().pods().is_empty());
     progress(ask(&node, &begin).await);
 }

@@ -84,7 +84,9 @@ impl Play {
         assert!(world.violations.is_empty(), "{:?}", world.violations);
         let outcome = self.record.outcome.unwrap();
         match outcome {
-            Outcome::Succeeded => assert!(world.destination_runs() && world.gone, "{world:?}"),
+            Outcome::Succeeded => {
+                assert!(world.destination_runs() && world.marked && world.gone, "{world:?}");
+            }
             Outcome::Aborted | Outcome::Failed => {
                 assert!(world.source_runs() && !world.terminating && !world.destination_runs(), "{world:?}");
             }

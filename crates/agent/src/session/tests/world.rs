@@ -5,6 +5,7 @@ use portolan_core::migration::destination::Target;
 use portolan_core::migration::source::Frozen;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 pub(super) type Shared = Arc<Mutex<World>>;
 
@@ -52,6 +53,8 @@ pub(super) struct World {
     pub(super) dump_takes: Duration,
     pub(super) send_takes: Duration,
     pub(super) look_fails: bool,
+    /// Why the pod cannot be moved.
+    pub(super) refusal: Option<&'static str>,
     /// How long a look takes.
     pub(super) look_takes: Duration,
     /// The API server does not answer the source.
@@ -64,7 +67,11 @@ pub(super) struct World {
     pub(super) restored_life: u64,
     pub(super) data: Option<u64>,
     pub(super) live: bool,
+    /// Whether the pod at the destination gets traffic.
+    pub(super) marked: bool,
     pub(super) receiving: bool,
+    /// Notified when the checkpoint has arrived.
+    pub(super) arrived: Arc<Notify>,
     pub(super) ordered_to_run: bool,
     pub(super) actions: Vec<&'static str>,
     /// Whose files were kept at each start.
@@ -86,6 +93,7 @@ impl World {
             dump_takes: Duration::from_millis(60),
             send_takes: Duration::from_millis(60),
             look_fails: false,
+            refusal: None,
             look_takes: Duration::ZERO,
             api_is_away: false,
             freeze_fails: false,
@@ -94,7 +102,9 @@ impl World {
             restored_life: 0,
             data: None,
             live: false,
+            marked: false,
             receiving: false,
+            arrived: Arc::default(),
             ordered_to_run: false,
             actions: Vec::new(),
             kept: Vec::new(),

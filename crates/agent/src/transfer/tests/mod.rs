@@ -7,13 +7,14 @@ mod resumed;
 mod silent;
 mod whole;
 
+use super::door::Door;
 use super::error::{Failure, SendError};
 use super::frame::{self, Frame, SMALL_FRAME_BYTES};
 use super::tls::no_server_name;
 use super::{
-    Backoff, Connect, Connecting, Credentials, ExpectedSession, OutgoingPart, PeerIdentity, Progress,
-    ReceiveError, ReceivedPart, Receiver, ReceiverLimits, Refusal, SendOptions, Sender, SentPart, SessionKey,
-    SessionLimits, Stream, Ticket,
+    Backoff, Connect, Connecting, Credentials, CredentialsError, ExpectedSession, OutgoingPart, PeerIdentity,
+    Progress, ReceiveError, ReceivedPart, Receiver, ReceiverLimits, Refusal, SendOptions, Sender, SentPart,
+    SessionKey, SessionLimits, Stream, Ticket,
 };
 use portolan_node::Name;
 use rcgen::{
@@ -33,6 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 
 /// In January 2026.
 #[derive(Debug)]
@@ -104,6 +106,21 @@ fn destination() -> PeerIdentity {
     PeerIdentity::Dns("agent.nice.example".to_owned())
 }
 
+/// What the receiver calls its peer.
+const PEER: &str = "lille";
+
+/// A receiver that accepts one peer.
+fn receiver_of(credentials: &Credentials, limits: ReceiverLimits) -> Arc<Receiver> {
+    let receiver = Receiver::new(limits);
+    receiver.accept_from(&[(PEER.to_owned(), credentials.clone())]).unwrap();
+    Arc::new(receiver)
+}
+
+/// What such a receiver accepts connections with.
+fn acceptor(credentials: &Credentials) -> Result<TlsAcceptor, CredentialsError> {
+    Ok(Door::new(&[(PEER.to_owned(), credentials.clone())])?.unwrap().tls)
+}
+
 /// Both agents and the folder of the receiving one.
 struct World {
     authority: Authority,
@@ -124,11 +141,12 @@ impl World {
     }
 
     fn receiver(&self) -> Arc<Receiver> {
-        Arc::new(Receiver::new(&self.of_destination(), ReceiverLimits::default()).unwrap())
+        receiver_of(&self.of_destination(), ReceiverLimits::default())
     }
 
     fn expected(&self, parts: &[&str]) -> ExpectedSession {
         ExpectedSession {
+            peer: PEER.to_owned(),
             key: key(),
             ticket: ticket(),
             parts: parts.iter().map(|part| name(part)).collect(),

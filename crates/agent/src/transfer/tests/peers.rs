@@ -1,9 +1,13 @@
 //! Exactly one peer is accepted, in both directions.
 
 use super::super::tls::no_server_name;
-use super::super::{Credentials, Failure, HandshakeError, PeerIdentity, Receiver, ReceiverLimits, Sender};
+use super::super::{
+    Credentials, ExpectedSession, Failure, HandshakeError, PeerIdentity, Receiver, ReceiverLimits, Refusal,
+    Sender,
+};
 use super::{
-    Authority, Dial, SendOptions, World, bytes, destination, failure, options, part, send, serve, source,
+    Authority, Dial, PEER, SendOptions, World, acceptor, bytes, destination, failure, options, part,
+    receiver_of, send, serve, source,
 };
 use rcgen::{CertificateParams, KeyPair};
 use rustls::{ClientConfig, RootCertStore};
@@ -14,7 +18,7 @@ use tokio_rustls::TlsConnector;
 /// Why the two do not come together: as the sender sees it, and as the receiver does.
 async fn refused(from: &Credentials, to: &Credentials) -> (HandshakeError, HandshakeError) {
     let world = World::new();
-    let receiver = Arc::new(Receiver::new(to, ReceiverLimits::default()).unwrap());
+    let receiver = receiver_of(to, ReceiverLimits::default());
     let session = receiver.admit(world.expected(&["app"])).await.unwrap();
     let dial = Arc::new(Dial::new(&receiver));
     let sender = Sender::new(from, Arc::clone(&dial), SendOptions { tries: 5, ..options() }).unwrap();
@@ -91,13 +95,59 @@ async fn peers_are_known_by_any_kind_of_name() {
     for (one, other) in names("lille").into_iter().zip(names("nice").into_iter().rev()) {
         let world = World::new();
         let to = nodes.credentials(&other, &one, &nodes);
-        let receiver = Arc::new(Receiver::new(&to, ReceiverLimits::default()).unwrap());
+        let receiver = receiver_of(&to, ReceiverLimits::default());
         let session = receiver.admit(world.expected(&["app"])).await.unwrap();
         let from = nodes.credentials(&one, &other, &nodes);
         let sender = Sender::new(&from, Arc::new(Dial::new(&receiver)), options()).unwrap();
         send(&sender, vec![part("app", &bytes(10))]).await.0.unwrap();
         session.whole().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn at_one_address_a_peer_is_known_by_its_certificate() {
+    let (world, own) = (World::new(), destination());
+    // The agent has a certificate of an authority of its own for each of its peers.
+    let (for_lille, for_metz) = (Authority::new("nodes"), Authority::new("others"));
+    let (lille, metz) = (Authority::new("lille"), Authority::new("metz"));
+    // The names are the same, the authorities are not.
+    let peers = [
+        (PEER.to_owned(), for_lille.credentials(&own, &source(), &lille)),
+        ("metz".to_owned(), for_metz.credentials(&own, &source(), &metz)),
+    ];
+    let receiver = Arc::new(Receiver::new(ReceiverLimits::default()));
+    receiver.accept_from(&peers).unwrap();
+    let session = receiver.admit(world.expected(&["app"])).await.unwrap();
+    let sender = |own_authority: &Authority, theirs: &Authority| {
+        let from = own_authority.credentials(&source(), &own, theirs);
+        Sender::new(&from, Arc::new(Dial::new(&receiver)), options()).unwrap()
+    };
+    // The other peer, with the ticket of the session, which is not its own.
+    let stolen = send(&sender(&metz, &for_metz), vec![part("app", &bytes(10))]).await.0;
+    let (failed, _) = failure(stolen);
+    assert!(matches!(failed, Failure::Refused(Refusal::NotAdmitted)), "{failed}");
+    send(&sender(&lille, &for_lille), vec![part("app", &bytes(10))]).await.0.unwrap();
+    session.whole().await.unwrap();
+    // A session of the same name is another one if its peer is.
+    let expected = world.expected(&["app"]);
+    let folder = world.path("metz");
+    std::fs::create_dir(&folder).unwrap();
+    let other = ExpectedSession { peer: "metz".to_owned(), folder, ..expected };
+    let other = receiver.admit(other).await.unwrap();
+    send(&sender(&metz, &for_metz), vec![part("app", &bytes(10))]).await.0.unwrap();
+    other.whole().await.unwrap();
+    // One that nobody has told of.
+    let nice = Authority::new("nice");
+    let dial = Arc::new(Dial::new(&receiver));
+    let from = nice.credentials(&source(), &own, &for_lille);
+    let sender = Sender::new(&from, Arc::clone(&dial), options()).unwrap();
+    send(&sender, vec![part("app", &bytes(10))]).await.0.unwrap_err();
+    let error = dial.served().await.remove(0).unwrap_err();
+    assert!(matches!(*error.failure, Failure::Handshake(HandshakeError::UnknownAuthority)), "{error}");
+    assert_eq!(receiver.accept_from(&[]).ok(), Some(()));
+    send(&sender, vec![part("app", &bytes(10))]).await.0.unwrap_err();
+    let error = dial.served().await.remove(0).unwrap_err();
+    assert!(matches!(*error.failure, Failure::Handshake(HandshakeError::NoPeer)), "{error}");
 }
 
 #[tokio::test]
@@ -165,9 +215,9 @@ fn credentials_are_read_from_pem() {
         Credentials::from_pem(chain, key, authority, source(), Arc::new(super::FixedTime))
     };
     let right = read(&certificate, &key.serialize_pem(), &certificate).unwrap();
-    assert!(right.acceptor().is_ok() && right.connector().is_ok());
+    assert!(acceptor(&right).is_ok() && right.connector().is_ok());
     let mixed = read(&certificate, &other.serialize_pem(), &certificate).unwrap();
-    assert!(mixed.acceptor().err().unwrap().to_string().contains("the key belongs to the certificate"));
+    assert!(acceptor(&mixed).err().unwrap().to_string().contains("the key belongs to the certificate"));
     let key = key.serialize_pem();
     for (chain, key, authority, expected) in [
         ("", key.as_str(), certificate.as_str(), "no own certificate"),

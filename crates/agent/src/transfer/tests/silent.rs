@@ -3,9 +3,9 @@
 use super::super::frame::{self, Frame, SMALL_FRAME_BYTES};
 use super::super::tls::no_server_name;
 use super::super::{
-    Connect, Connecting, Failure, HandshakeError, Receiver, ReceiverLimits, Refusal, SendOptions, Stream,
+    Connect, Connecting, Failure, HandshakeError, ReceiverLimits, Refusal, SendOptions, Stream,
 };
-use super::{World, bytes, failure, open, options, part, refusal, send, serve};
+use super::{World, acceptor, bytes, failure, open, options, part, receiver_of, refusal, send, serve};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn many_who_say_nothing_keep_nobody_out() {
     let world = World::new();
     // Longer than the sender waits.
     let limits = ReceiverLimits { handshake_timeout: Duration::from_secs(3600), ..ReceiverLimits::default() };
-    let receiver = Arc::new(Receiver::new(&world.of_destination(), limits).unwrap());
+    let receiver = receiver_of(&world.of_destination(), limits);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(Arc::clone(&receiver).serve(listener));
@@ -138,7 +138,7 @@ async fn a_receiver_that_begins_no_handshake_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_acknowledges_nothing_is_given_up() {
     let (world, ends) = (World::new(), Arc::new(Ends::default()));
-    let (acceptor, far) = (world.of_destination().acceptor().unwrap(), Arc::clone(&ends));
+    let (acceptor, far) = (acceptor(&world.of_destination()).unwrap(), Arc::clone(&ends));
     let silent = tokio::spawn(async move {
         far.connected.notified().await;
         let stream = far.far.lock().unwrap().remove(0);

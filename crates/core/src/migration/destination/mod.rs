@@ -133,6 +133,9 @@ pub struct DestinationSeen {
     /// Whether the containers are marked as live: from then on they may have run, and their checkpoint must never be used
     /// again.
     pub live: bool,
+    /// Whether the API server says that the migration is committed, without which the pod gets no traffic, or there is no pod
+    /// any more that it could say that of.
+    pub committed: bool,
     /// Whether the store holds anything of this migration, except for that mark.
     pub has_files: bool,
 }
@@ -151,6 +154,8 @@ pub enum DestinationAction {
     Restore,
     /// Mark the containers as live, be sure that it is on the disk, and set all of them going at one instant.
     Thaw,
+    /// Have the API server say that the migration is committed.
+    MarkCommitted,
     /// Delete the pod. Its frozen processes are killed without a thaw.
     DeletePod,
     /// Remove what the store holds of this migration.

@@ -42,11 +42,14 @@ fn without_record(
     now: Timestamp,
 ) -> DestinationDecision {
     let Some(order) = order else { return Decision::only(None) };
-    // The pod of a session that is over runs, and belongs to its users: an order that comes late must not touch it.
-    let over = seen.target != Target::None;
-    if order.goal != DestinationGoal::Prepared || order.session.is_some() || over {
+    if order.goal != DestinationGoal::Prepared || order.session.is_some() {
         let migration = order.migration.clone();
         return Decision::only(Some(Report::NoRecord { migration, session: order.session }));
+    }
+    // The pod of a session that is over runs, and belongs to its users: an order that comes late must not touch it.
+    if seen.target != Target::None {
+        let reason = "the pod of an earlier session of this migration is still there".to_owned();
+        return Decision::only(Some(Report::Refused { migration: order.migration.clone(), reason }));
     }
     let record = DestinationRecord {
         fence: Fence { migration: order.migration.clone(), session, token: order.token },
@@ -66,6 +69,8 @@ enum Next {
     Enter(DestinationStage),
     /// It went wrong: give up, or, if only the coordinator may give up, go back to this stage and do this.
     Fail(String, DestinationStage, Option<DestinationAction>),
+    /// The pod is to be created once more, for this reason. What has arrived stays.
+    Again(String),
     /// It must not be used, whoever decides.
     Discard(String),
     Forget,
@@ -91,6 +96,11 @@ fn step(
             record.stage = if record.bound { back } else { DestinationStage::Discarding };
             record.failure = Some(why);
             actions.extend(repair.filter(|_| record.bound));
+        }
+        Next::Again(why) => {
+            record.stage = DestinationStage::Preparing;
+            record.failure = Some(why);
+            actions.push(DestinationAction::DeletePod);
         }
         Next::Discard(why) => {
             record.stage = DestinationStage::Discarding;
@@ -137,10 +147,12 @@ fn follow(
     let stay = |action| Next::Stay(vec![action]);
     match record.stage {
         Preparing | Prepared | Receiving | Received => match &seen.target {
-            Target::Failed(why) => {
+            Target::Failed(why) if record.stage == Preparing => {
                 let why = format!("the pod cannot be created: {why}");
                 Next::Fail(why, record.stage, Some(DestinationAction::DeletePod))
             }
+            // It did wait. A kubelet does not let a container wait for as long as a transfer may take.
+            Target::Failed(why) => Next::Again(format!("the pod could not wait for its checkpoint: {why}")),
             Target::None if record.stage == Preparing || record.bound => stay(DestinationAction::CreatePod),
             Target::None => Next::Discard("somebody else has deleted the pod".to_owned()),
             Target::Waiting => waiting(record.stage, goal, &seen.data),
@@ -172,6 +184,8 @@ fn follow(
         }
         // Whatever else it is, it may have run; what dies from now on is started afresh by its cluster.
         Thawing => Next::Enter(Running),
+        // Nobody else does it once the session is forgotten.
+        Running if !seen.committed => stay(DestinationAction::MarkCommitted),
         Running if goal == Some(DestinationGoal::Forgotten) && seen.has_files => {
             stay(DestinationAction::RemoveFiles)
         }

@@ -25,7 +25,7 @@ fn order(goal: DestinationGoal) -> DestinationOrder {
 }
 
 fn seen(target: Target) -> DestinationSeen {
-    DestinationSeen { target, data: Data::Complete, live: false, has_files: true }
+    DestinationSeen { target, data: Data::Complete, live: false, committed: true, has_files: true }
 }
 
 fn after(record: &DestinationRecord, goal: Option<DestinationGoal>, target: Target) -> DestinationDecision {
@@ -69,6 +69,25 @@ fn a_pod_that_may_have_run_is_neither_discarded_nor_restored_again() {
 }
 
 #[test]
+fn a_pod_that_runs_gets_traffic_before_its_session_is_forgotten() {
+    let running = record(MigrationOrder::Transactional, DestinationStage::Running);
+    let hidden = DestinationSeen { committed: false, ..seen(Target::Running) };
+    for goal in [None, Some(DestinationGoal::Running), Some(DestinationGoal::Forgotten)] {
+        let decision = next(Some(&running), goal.map(order).as_ref(), &hidden, 8, Timestamp::UNIX_EPOCH);
+        assert_eq!(decision.actions, [DestinationAction::MarkCommitted], "{goal:?}");
+    }
+    let forgotten = after(&running, Some(DestinationGoal::Forgotten), Target::Running);
+    assert_eq!(forgotten.actions, [DestinationAction::RemoveFiles]);
+    // Not before it runs.
+    for stage in [DestinationStage::Restoring, DestinationStage::Verified, DestinationStage::Thawing] {
+        let record = record(MigrationOrder::Transactional, stage);
+        let frozen = DestinationSeen { committed: false, ..seen(Target::Frozen) };
+        let decision = next(Some(&record), None, &frozen, 8, Timestamp::UNIX_EPOCH);
+        assert!(!decision.actions.contains(&DestinationAction::MarkCommitted), "{stage:?}");
+    }
+}
+
+#[test]
 fn a_verified_pod_that_dies_frozen_is_restored_again() {
     let verified = record(MigrationOrder::Transactional, DestinationStage::Verified);
     let decision = after(&verified, None, Target::Waiting);
@@ -76,6 +95,24 @@ fn a_verified_pod_that_dies_frozen_is_restored_again() {
     let restoring = record(MigrationOrder::DeleteFirst, DestinationStage::Restoring);
     let decision = after(&restoring, None, Target::Failed("no such file".to_owned()));
     assert_eq!(decision.actions, [DestinationAction::Restore]);
+}
+
+#[test]
+fn a_pod_that_does_not_wait_long_enough_is_created_once_more() {
+    use DestinationStage::{Prepared, Preparing, Received, Receiving};
+    let failed = || Target::Failed("context deadline exceeded".to_owned());
+    for order in [MigrationOrder::Transactional, MigrationOrder::DeleteFirst] {
+        for at in [Prepared, Receiving, Received] {
+            let decision = after(&record(order, at), None, failed());
+            assert_eq!(decision.actions, [DestinationAction::DeletePod]);
+            let Write::Put(again) = decision.write else { unreachable!("{at:?}") };
+            assert_eq!(again.stage, Preparing);
+            assert!(again.failure.as_ref().is_some_and(|why| why.contains("context deadline")), "{again:?}");
+            assert_eq!(after(&again, None, Target::None).actions, [DestinationAction::CreatePod]);
+        }
+    }
+    let first = after(&record(MigrationOrder::Transactional, Preparing), None, failed());
+    assert_eq!(stage(&first), Some(DestinationStage::Discarding), "it never waited");
 }
 
 #[test]

@@ -165,6 +165,41 @@ fn what_fails_before_the_commit_leaves_the_pod_at_the_source() {
 }
 
 #[test]
+fn a_side_that_refuses_ends_the_migration_at_once_and_says_why() {
+    for order in ORDERS {
+        for (refuses, reason) in [
+            (Happening::SourceRefuses(true), "the source refuses: it has a volume of the node"),
+            (Happening::DestinationRefuses(true), "the destination refuses: it has no room"),
+        ] {
+            let mut world = World::new(order);
+            world.happen(&refuses);
+            let limit = world.record.terms.timeout.0;
+            for _ in 0..8 {
+                world.round();
+            }
+            assert_eq!(world.record.step, Step::Done, "{world:?}");
+            assert!(world.now.as_duration().unsigned_abs() < limit / 10, "nothing is waited for");
+            assert!(world.record.entered_at(Step::Freeze).is_none() && world.source.runs());
+            assert_eq!(world.record.abort.as_ref().map(|abort| abort.message.as_str()), Some(reason));
+            world.settle();
+            world.check_end();
+            assert_eq!(world.record.outcome, Some(Outcome::Failed));
+            at_every_point(order, &[refuses], false, |_| {});
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_stops_waiting_is_created_once_more_and_the_migration_succeeds() {
+    for order in ORDERS {
+        let outcomes = at_every_point(order, &[Happening::TargetStopsWaiting], false, |_| {});
+        // Where its agent has not seen it wait yet, it may be that it never can.
+        let failed = outcomes.iter().filter(|outcome| **outcome != Outcome::Succeeded).count();
+        assert!(failed <= 4, "{order:?}: {outcomes:?}");
+    }
+}
+
+#[test]
 fn a_node_that_is_booted_at_any_point_never_makes_two_copies() {
     use Happening::{Pass, Source, SourceReboots};
     let kubelet = Pass { milliseconds: 20 };

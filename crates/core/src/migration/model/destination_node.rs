@@ -2,8 +2,8 @@
 
 use super::{Count, Crash};
 use crate::migration::destination::{
-    Data, DestinationAction, DestinationDecision, DestinationRecord, DestinationSeen, DestinationStage,
-    Target, next,
+    Data, DestinationAction, DestinationDecision, DestinationGoal, DestinationRecord, DestinationSeen,
+    DestinationStage, Target, next,
 };
 use crate::migration::{DestinationOrder, DestinationReport, Write};
 use jiff::Timestamp;
@@ -17,7 +17,11 @@ pub(crate) struct DestinationNode {
     /// What has arrived, and whether it is what was sent.
     pub(crate) data: Option<(Count, bool)>,
     pub(crate) restore_fails: bool,
+    /// Whether its agent begins no session.
+    pub(crate) refuses: bool,
     live: bool,
+    /// Whether the API server says that the migration is committed: only then the pod gets traffic.
+    pub(crate) committed: bool,
     sessions: u64,
 }
 
@@ -30,7 +34,9 @@ impl DestinationNode {
             count: (0, 0),
             data: None,
             restore_fails: false,
+            refuses: false,
             live: false,
+            committed: false,
             sessions: 0,
         }
     }
@@ -74,19 +80,41 @@ impl DestinationNode {
         }
     }
 
+    /// The kubelet does not let a container wait any longer.
+    pub(crate) fn give_up_waiting(&mut self) {
+        if self.target == Target::Waiting {
+            self.target = Target::Failed("context deadline exceeded".to_owned());
+        }
+    }
+
     fn seen(&self) -> DestinationSeen {
         let data = match self.data {
             None => Data::Incomplete,
             Some((_, true)) => Data::Complete,
             Some((_, false)) => Data::Refused("its sum is wrong".to_owned()),
         };
-        DestinationSeen { target: self.target.clone(), data, live: self.live, has_files: self.data.is_some() }
+        let committed = self.committed || self.target == Target::None;
+        DestinationSeen {
+            target: self.target.clone(),
+            data,
+            live: self.live,
+            committed,
+            has_files: self.data.is_some(),
+        }
     }
 
     /// One turn of the agent.
     pub(crate) fn turn(&mut self, crash: Crash, now: Timestamp) -> Option<DestinationReport> {
         self.sessions += 1;
         let order = self.inbox.clone();
+        if let Some(order) = &order
+            && self.refuses
+            && self.disk.is_none()
+            && (order.goal, order.session) == (DestinationGoal::Prepared, None)
+        {
+            let (migration, reason) = (order.migration.clone(), "it has no room".to_owned());
+            return Some(DestinationReport::Refused { migration, reason });
+        }
         let decision: DestinationDecision =
             next(self.disk.as_ref(), order.as_ref(), &self.seen(), self.sessions, now);
         if crash == Crash::BeforeWrite {
@@ -122,6 +150,10 @@ impl DestinationNode {
             DestinationAction::Thaw => {
                 self.live = true;
                 self.target = Target::Running;
+            }
+            DestinationAction::MarkCommitted => {
+                assert!(self.runs(), "a pod that does not run gets traffic");
+                self.committed = true;
             }
             DestinationAction::DeletePod => {
                 assert_ne!(self.target, Target::Running, "a pod that runs is not discarded");

@@ -37,7 +37,10 @@ fn happening(faults: u32) -> impl Strategy<Value = Happening> {
             2 => Just(Happening::SourceThawedByOthers),
             1 => Just(Happening::SourceReboots),
             2 => any::<bool>().prop_map(Happening::SourceApiIsAway),
+            1 => any::<bool>().prop_map(Happening::SourceRefuses),
+            1 => any::<bool>().prop_map(Happening::DestinationRefuses),
             2 => Just(Happening::TargetDies),
+            2 => Just(Happening::TargetStopsWaiting),
         ],
     ]
 }

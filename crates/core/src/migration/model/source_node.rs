@@ -2,7 +2,7 @@
 
 use super::{Count, Crash};
 use crate::migration::source::{
-    Checkpoint, Frozen, SourceAction, SourceDecision, SourceRecord, SourceSeen, next,
+    Checkpoint, Frozen, SourceAction, SourceDecision, SourceGoal, SourceRecord, SourceSeen, next,
 };
 use crate::migration::{SourceOrder, SourceReport, Write};
 use jiff::Timestamp;
@@ -22,6 +22,8 @@ pub(crate) struct SourceNode {
     pub(crate) sent: bool,
     /// Whether the commit was ever written.
     pub(crate) committed: bool,
+    /// Whether its agent begins no session.
+    pub(crate) refuses: bool,
     /// Whether the API server answers the node.
     pub(crate) api_is_away: bool,
     /// The node was booted, and its kubelet has not started the pod yet.
@@ -45,6 +47,7 @@ impl SourceNode {
             checkpoint_fails: false,
             sent: false,
             committed: false,
+            refuses: false,
             api_is_away: false,
             booting: false,
             afresh: false,
@@ -135,6 +138,14 @@ impl SourceNode {
     pub(crate) fn turn(&mut self, crash: Crash, now: Timestamp) -> (Option<SourceReport>, bool) {
         self.sessions += 1;
         let order = self.inbox.clone();
+        if let Some(order) = &order
+            && self.refuses
+            && self.disk.is_none()
+            && (order.goal, order.session) == (SourceGoal::Reserved, None)
+        {
+            let (migration, reason) = (order.migration.clone(), "it has a volume of the node".to_owned());
+            return (Some(SourceReport::Refused { migration, reason }), false);
+        }
         let decision: SourceDecision =
             next(self.disk.as_ref(), order.as_ref(), &self.seen(), self.sessions, now);
         if crash == Crash::BeforeWrite {

@@ -52,7 +52,11 @@ pub(crate) enum Happening {
     SourceThawedByOthers,
     SourceReboots,
     SourceApiIsAway(bool),
+    SourceRefuses(bool),
+    DestinationRefuses(bool),
     TargetDies,
+    /// A container has waited for longer than its kubelet lets it.
+    TargetStopsWaiting,
 }
 
 #[derive(Clone, Debug)]
@@ -157,7 +161,10 @@ impl World {
             }
             Happening::SourceReboots => self.source.reboot(),
             Happening::SourceApiIsAway(away) => self.source.api_is_away = *away,
+            Happening::SourceRefuses(refuses) => self.source.refuses = *refuses,
+            Happening::DestinationRefuses(refuses) => self.destination.refuses = *refuses,
             Happening::TargetDies => self.destination.die(),
+            Happening::TargetStopsWaiting => self.destination.give_up_waiting(),
         }
         self.watch();
     }
@@ -234,6 +241,8 @@ impl World {
         self.happen(&Happening::CheckpointFails(false));
         self.happen(&Happening::RestoreFails(false));
         self.happen(&Happening::SourceApiIsAway(false));
+        self.happen(&Happening::SourceRefuses(false));
+        self.happen(&Happening::DestinationRefuses(false));
         for _ in 0..400 {
             if self.record.step == Step::Done {
                 break;
@@ -259,6 +268,7 @@ impl World {
         match outcome {
             Some(Outcome::Succeeded) => {
                 assert!(self.destination.runs() && self.source.gone, "{self:?}");
+                assert!(self.destination.committed, "it gets no traffic: {self:?}");
             }
             Some(Outcome::Aborted | Outcome::Failed) => {
                 assert_eq!(self.source.frozen, Frozen::None, "{self:?}");

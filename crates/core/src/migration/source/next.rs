@@ -43,9 +43,13 @@ fn without_record(
     now: Timestamp,
 ) -> SourceDecision {
     let Some(order) = order else { return Decision::only(None) };
-    if order.goal != SourceGoal::Reserved || order.session.is_some() || seen.gone {
+    if order.goal != SourceGoal::Reserved || order.session.is_some() {
         let migration = order.migration.clone();
         return Decision::only(Some(Report::NoRecord { migration, session: order.session }));
+    }
+    if seen.gone {
+        let (migration, reason) = (order.migration.clone(), "the pod does not run on this node".to_owned());
+        return Decision::only(Some(Report::Refused { migration, reason }));
     }
     let record = SourceRecord {
         fence: Fence { migration: order.migration.clone(), session, token: order.token },

@@ -126,6 +126,20 @@ fn a_pod_takes_part_in_one_migration_at_a_time() {
 }
 
 #[test]
+fn a_pod_that_is_gone_is_refused_with_a_reason() {
+    let gone = SourceSeen { gone: true, ..seen() };
+    let decision = next(None, Some(&order(None, 1, SourceGoal::Reserved)), &gone, 8, at(0));
+    assert!(decision.is_idle());
+    let Some(Report::Refused { migration, reason }) = decision.report else {
+        unreachable!("{:?}", decision.report)
+    };
+    assert_eq!((migration.as_str(), reason.as_str()), ("m", "the pod does not run on this node"));
+    let aborted = next(None, Some(&order(None, 2, SourceGoal::Aborted)), &gone, 8, at(0));
+    let none = Report::NoRecord { migration: "m".to_owned(), session: None };
+    assert_eq!(aborted.report, Some(none), "there is nothing to give up");
+}
+
+#[test]
 fn a_record_reads_back_as_it_was_written() {
     let mut record = record(SourceStage::Checkpointing);
     record.failure = Some("no space".to_owned());
