@@ -483,3 +483,33 @@ fn values_that_are_wrong_are_refused_and_those_that_are_right_are_written() {
     world.succeeds(&["install", "--values", &out, "--dry-run"]);
     assert_eq!(world.everything("c1"), bare);
 }
+
+/// Flags that other programs need are taken, and what they are worth is said.
+#[test]
+fn flags_of_clouds_that_are_not_needed_are_ignored_with_a_warning() {
+    let world = World::start("unneeded", 1);
+    let bare = world.everything("c1");
+    let gke = ["install", "gke", "--project-id", "p", "--cluster-id", "lyon", "--zone", "europe-west1-b"];
+    let flags = ["--credentials-path", "/no/such/file", "--disable-endpoint-check", "--dry-run"];
+    let output = world.portolan(&[&gke[..], &flags].concat());
+    let told = text(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    for flag in ["--credentials-path", "--disable-endpoint-check"] {
+        assert!(told.contains(&format!("warning: {flag}: it is not needed and ignored")), "{told}");
+    }
+    let without = world.portolan(&[&gke[..], &["--dry-run"]].concat());
+    assert!(!text(&without.stderr).contains("warning"), "{}", text(&without.stderr));
+    assert_eq!(output.stdout, without.stdout, "they change nothing");
+
+    let shares = |flags: &[&str]| {
+        let flags = [&["install"], flags].concat();
+        rendered(&world, &flags, "Deployment", "portolan-controller")["spec"]["template"].clone()
+    };
+    let expected = shares(&["--sharing", "30%"]);
+    assert!(expected.to_string().contains("--share-by-default=30%"), "{expected}");
+    assert_eq!(shares(&["--sharing-percentage", "30"]), expected);
+    assert_eq!(shares(&["--sharing-percentage", "30%"]), expected);
+    let refused = world.portolan(&["install", "--sharing-percentage", "130"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert_eq!(world.everything("c1"), bare);
+}

@@ -39,6 +39,7 @@ struct Manner {
 async fn install(args: &InstallArgs) -> Result<(), Failure> {
     let given = desired::given(&args.values)?;
     parse(&given).map_err(|error| desired::refused(&error))?;
+    desired::warn_of_unneeded(&args.cloud);
     let (client, version) = connection::answering(&args.cluster).await?;
     let told = desired::told(&client, &version, args).await?;
     let record = cluster::record(&client).await?;
