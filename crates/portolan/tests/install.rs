@@ -513,3 +513,55 @@ fn flags_of_clouds_that_are_not_needed_are_ignored_with_a_warning() {
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
     assert_eq!(world.everything("c1"), bare);
 }
+
+/// A definition as the Prometheus Operator has it, as far as names go.
+fn operator_crd(kind: &str) -> Value {
+    let (singular, plural) = (kind.to_lowercase(), format!("{}s", kind.to_lowercase()));
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": singular},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+#[test]
+fn what_prometheus_needs_is_installed_on_request_where_its_operator_is() {
+    let mut world = World::start("monitoring", 1);
+    let bare = world.everything("c1");
+    let flags = ["--set", "monitoring.enabled=true,monitoring.labels.release=prometheus"];
+    let refused = world.portolan(&[&["install"], &flags[..]].concat());
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("does not serve ServiceMonitor of monitoring.coreos.com/v1"), "{told}");
+    assert!(told.contains("Prometheus Operator"), "{told}");
+    assert_eq!(world.everything("c1"), bare, "nothing was made");
+
+    for kind in ["ServiceMonitor", "PrometheusRule"] {
+        world.apply("c1", &operator_crd(kind));
+    }
+    world.until_there("c1", "customresourcedefinitions//servicemonitors.monitoring.coreos.com ");
+    let bare = world.everything("c1");
+    install(&mut world, &flags);
+    let objects = [
+        "services/portolan/portolan-controller ",
+        "servicemonitors/portolan/portolan-controller ",
+        "prometheusrules/portolan/portolan-controller ",
+        "configmaps/portolan/portolan-dashboard ",
+    ];
+    let all = world.everything("c1");
+    assert!(objects.iter().all(|object| all.contains(object)), "{all}");
+    let rule = rendered(&world, &["upgrade"], "PrometheusRule", "portolan-controller");
+    assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
+    world.succeeds(&["upgrade", "--set", "monitoring.enabled=false"]);
+    let all = world.everything("c1");
+    assert!(!objects.iter().any(|object| all.contains(object)), "{all}");
+    world.succeeds(&["upgrade", "--set", "monitoring.enabled=true"]);
+    world.kill_controller();
+    world.succeeds(&["uninstall", "--purge"]);
+    assert_eq!(world.everything("c1"), bare);
+}
