@@ -35,9 +35,14 @@ fn check(values: &Values) -> Result<(), ValuesError> {
             ),
         );
     }
-    for (key, value) in &cluster.labels {
-        if !is_label(key, value) {
-            return wrong("cluster.labels", format!("{key}={value} cannot be a label in Kubernetes"));
+    let monitoring = &values.monitoring;
+    for (path, labels) in [
+        ("cluster.labels", &cluster.labels),
+        ("monitoring.labels", &monitoring.labels),
+        ("monitoring.dashboardLabels", &monitoring.dashboard_labels),
+    ] {
+        if let Some((key, value)) = labels.iter().find(|(key, value)| !is_label(key, value)) {
+            return wrong(path, format!("{key}={value} cannot be a label in Kubernetes"));
         }
     }
     if !cluster.provider.is_empty() && cluster.provider.parse::<Provider>().is_err() {

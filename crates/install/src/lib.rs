@@ -8,6 +8,7 @@ mod check;
 mod diagnosis;
 mod error;
 mod go_template;
+mod monitoring;
 mod node;
 mod objects;
 mod provider;
@@ -25,7 +26,8 @@ pub use provider::{NodeFacts, Provider, detect, region};
 pub use record::{Entry, Identity, Phase, RECORD, Record, RecordError};
 pub use set::set;
 pub use values::{
-    ClusterValues, ControllerValues, CrdValues, ImageValues, Values, merge, schema, values_yaml,
+    ClusterValues, ControllerValues, CrdValues, ImageValues, MonitoringValues, Values, merge, schema,
+    values_yaml,
 };
 
 /// The version that is installed: that of this program.

@@ -1,5 +1,6 @@
 //! What Portolan consists of in a cluster.
 
+use crate::monitoring;
 use crate::node::{Item, Node, Part, at, field, field_when, fixed, is_set, object};
 use crate::{VERSION, Values};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -78,6 +79,7 @@ pub(crate) fn documents() -> Result<Vec<Document>, RenderError> {
         when: vec!["highAvailability"],
         node: fixed(disruption_budget()),
     });
+    documents.extend(monitoring::documents()?);
     Ok(documents)
 }
 
@@ -246,7 +248,7 @@ fn selector() -> Value {
     json!({"app.kubernetes.io/name": "portolan", "app.kubernetes.io/component": "controller"})
 }
 
-fn labels() -> Value {
+pub(crate) fn labels() -> Value {
     let mut labels = selector();
     labels["app.kubernetes.io/part-of"] = json!("portolan");
     labels

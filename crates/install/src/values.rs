@@ -21,6 +21,8 @@ pub struct Values {
     pub controller: ControllerValues,
     /// The custom resource definitions.
     pub crds: CrdValues,
+    /// What Prometheus and Grafana need to watch the controller.
+    pub monitoring: MonitoringValues,
 }
 
 /// What this cluster tells of itself; it is written to the ConfigMap `portolan-cluster`.
@@ -107,6 +109,26 @@ pub struct CrdValues {
     pub cluster_profiles: bool,
     /// Install also the kinds that no controller serves yet.
     pub experimental: bool,
+}
+
+/// What Prometheus and Grafana need to watch the controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MonitoringValues {
+    /// Create a Service, a ServiceMonitor and a PrometheusRule, whose kinds the Prometheus Operator must have installed before, and a
+    /// ConfigMap with the dashboard.
+    pub enabled: bool,
+    /// Labels of the ServiceMonitor and the PrometheusRule, such as release: prometheus, by which a Prometheus selects them.
+    pub labels: BTreeMap<String, String>,
+    /// Labels of the ConfigMap, by which Grafana's sidecar finds the dashboard.
+    pub dashboard_labels: BTreeMap<String, String>,
+}
+
+impl Default for MonitoringValues {
+    fn default() -> Self {
+        let found_by = BTreeMap::from([("grafana_dashboard".to_owned(), "1".to_owned())]);
+        Self { enabled: false, labels: BTreeMap::new(), dashboard_labels: found_by }
+    }
 }
 
 impl Default for ImageValues {
@@ -238,6 +260,8 @@ mod tests {
             (json!({"image": {"tag": ""}}), "image.tag"),
             (json!({"image": {"pullPolicy": "Sometimes"}}), "image.pullPolicy"),
             (json!({"controller": {"prometheus": "prometheus"}}), "controller.prometheus"),
+            (json!({"monitoring": {"labels": {"a b": "c"}}}), "monitoring.labels"),
+            (json!({"monitoring": {"dashboardLabels": {"a": "b c"}}}), "monitoring.dashboardLabels"),
             (json!({"controller": {"resources": {"request": {}}}}), "controller.resources.request"),
         ] {
             assert_eq!(refused(overrides.clone()).path, path, "{overrides}");

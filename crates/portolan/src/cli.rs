@@ -2,6 +2,7 @@
 
 mod adopt;
 mod completion;
+mod discover;
 mod doctor;
 mod explain;
 mod get;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 
 pub(crate) use adopt::AdoptArgs;
 pub(crate) use completion::{CompletionArgs, CompletionFor};
+pub(crate) use discover::DiscoverArgs;
 pub(crate) use doctor::{BugReportArgs, DoctorArgs};
 pub(crate) use explain::{DataFormat, ExplainArgs, PlanArgs};
 pub(crate) use get::{GetArgs, GetFormat, StatusArgs};
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Uninstall(UninstallArgs),
     /// Run the controllers for a hub cluster, until stopped.
     Controller(ControllerArgs),
+    /// List the clusters that could be peered: contexts of the kubeconfig and ClusterProfiles. Change nothing.
+    Discover(DiscoverArgs),
     /// Add a cluster to the fleet, with a credential of least privilege.
     Peer(Box<PeerArgs>),
     /// Invite another cluster to peer with this one: print a line that can be used once, until it expires.

@@ -160,6 +160,11 @@ pub(crate) fn context_names(file: Option<&Path>) -> Vec<String> {
     kubeconfig.into_iter().map(|context| context.name).collect()
 }
 
+/// The names of the contexts of a kubeconfig that must be readable.
+pub(crate) fn contexts(file: &Path) -> Result<Vec<String>, Failure> {
+    Ok(read(Some(file))?.contexts.into_iter().map(|context| context.name).collect())
+}
+
 /// The name of the cluster of a context.
 fn find_context(kubeconfig: &Kubeconfig, context: &str) -> Result<String, Failure> {
     let found = kubeconfig.contexts.iter().find(|each| each.name == context);

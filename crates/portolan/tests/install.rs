@@ -483,3 +483,85 @@ fn values_that_are_wrong_are_refused_and_those_that_are_right_are_written() {
     world.succeeds(&["install", "--values", &out, "--dry-run"]);
     assert_eq!(world.everything("c1"), bare);
 }
+
+/// Flags that other programs need are taken, and what they are worth is said.
+#[test]
+fn flags_of_clouds_that_are_not_needed_are_ignored_with_a_warning() {
+    let world = World::start("unneeded", 1);
+    let bare = world.everything("c1");
+    let gke = ["install", "gke", "--project-id", "p", "--cluster-id", "lyon", "--zone", "europe-west1-b"];
+    let flags = ["--credentials-path", "/no/such/file", "--disable-endpoint-check", "--dry-run"];
+    let output = world.portolan(&[&gke[..], &flags].concat());
+    let told = text(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    for flag in ["--credentials-path", "--disable-endpoint-check"] {
+        assert!(told.contains(&format!("warning: {flag}: it is not needed and ignored")), "{told}");
+    }
+    let without = world.portolan(&[&gke[..], &["--dry-run"]].concat());
+    assert!(!text(&without.stderr).contains("warning"), "{}", text(&without.stderr));
+    assert_eq!(output.stdout, without.stdout, "they change nothing");
+
+    let shares = |flags: &[&str]| {
+        let flags = [&["install"], flags].concat();
+        rendered(&world, &flags, "Deployment", "portolan-controller")["spec"]["template"].clone()
+    };
+    let expected = shares(&["--sharing", "30%"]);
+    assert!(expected.to_string().contains("--share-by-default=30%"), "{expected}");
+    assert_eq!(shares(&["--sharing-percentage", "30"]), expected);
+    assert_eq!(shares(&["--sharing-percentage", "30%"]), expected);
+    let refused = world.portolan(&["install", "--sharing-percentage", "130"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert_eq!(world.everything("c1"), bare);
+}
+
+/// A definition as the Prometheus Operator has it, as far as names go.
+fn operator_crd(kind: &str) -> Value {
+    let (singular, plural) = (kind.to_lowercase(), format!("{}s", kind.to_lowercase()));
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": singular},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+#[test]
+fn what_prometheus_needs_is_installed_on_request_where_its_operator_is() {
+    let mut world = World::start("monitoring", 1);
+    let bare = world.everything("c1");
+    let flags = ["--set", "monitoring.enabled=true,monitoring.labels.release=prometheus"];
+    let refused = world.portolan(&[&["install"], &flags[..]].concat());
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("does not serve ServiceMonitor of monitoring.coreos.com/v1"), "{told}");
+    assert!(told.contains("Prometheus Operator"), "{told}");
+    assert_eq!(world.everything("c1"), bare, "nothing was made");
+
+    for kind in ["ServiceMonitor", "PrometheusRule"] {
+        world.apply("c1", &operator_crd(kind));
+    }
+    world.until_there("c1", "customresourcedefinitions//servicemonitors.monitoring.coreos.com ");
+    let bare = world.everything("c1");
+    install(&mut world, &flags);
+    let objects = [
+        "services/portolan/portolan-controller ",
+        "servicemonitors/portolan/portolan-controller ",
+        "prometheusrules/portolan/portolan-controller ",
+        "configmaps/portolan/portolan-dashboard ",
+    ];
+    let all = world.everything("c1");
+    assert!(objects.iter().all(|object| all.contains(object)), "{all}");
+    let rule = rendered(&world, &["upgrade"], "PrometheusRule", "portolan-controller");
+    assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
+    world.succeeds(&["upgrade", "--set", "monitoring.enabled=false"]);
+    let all = world.everything("c1");
+    assert!(!objects.iter().any(|object| all.contains(object)), "{all}");
+    world.succeeds(&["upgrade", "--set", "monitoring.enabled=true"]);
+    world.kill_controller();
+    world.succeeds(&["uninstall", "--purge"]);
+    assert_eq!(world.everything("c1"), bare);
+}

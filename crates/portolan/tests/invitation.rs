@@ -66,6 +66,12 @@ fn what_is_no_line_and_what_a_consumer_cannot_say_is_refused_before_anything_is_
     let line = command.trim().strip_prefix("portolan peer ").unwrap();
     let refused = world.run(&["peer", line, "--context", "c1", "-n", "shop"]);
     assert!(text(&refused.stderr).contains("the provider decides"), "{}", text(&refused.stderr));
+    let mut later = portolan_core::tenancy::InvitationLine::decode(line).unwrap();
+    later.program = Some("99.0.0".to_owned());
+    let refused = world.with_input("c1", &["peer", "-"], &later.encode());
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("was made by Portolan 99.0.0") && told.contains("can still be used"), "{told}");
     let itself = world.run(&["peer", line, "--context", "c1"]);
     assert!(text(&itself.stderr).contains("one cluster"), "{}", text(&itself.stderr));
 }

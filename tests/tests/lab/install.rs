@@ -123,6 +123,10 @@ impl Installed {
                 "controller.prometheus=monitoring/prometheus:9090,controller.nodeSelector.disk=ssd",
                 "controller.measureLatency=true",
             ],
+            &["monitoring.enabled=true,monitoring.labels.release=prometheus"],
+            &[
+                "monitoring.enabled=true,monitoring.dashboardLabels.grafana_dashboard=null,highAvailability=true",
+            ],
             &["controller.tolerations[0].key=edge,controller.resources.limits=null,crds.install=false"],
         ] {
             let sets: Vec<&str> = flags.iter().flat_map(|flag| ["--set", flag]).collect();

@@ -24,11 +24,16 @@ pub(crate) async fn fleet(faults: FaultPlan) -> Fleet {
 
 /// Members of so many nodes of so many CPUs. No controller yet.
 pub(crate) async fn fleet_of(members: &[(&str, usize, &str)], faults: FaultPlan) -> Fleet {
-    let start = Timestamp::from_second(1_800_000_000).unwrap();
-    let world = World::new(WorldConfig { seed: 1, start, faults, ..WorldConfig::default() });
     let node = |cpu: &str| NodeConfig::new(cpu, "8Gi");
     let members: Vec<_> = members.iter().map(|(name, nodes, cpu)| (*name, *nodes, node(cpu))).collect();
-    Fleet::new(world, &members).await
+    fleet_with(&members, faults).await
+}
+
+/// Members of so many nodes of a kind. No controller yet.
+pub(crate) async fn fleet_with(members: &[(&str, usize, NodeConfig)], faults: FaultPlan) -> Fleet {
+    let start = Timestamp::from_second(1_800_000_000).unwrap();
+    let world = World::new(WorldConfig { seed: 1, start, faults, ..WorldConfig::default() });
+    Fleet::new(world, members).await
 }
 
 /// The fleet, and the only controller at work.

@@ -53,6 +53,21 @@ pub enum TenancyError {
         /// The invitation.
         invitation: String,
     },
+    /// Another version of Portolan made the line, which is too far from this one.
+    #[error(
+        "invitation {invitation} of {provider} was made by Portolan {theirs}, and this program is {own}: versions may differ by \
+         one minor version at most"
+    )]
+    Skew {
+        /// The invitation.
+        invitation: String,
+        /// The provider.
+        provider: String,
+        /// The version of the program that made the line.
+        theirs: String,
+        /// That of this program.
+        own: String,
+    },
     /// The line names a member that may be another cluster.
     #[error(
         "the invitation says that it is of {name}, which is known here by {known}, and leads to {server}, whose authority is \

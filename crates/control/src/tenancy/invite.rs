@@ -19,7 +19,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use portolan_api::invitation::Acceptance;
 use portolan_api::sharing::Sharing;
-use portolan_api::{Invitation, InvitationSpec};
+use portolan_api::{Invitation, InvitationSpec, PROGRAM_VERSION};
 use portolan_core::tenancy::names::{self, INVITATION_LENGTH, INVITATION_LETTERS};
 use portolan_core::tenancy::{InvitationLine, ProviderIdentity};
 use portolan_runtime::{Term, call};
@@ -100,6 +100,7 @@ pub async fn invite(
     let mut line = InvitationLine::new(server, name, token, inviting.expires, provider);
     line.authority.clone_from(&inviting.address.authority);
     line.tls_server_name.clone_from(&inviting.address.tls_server_name);
+    line.program = Some(PROGRAM_VERSION.to_owned());
     Ok(line)
 }
 

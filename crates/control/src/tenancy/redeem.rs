@@ -20,10 +20,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::DeleteParams;
 use kube::{Api, Client};
-use portolan_api::ForeignCluster;
 use portolan_api::foreigncluster::OutgoingPeering;
+use portolan_api::{ForeignCluster, PROGRAM_VERSION};
 use portolan_core::tenancy::names::{self, Tenant};
 use portolan_core::tenancy::{ClockSkew, InvitationLine};
+use portolan_core::version::check_skew;
 use portolan_runtime::{CallError, Term, call};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
@@ -57,6 +58,7 @@ pub async fn redeem(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Redeemed, TenancyError> {
     let (hub, line) = (&with.hub, with.line);
+    refuse_other_version(line)?;
     let own = identity(hub, "this cluster").await?;
     if own == line.provider.id {
         return Err(PeerError::SameCluster { id: own }.into());
@@ -122,6 +124,17 @@ pub async fn redeem(
         expires: held.expires(),
         tenant_namespace: issued.tenant_namespace,
         skew: issued.skew,
+    })
+}
+
+/// Refuses a line of a version that is too far from this one, before anything is made.
+fn refuse_other_version(line: &InvitationLine) -> Result<(), TenancyError> {
+    let Some(theirs) = &line.program else { return Ok(()) };
+    check_skew(theirs, PROGRAM_VERSION).map_err(|_| TenancyError::Skew {
+        invitation: line.invitation.clone(),
+        provider: line.provider.name.clone(),
+        theirs: theirs.clone(),
+        own: PROGRAM_VERSION.to_owned(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! The line that a provider gives to a consumer.
 
 use super::names::{is_cluster_id, is_invitation, is_label};
+use crate::version::Version;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
@@ -8,7 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The version of the form below.
+/// The version of the form below. A field that may be left out does not raise it, since fields that a reader does not know
+/// mean nothing to it; what a reader must know does.
 const VERSION: u64 = 1;
 
 /// The longest line: authorities that sign for API servers have a few kilobytes.
@@ -19,7 +21,7 @@ const ENGINE: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD);
 /// What a consumer needs to know to peer: where the provider is, how to know it, and a credential that allows one request
 /// for a certificate until it ends. It is a secret until it was used.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct InvitationLine {
     v: u64,
     /// The URL of the provider's API server.
@@ -38,11 +40,13 @@ pub struct InvitationLine {
     pub expires: Timestamp,
     /// Who the provider is.
     pub provider: ProviderIdentity,
+    /// The version of the program that made the line; lines of programs before it have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// Who the provider is, and what it calls itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ProviderIdentity {
     /// The uid of its kube-system namespace.
     pub id: String,
@@ -105,6 +109,7 @@ impl InvitationLine {
             token,
             expires,
             provider,
+            program: None,
         }
     }
 
@@ -167,6 +172,13 @@ impl InvitationLine {
         if !is_label(&self.provider.name) {
             return refuse("provider.name", "is not a name of lower-case letters, digits and dashes");
         }
+        if self
+            .program
+            .as_deref()
+            .is_some_and(|program| !graphic(program) || Version::parse(program).is_err())
+        {
+            return refuse("program", "is no version such as 1.2.3");
+        }
         Ok(())
     }
 }
@@ -204,6 +216,27 @@ mod tests {
         assert_eq!(InvitationLine::decode(&text), Ok(full.clone()));
         let wrapped = format!("  {}\r\n{}\n", &text[..40], &text[40..]);
         assert_eq!(InvitationLine::decode(&wrapped), Ok(full));
+    }
+
+    /// Programs before and after this one read the same lines.
+    #[test]
+    fn fields_may_be_missing_and_unknown_ones_mean_nothing() {
+        let mut full = line();
+        full.program = Some("0.2.0".to_owned());
+        assert_eq!(InvitationLine::decode(&full.encode()), Ok(full.clone()));
+        let mut value = serde_json::to_value(&full).unwrap();
+        value["later"] = serde_json::json!({"a": [1]});
+        value["provider"]["later"] = serde_json::json!("x");
+        let encode = |value: &serde_json::Value| ENGINE.encode(value.to_string());
+        assert_eq!(InvitationLine::decode(&encode(&value)), Ok(full));
+        let mut value = serde_json::to_value(line()).unwrap();
+        assert!(value.get("program").is_none());
+        assert_eq!(InvitationLine::decode(&encode(&value)), Ok(line()));
+        for not in ["", "new", "1.2\u{1b}[2J", "1 .2"] {
+            value["program"] = serde_json::json!(not);
+            let error = InvitationLine::decode(&encode(&value)).unwrap_err();
+            assert!(matches!(error, LineError::Field { field: "program", .. }), "{not:?}: {error}");
+        }
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub(crate) struct ValueArgs {
     pub(crate) cluster_labels: Vec<String>,
 
     /// Share this much of the cluster, such as 50%, with each cluster that peers by an invitation, unless a ForeignCluster or
-    /// the default SharingClass says more.
-    #[arg(long, value_name = "PERCENTAGE")]
+    /// the default SharingClass says more. A number without % is a percentage too.
+    #[arg(long, visible_alias = "sharing-percentage", value_name = "PERCENTAGE")]
     pub(crate) sharing: Option<String>,
 
     /// Let members measure the round-trip time to each other. It is needed in the hub, which then tells each member that measures
@@ -95,6 +95,15 @@ pub(crate) struct ProviderArgs {
     /// GKE: its region, if it is regional.
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
+
+    /// GKE: not needed, and ignored with a warning. Google is not asked, and the file is not read.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) credentials_path: Option<PathBuf>,
+
+    /// AKS: not needed, and ignored with a warning. The URL of the API server is that of the kubeconfig or of --api-server-url, and
+    /// is not compared with what Azure says.
+    #[arg(long)]
+    pub(crate) disable_endpoint_check: bool,
 }
 
 #[derive(Debug, Args)]

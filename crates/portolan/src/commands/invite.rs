@@ -220,6 +220,9 @@ pub(super) fn told_tenancy(error: TenancyError) -> Failure {
         TenancyError::OtherKey { .. } => {
             failure.hint("`portolan get clusters` on the provider lists who has peered; `portolan unpeer` ends it")
         }
+        TenancyError::Skew { provider, .. } => failure
+            .hint(format!("use {provider}'s version of this program for `portolan peer`, or upgrade what is older by `portolan upgrade`"))
+            .hint("nothing was made, and the invitation can still be used"),
         TenancyError::TimedOut { .. } => failure.hint("the same command with the same line goes on from there"),
         TenancyError::NamespaceTaken { .. } => failure
             .hint("give another --namespace")

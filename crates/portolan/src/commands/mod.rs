@@ -11,6 +11,7 @@ mod convert;
 mod cordon;
 mod crds;
 mod demo;
+mod discover;
 mod doctor;
 mod events;
 mod explain;
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Controller(args) => controller::run(&args),
+        Command::Discover(args) => discover::run(&args),
         Command::Peer(args) => match &args.invitation {
             Some(line) => peer_by_invitation::run(&args, line),
             None => peer::run(&args),

@@ -8,7 +8,7 @@ mod offer;
 mod tenants;
 mod wrong;
 
-use crate::stage::{asking, fleet_of};
+use crate::stage::{asking, fleet_with};
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -17,7 +17,7 @@ use portolan_api::{ForeignCluster, ResourceOffer};
 use portolan_control::sharing::provide;
 use portolan_core::capacity::Amounts;
 use portolan_runtime::Seed;
-use portolan_sandbox::FaultPlan;
+use portolan_sandbox::{FaultPlan, NodeConfig};
 use portolan_tests::simulation::{Fleet, apply};
 use portolan_tests::{NAMESPACE, workload};
 use serde_json::{Value, json};
@@ -27,7 +27,12 @@ pub(crate) const HOME: &str = "portolan-tenant-rome";
 
 /// A hub, which is called rome by its only member milan: two nodes of four CPUs, of which it shares this.
 pub(crate) async fn peers(sharing: Value) -> (Fleet, JoinHandle<()>) {
-    let fleet = fleet_of(&[("milan", 2, "4")], FaultPlan::none()).await;
+    peers_on(NodeConfig::new("4", "8Gi"), sharing).await
+}
+
+/// The same with two nodes of this kind.
+pub(crate) async fn peers_on(node: NodeConfig, sharing: Value) -> (Fleet, JoinHandle<()>) {
+    let fleet = fleet_with(&[("milan", 2, node)], FaultPlan::none()).await;
     let provider = fleet.members[0].client("user");
     for crd in portolan_api::crds() {
         apply(&provider, &serde_json::to_value(crd).unwrap()).await;

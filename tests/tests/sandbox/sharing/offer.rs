@@ -4,6 +4,7 @@ use super::*;
 use crate::stage::{contend, pass, patch, ready, replicas, status};
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node};
 use portolan_core::capacity::{CPU, MEMORY};
+use portolan_sandbox::NodeConfig;
 use portolan_tests::simulation::Contender;
 
 #[tokio::test(start_paused = true)]
@@ -104,4 +105,59 @@ async fn nothing_is_shared_until_somebody_says_so_and_classes_say_it_for_all() {
     share(&fleet, json!({"className": "silver"})).await;
     pass(10).await;
     assert_eq!((sharing(&fleet).await.0.as_str(), offered(&fleet).await.get(CPU)), ("ClassNotFound", 5000));
+}
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// What quotas admit of GPUs, in all namespaces.
+async fn gpus_admitted(fleet: &Fleet) -> i64 {
+    let api: Api<ResourceQuota> = Api::all(fleet.members[0].client("user"));
+    let hard = |quota: ResourceQuota| quota.spec.and_then(|spec| spec.hard).unwrap_or_default();
+    let gpus =
+        |quota| hard(quota).get("requests.nvidia.com/gpu").map_or(0, |gpus| gpus.0.parse::<i64>().unwrap());
+    api.list(&ListParams::default()).await.unwrap().items.into_iter().map(gpus).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_gpu_of_two_is_offered_placed_and_no_second_one_admitted() {
+    let node = NodeConfig::new("4", "8Gi").resource(GPU, "1");
+    let (fleet, _providing) = peers_on(node, json!({"percentage": 50, "resources": {GPU: "1"}})).await;
+    let _hub = contend(&fleet, Contender::alone());
+    pass(30).await;
+    let spec = offer(&fleet).await.spec;
+    assert_eq!(spec.resources[GPU].0, "1", "{:?}", spec.resources);
+    assert_eq!((sharing(&fleet).await.0.as_str(), gpus_admitted(&fleet).await), ("QuotasEnforced", 1));
+    assert_eq!(accepted(&fleet).await.0, "OfferAccepted");
+
+    let gpu = json!({"limits": {GPU: "1"}});
+    let mut learns = workload("learns", 2, json!({"locations": ["milan"]}));
+    learns["spec"]["template"]["spec"]["containers"] =
+        json!([{"name": "main", "image": "app:1", "resources": gpu}]);
+    apply(&fleet.hub.client("user"), &learns).await;
+    pass(120).await;
+    let told = status(&fleet, "learns").await;
+    assert_eq!((told.replicas, told.pending_replicas), (1, 1), "the nodes have room for both");
+    let message = told.pending[0].message.clone().unwrap_or_default();
+    assert!(message.contains(GPU) && message.contains("0 is left of the 1"), "{message}");
+    assert_eq!(ready(&fleet, "learns").await, 1, "the quota went to where the pod waited");
+    let used = offer(&fleet).await.status.unwrap().used;
+    assert_eq!(used[GPU].0, "1", "{used:?}");
+
+    let error = create_pod(&fleet, "second", gpu).await.unwrap_err().to_string();
+    let refused = error.contains("exceeded quota: portolan") && error.contains("requests.nvidia.com/gpu");
+    assert!(refused, "{error}");
+    create_pod(&fleet, "without", json!({})).await.expect("a pod that asks for no GPU needs no quota of it");
+
+    // The rule follows the user, and one that names no GPU shares none.
+    share(&fleet, json!({"percentage": null, "resources": {"cpu": "4", "memory": "8Gi", GPU: null}})).await;
+    pass(60).await;
+    assert_eq!(offered(&fleet).await.get(GPU), 0);
+    assert_eq!(ready(&fleet, "learns").await, 1, "what runs goes on");
+    patch(&fleet, "learns", json!({"replicas": 1})).await;
+    share(&fleet, json!({"resources": {GPU: "2"}})).await;
+    pass(60).await;
+    assert_eq!((offered(&fleet).await.get(GPU), gpus_admitted(&fleet).await), (2000, 2));
+    patch(&fleet, "learns", json!({"replicas": 2})).await;
+    pass(120).await;
+    assert_eq!(ready(&fleet, "learns").await, 2);
 }

@@ -9,6 +9,7 @@ mod owners;
 mod seen;
 mod tokens;
 mod torn;
+mod versions;
 
 use crate::credentials::pass;
 use http::header::{AUTHORIZATION, HeaderValue};

@@ -155,6 +155,27 @@ pub(crate) fn record_identity() -> Identity {
     Identity::of(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
 }
 
+/// Which of the objects' kinds the cluster does not serve, of those that are neither Kubernetes' nor Portolan's own.
+pub(crate) async fn unserved(client: &Client, objects: &[Value]) -> Result<Vec<String>, Failure> {
+    let foreign = |object: &Identity| {
+        let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+        group.contains('.') && !group.ends_with(".k8s.io") && group != portolan_api::GROUP
+    };
+    let mut unserved = Vec::new();
+    for object in objects.iter().map(Identity::of).filter(foreign) {
+        let what = format!("ask which kinds of {} are served", object.api_version);
+        let served = match call(what, client.list_api_group_resources(&object.api_version)).await {
+            Ok(list) => list.resources.iter().any(|each| each.kind == object.kind),
+            Err(error) if error.is_not_found() => false,
+            Err(error) => return Err(Failure::call(&error)),
+        };
+        if !served {
+            unserved.push(format!("{} of {}", object.kind, object.api_version));
+        }
+    }
+    Ok(unserved)
+}
+
 /// Refuses a cluster in which Helm installed Portolan: two installers would undo each other's work.
 pub(crate) fn refuse_helm(objects: &BTreeMap<Identity, Value>, instead: &str) -> Result<(), Failure> {
     let release = |object: &Value| {

@@ -48,9 +48,10 @@ pub(super) fn refused(error: &ValuesError) -> Failure {
 
 fn flags(args: &ValueArgs) -> Result<Value, Failure> {
     let mut cluster = json!({});
+    let sharing = args.sharing.as_deref().map(percentage);
     let texts = [
         ("name", &args.cluster_name),
-        ("sharing", &args.sharing),
+        ("sharing", &sharing),
         ("apiServerURL", &args.api_server_url),
         ("podCIDR", &args.pod_cidr),
         ("serviceCIDR", &args.service_cidr),
@@ -77,6 +78,30 @@ fn flags(args: &ValueArgs) -> Result<Value, Failure> {
         values["controller"]["measureLatency"] = json!(true);
     }
     Ok(values)
+}
+
+/// A percentage, also as a number without its sign.
+fn percentage(text: &str) -> String {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { format!("{text}%") } else { text.to_owned() }
+}
+
+/// Says which flags of the cloud are not needed.
+pub(super) fn warn_of_unneeded(args: &ProviderArgs) {
+    let given = [
+        (
+            args.credentials_path.is_some(),
+            "--credentials-path: it is not needed and ignored; nothing is asked of the cloud, and the file is not read",
+        ),
+        (
+            args.disable_endpoint_check,
+            "--disable-endpoint-check: it is not needed and ignored; the URL of the API server is compared with nothing, and \
+             --api-server-url gives another one",
+        ),
+    ];
+    for (_, text) in given.iter().filter(|(given, _)| *given) {
+        anstream::eprintln!("\u{1b}[1mwarning\u{1b}[0m: {text}");
+    }
 }
 
 /// What the cluster and its cloud tell, which everything that is given goes before.

@@ -39,6 +39,7 @@ struct Manner {
 async fn install(args: &InstallArgs) -> Result<(), Failure> {
     let given = desired::given(&args.values)?;
     parse(&given).map_err(|error| desired::refused(&error))?;
+    desired::warn_of_unneeded(&args.cloud);
     let (client, version) = connection::answering(&args.cluster).await?;
     let told = desired::told(&client, &version, args).await?;
     let record = cluster::record(&client).await?;
@@ -97,11 +98,20 @@ async fn change(
     let change = Change::prepare(client, record, overrides, rendered).await?;
     cluster::refuse_helm(change.existing(), "upgrade")?;
     let wanted = change.wanted();
+    let unserved = cluster::unserved(client, &wanted).await?;
     if manner.dry_run {
+        for kind in &unserved {
+            anstream::eprintln!("\u{1b}[1mwarning\u{1b}[0m: the cluster does not serve {kind}");
+        }
         for line in change.preview().await? {
             anstream::eprintln!("{}", crate::clean::line(&line));
         }
         return output::objects(Some(manner.output.unwrap_or(PeerFormat::Yaml)), &wanted);
+    }
+    if !unserved.is_empty() {
+        return Err(Failure::other(format!("the cluster does not serve {}", unserved.join(" and ")))
+            .hint("install the Prometheus Operator first, which defines them")
+            .hint("or leave them out: --set monitoring.enabled=false"));
     }
     change.refuse_missing_rights().await?;
     let progress = Progress::start();
