@@ -325,9 +325,9 @@ mod tests {
     async fn a_version_without_end_is_given_up() {
         let (url, sent) = endless().await;
         let client = client_of(Config::new(url.parse().unwrap())).unwrap();
-        let failure = version(&client, "the member (context far)", "--context").await.unwrap_err();
-        let told = failure.message();
-        assert!(told.contains("the member (context far)") && told.contains("longer than 64 MiB"), "{told}");
+        // Not within the time that a command waits: what ends it is how long the answer is, on a slow machine too.
+        let told = portolan_runtime::chain(&client.apiserver_version().await.unwrap_err());
+        assert!(told.contains("longer than 64 MiB"), "{told}");
         // What was on its way when it was given up is not read.
         assert!(sent.load(Ordering::SeqCst) < 2 * BODY_LIMIT);
     }
