@@ -208,11 +208,19 @@ impl Away {
 }
 
 impl Pods for Away {
+    async fn check(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        self.answer().await
+    }
+
     async fn get(&self, _session: &SessionInfo) -> Result<Option<PodState>, HandsError> {
         self.answer().await
     }
 
     async fn create(&self, _session: &SessionInfo) -> Result<(), HandsError> {
+        self.answer().await
+    }
+
+    async fn mark_committed(&self, _session: &SessionInfo, _uid: &str) -> Result<(), HandsError> {
         self.answer().await
     }
 
