@@ -1,10 +1,12 @@
-//! `portolan simulate --from-fleet` as a user meets it.
+//! `portolan simulate` as a user meets it: what it writes, and the fleet of a hub as its beginning.
 
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 use support::{World, namespace, text, workload};
 
@@ -83,6 +85,107 @@ fn a_fleet_is_written_played_and_compared_without_its_hub() {
     for words in ["there is no cluster \"oslo\"", "the clusters are: c2, rome"] {
         assert!(text(&wrong.stderr).contains(words), "{words}: {}", text(&wrong.stderr));
     }
+}
+
+/// A shop that two clusters cannot hold bursts to the cloud. In a variant it loses a node.
+const SHOP: &str = r#"
+name: shop
+title: A shop bursts to the cloud
+duration: 6m
+clusters:
+- {name: paris, site: paris, nodes: {count: 2, cpu: 2, memory: 4Gi}}
+- {name: lyon, site: lyon, nodes: {count: 1, cpu: 2, memory: 4Gi}}
+latencies:
+- {between: [paris, lyon], rtt: 8ms}
+cloud:
+  site: paris
+  infrastructure: {least: 5s, most: 5s}
+  controlPlane: {boot: {least: 30s, most: 40s}, pricePerHour: "0.02"}
+  machineTypes:
+  - {name: m, cpu: 4, memory: 8Gi, pricePerHour: "0.1", boot: {least: 20s, most: 30s}}
+objects:
+- manifest:
+    apiVersion: portolan.dev/v1alpha1
+    kind: MultiClusterDeployment
+    metadata: {name: shop}
+    spec:
+      locations: [paris]
+      enableSubstitution: true
+      enableBursting: true
+      replicas: 8
+      selector: {matchLabels: {app: shop}}
+      template:
+        metadata: {labels: {app: shop}}
+        spec:
+          containers:
+          - {name: main, image: "example.org/shop:1", resources: {requests: {cpu: 900m, memory: 64Mi}}}
+variants:
+  lost:
+    title: A node of paris is lost
+    patch: [{op: add, path: /faults, value: [{at: 1m, event: {loseNode: {cluster: paris, node: 2}}}]}]
+"#;
+
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let each = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    each.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn runs_that_are_compared_are_written_as_tables_and_figures_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("shop.yaml");
+    std::fs::write(&scenario, SHOP).unwrap();
+    let played = |name: &str| {
+        let results = folder.path().join(name);
+        let arguments = ["simulate", scenario.to_str().unwrap(), "--compare", "lost", "--output-dir"];
+        let output = alone(&[&arguments[..], &[results.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        (text(&output.stdout), files(&results))
+    };
+    let (table, first) = played("first");
+    let mut expected: Vec<String> = ["shop", "lost"]
+        .iter()
+        .flat_map(|run| [format!("{run}-series.csv"), format!("{run}-summary.csv")])
+        .collect();
+    let figures = [
+        ("shop", &["allocation", "requested", "capacity", "replicas-shop", "cost"][..]),
+        ("lost", &["allocation", "requested", "capacity", "replicas-shop", "cost"]),
+        ("shop-beside-lost", &["pending", "allocated", "ready-shop", "cost"]),
+    ];
+    for (of, names) in figures {
+        for name in names {
+            expected.extend(["svg", "png", "dark.png"].map(|ending| format!("{of}-{name}.{ending}")));
+        }
+    }
+    expected.sort();
+    assert_eq!(first.keys().cloned().collect::<Vec<_>>(), expected);
+    for (name, bytes) in &first {
+        let begins: &[u8] = match name.rsplit('.').next().unwrap() {
+            "svg" => b"<svg",
+            "png" => b"\x89PNG",
+            _ if name.ends_with("-series.csv") => b"seconds,cluster.paris.cpuRequested,",
+            _ => b"name,value\n",
+        };
+        assert!(bytes.starts_with(begins), "{name}");
+    }
+    assert_ne!(first["shop-cost.png"], first["shop-cost.dark.png"]);
+    let expected = [
+        ("Clusters of shop, in their order", ["lyon, paris, cloud"; 2]),
+        ("Ready replicas of shop lost without being asked for", ["0", "2 at "]),
+    ];
+    for (figure, values) in expected {
+        let line = table.lines().find(|line| line.contains(figure)).unwrap_or_else(|| panic!("{table}"));
+        assert!(values.iter().all(|value| line.contains(value)), "{line}");
+    }
+    let (again, second) = played("second");
+    assert_eq!(table, again);
+    let differ: Vec<&String> =
+        first.iter().filter(|(name, bytes)| second.get(*name) != Some(bytes)).map(|(name, _)| name).collect();
+    assert!(
+        differ.is_empty() && first.len() == second.len(),
+        "the same seed gives the same bytes: {differ:?}"
+    );
 }
 
 #[test]
