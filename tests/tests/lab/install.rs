@@ -127,7 +127,7 @@ impl Installed {
             &["image.digest=sha256:0123456789012345678901234567890123456789012345678901234567890123"],
             &[
                 "controller.prometheus=monitoring/prometheus:9090,controller.nodeSelector.disk=ssd",
-                "controller.measureLatency=true",
+                "controller.measureLatency=true,controller.reportCapacity=true",
             ],
             &["controller.tolerations[0].key=edge,controller.resources.limits=null,crds.install=false"],
         ] {
