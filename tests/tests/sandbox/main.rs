@@ -8,6 +8,7 @@ mod burst;
 mod burst_templates;
 mod calls;
 mod capacity;
+mod capacity_reports;
 mod credentials;
 mod departure;
 mod dependencies;
