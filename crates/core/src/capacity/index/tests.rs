@@ -151,6 +151,7 @@ impl Told {
                     leaving,
                     workload: workload.map(|uid| format!("u{uid}")),
                     template: template.map(|of| shape(of).template_hash()),
+                    version: None,
                 };
                 index.set_pod(&format!("p{key}"), facts.clone());
                 self.pods.insert(format!("p{key}"), facts);
