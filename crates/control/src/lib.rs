@@ -16,6 +16,7 @@ mod placement;
 mod provision;
 mod recovery;
 mod registrations;
+pub mod reporting;
 mod reschedule;
 mod review;
 mod run;

@@ -32,6 +32,9 @@ pub const PART_OF: &str = "portolan";
 /// The field manager of everything that Portolan writes.
 pub const FIELD_MANAGER: &str = "portolan";
 
+/// The field manager of the capacity in a ClusterReport, beside what is measured there.
+pub(crate) const CAPACITY_MANAGER: &str = "portolan-capacity";
+
 /// On objects and pods in members: the identity of the workload in the hub that they belong to, which is its uid unless
 /// [`WORKLOAD_ID_ANNOTATION`] says otherwise.
 pub const WORKLOAD_LABEL: &str = "portolan.dev/workload";

@@ -10,15 +10,15 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::capacity::ClusterFeed;
-
 /// All of them.
 pub(crate) const REGISTRATIONS: &[Registration] = &[
     Registration::index::<Namespace>("which namespaces are open to placement"),
     Registration::room::<Node>("what each node has for pods", |member: &mut Starting<'_>| member.nodes()),
     Registration::room::<Pod>(
         "what pods take of each node, and which of them wait",
-        |member: &mut Starting<'_>| member.feed::<Pod>(ClusterFeed::pods),
+        |member: &mut Starting<'_>| {
+            member.pods();
+        },
     ),
     registration::<Deployment>("how the copies of workloads fare", "the copies of MultiClusterDeployments"),
     registration::<Job>("how far the Jobs of MultiClusterJobs are", "the Jobs of MultiClusterJobs"),

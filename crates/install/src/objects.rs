@@ -5,7 +5,9 @@ use crate::node::{Item, Node, Part, at, field, field_when, fixed, is_set, object
 use crate::{VERSION, Values};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use portolan_api::{RenderError, VERSION_LABEL};
-use portolan_control::peering::{hub_as_member_binding, hub_roles, measurement_binding};
+use portolan_control::peering::{
+    capacity_report_bindings, hub_as_member_binding, hub_roles, measurement_binding,
+};
 use serde_json::{Value, json};
 
 /// Portolan's own namespace.
@@ -72,6 +74,11 @@ pub(crate) fn documents() -> Result<Vec<Document>, RenderError> {
         when: vec!["controller.measureLatency"],
         node: fixed(labelled(measurement_binding())),
     });
+    documents.extend(capacity_report_bindings().map(|binding| Document {
+        file: "roles",
+        when: vec!["controller.reportCapacity"],
+        node: fixed(labelled(binding)),
+    }));
     documents.push(always("cluster", cluster_config()));
     documents.push(always("controller", deployment()));
     documents.push(Document {
@@ -218,6 +225,7 @@ fn container() -> Node {
                 Item::When("cluster.sharing", sharing),
                 Item::When("controller.prometheus", prometheus),
                 Item::When("controller.measureLatency", fixed("--measure-latency")),
+                Item::When("controller.reportCapacity", fixed("--report-capacity")),
                 Item::Each("controller.extraArgs"),
             ]),
         ),

@@ -94,6 +94,9 @@ pub struct ControllerValues {
     /// the addresses of their API servers. In a member: connect to the addresses that its hubs name, and report how long each answer
     /// takes.
     pub measure_latency: bool,
+    /// Report the capacity of this cluster in a summary of a few kilobytes to those hubs that ask for it, so that they need not watch
+    /// its nodes and pods (`capacity.fromReport` of its ForeignCluster). It is meant for members of thousands of nodes.
+    pub report_capacity: bool,
     /// More arguments of `portolan controller`.
     pub extra_args: Vec<String>,
 }
@@ -162,6 +165,7 @@ impl Default for ControllerValues {
             prometheus: String::new(),
             hub_as_member: false,
             measure_latency: false,
+            report_capacity: false,
             extra_args: Vec::new(),
         }
     }

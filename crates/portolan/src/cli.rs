@@ -238,6 +238,11 @@ pub(crate) struct ControllerArgs {
     #[arg(long)]
     pub(crate) measure_latency: bool,
 
+    /// Report the capacity of this cluster in a summary of a few kilobytes to those hubs that ask for it, so that they need not watch
+    /// its nodes and pods: see capacity.fromReport of ForeignClusters.
+    #[arg(long)]
+    pub(crate) report_capacity: bool,
+
     /// Serve /healthz, /readyz and /metrics over plain HTTP at this address, such as [::]:8080, which is all addresses of
     /// both families. Without it, nothing is served.
     #[arg(long, value_name = "ADDRESS:PORT")]

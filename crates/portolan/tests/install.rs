@@ -51,12 +51,14 @@ fn it_is_installed_once_changed_and_deleted() {
         assert!(args.contains(&json!(format!("--share-by-default={percentage}"))), "{args:?}");
     };
     shares("50%");
-    let measures = |flags: &[&str]| {
+    let has = |flags: &[&str], arg: &str| {
         let flags = [&["upgrade"], flags].concat();
         let deployment = rendered(&world, &flags, "Deployment", "portolan-controller");
         let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].clone();
-        args.as_array().unwrap().contains(&json!("--measure-latency"))
+        args.as_array().unwrap().contains(&json!(arg))
     };
+    assert!(!has(&[], "--report-capacity") && has(&["--report-capacity"], "--report-capacity"));
+    let measures = |flags: &[&str]| has(flags, "--measure-latency");
     assert!(!measures(&[]) && measures(&["--measure-latency"]));
     assert!(!measures(&["--measure-latency", "--set", "controller.measureLatency=false"]));
 
@@ -280,10 +282,11 @@ fn what_helm_installed_is_left_to_helm() {
 fn a_purge_leaves_the_cluster_as_it_was() {
     let mut world = World::start("purge", 1);
     let bare = world.everything("c1");
-    let all =
-        ["--enable-ha", "--measure-latency", "--set", "crds.experimental=true,controller.hubAsMember=true"];
+    let parts = "crds.experimental=true,controller.hubAsMember=true";
+    let all = ["--enable-ha", "--measure-latency", "--report-capacity", "--set", parts];
     install(&mut world, &all);
     assert!(world.everything("c1").contains("rolebindings/portolan/portolan-measurement "));
+    assert!(world.everything("c1").contains("rolebindings/portolan/portolan-capacity-report "));
     world.kill_controller();
     let dry = world.succeeds(&["uninstall", "--purge", "--dry-run"]);
     assert!(

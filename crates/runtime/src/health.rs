@@ -178,14 +178,14 @@ impl WatchHealth {
     }
 
     /// The whole list has been taken.
-    pub(crate) fn listed(&self) {
+    pub fn listed(&self) {
         self.confirm();
         self.lock().listed = Some(Instant::now());
         self.changed.notify_one();
     }
 
     /// It failed once more; answers whether that is news.
-    pub(crate) fn fail(&self, error: &str, is_not_served: bool, is_forbidden: bool) -> bool {
+    pub fn fail(&self, error: &str, is_not_served: bool, is_forbidden: bool) -> bool {
         let mut state = self.lock();
         let before = state.failure.as_ref();
         let news = before.is_none_or(|before| before.error != error);

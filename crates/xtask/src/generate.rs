@@ -114,6 +114,14 @@ fn hub_role() -> Result<String> {
          kubectl create rolebinding portolan-measurement --namespace portolan --role portolan-measurement \\\n  \
          --serviceaccount portolan:portolan-controller\n\
          ```\n\n\
+         If it reports the capacity of the cluster (`--report-capacity`), it needs the Role and the ClusterRole \
+         `portolan-capacity-report` too:\n\n\
+         ```sh\n\
+         kubectl create rolebinding portolan-capacity-report --namespace portolan --role portolan-capacity-report \\\n  \
+         --serviceaccount portolan:portolan-controller\n\
+         kubectl create clusterrolebinding portolan-capacity-report --clusterrole portolan-capacity-report \\\n  \
+         --serviceaccount portolan:portolan-controller\n\
+         ```\n\n\
          ## All roles\n\n```yaml\n{yaml}```\n"
     ))
 }

@@ -121,7 +121,7 @@ impl Installed {
             &["image.digest=sha256:0123456789012345678901234567890123456789012345678901234567890123"],
             &[
                 "controller.prometheus=monitoring/prometheus:9090,controller.nodeSelector.disk=ssd",
-                "controller.measureLatency=true",
+                "controller.measureLatency=true,controller.reportCapacity=true",
             ],
             &["monitoring.enabled=true,monitoring.labels.release=prometheus"],
             &[

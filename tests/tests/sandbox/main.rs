@@ -9,6 +9,7 @@ mod burst_crashes;
 mod burst_templates;
 mod calls;
 mod capacity;
+mod capacity_reports;
 mod credentials;
 mod departure;
 mod dependencies;

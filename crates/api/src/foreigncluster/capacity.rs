@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    clusterreport::CapacityRequest,
     placement::{ClusterTaint, Resources},
     quantity::quantities_schema,
     schema::{Rule, rule, rules},
@@ -31,6 +32,11 @@ pub struct ClusterCapacity {
     /// that may have none needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_template: Option<NodeTemplate>,
+
+    /// Where room comes from, if not from a watch of all nodes and pods: a summary of a few kilobytes that Portolan reports in
+    /// the cluster (`portolan install --report-capacity` there). It is meant for clusters of thousands of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_report: Option<CapacityRequest>,
 }
 
 const RULES: &[Rule] = &[
@@ -41,6 +47,10 @@ const RULES: &[Rule] = &[
     rule(
         "!has(self.nodeTemplate) || has(self.maxNodes)",
         "capacity.nodeTemplate needs capacity.maxNodes: how many such nodes there may be",
+    ),
+    rule(
+        "!has(self.fromReport) || !has(self.maxNodes) || has(self.nodeTemplate)",
+        "capacity.fromReport with capacity.maxNodes needs capacity.nodeTemplate: a summary does not tell what a single node is like",
     ),
 ];
 

@@ -127,6 +127,10 @@ const RULES: &[Rule] = &[
         "self.type != 'Local' || (!has(self.incoming) && !has(self.outgoing))",
         "a ForeignCluster of type Local takes neither incoming nor outgoing: a cluster shares nothing with itself",
     ),
+    rule(
+        "!has(self.capacity) || !has(self.capacity.fromReport) || (self.type != 'Local' && !has(self.outgoing))",
+        "capacity.fromReport is for members of `portolan peer`: not for a ForeignCluster of type Local, nor for one with outgoing",
+    ),
 ];
 
 const ROOT_RULES: &[Rule] = &[rule(

@@ -47,6 +47,9 @@ pub struct ForeignClusterStatus {
     /// How many pods of the cluster wait for a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_pods: Option<i32>,
+    /// When the cluster summarised its capacity, if the numbers above are from its report (`spec.capacity.fromReport`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_observed_at: Option<Time>,
     /// Measured or given round-trip times to other clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]

@@ -88,6 +88,7 @@ impl Fleet {
                     leaving: pod == 4,
                     workload: uid.map(|uid| UIDS[uid].to_owned()),
                     template: uid.map(|_| shape(size).template_hash()),
+                    version: None,
                 };
                 let key = Key::new("d", &format!("p{pod}"));
                 feed(&at).into_iter().for_each(|feed| feed.pods(Change::Set(key.clone(), facts.clone())));

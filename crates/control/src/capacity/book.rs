@@ -150,6 +150,11 @@ impl Book {
             .collect()
     }
 
+    /// What is known of a cluster, node by node.
+    pub(crate) fn index(&self, cluster: &str) -> Option<&ClusterIndex> {
+        self.clusters.get(cluster)
+    }
+
     /// A cluster in numbers, once it is known.
     #[must_use]
     pub fn summary(&self, cluster: &str) -> Option<ClusterSummary> {

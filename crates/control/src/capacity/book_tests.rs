@@ -1,6 +1,6 @@
 use super::*;
 use crate::capacity::{Ledger, Waits};
-use portolan_core::capacity::{CPU, NodeFacts, PODS, PodFacts, PodShape};
+use portolan_core::capacity::{CPU, NodeFacts, NodeGroup, PODS, PodFacts, PodShape, ReportedRoom};
 
 fn shape(milli: i64) -> Shape {
     let mut requests = Amounts::of(CPU, milli);
@@ -229,4 +229,44 @@ fn an_offer_bounds_a_cluster_whose_room_is_not_counted() {
     });
     let view = ledger.transact(|book| book.view("c", "u", &shape(1000)));
     assert_eq!(view.max_replicas_if_grown, 3);
+}
+
+#[test]
+fn a_pod_takes_what_its_replica_reserved_until_a_summary_counts_it_and_then_no_more() {
+    let ledger = Ledger::default();
+    let feed = ledger.open_reported("c");
+    let summary = |free: i64, pods_version: u64| {
+        let told_labels = Arc::default();
+        let group = NodeGroup { nodes: 4, told_labels: Arc::clone(&told_labels) };
+        let facts = NodeFacts { group: Some(group), ..node("group-0-0", free) };
+        ReportedRoom { groups: vec![facts], told_labels, pods_version, ..ReportedRoom::default() }
+    };
+    let pod = |version: u64| PodFacts {
+        node: Some("n7".into()),
+        requests: shape(1000).requests.clone(),
+        workload: Some("ua".into()),
+        template: Some(shape(1000).template_hash()),
+        version: Some(version),
+        ..PodFacts::default()
+    };
+    let bound = || ledger.transact(|book| book.bound("c", "ua"));
+    feed.pods(Change::Listed(BTreeMap::new()));
+    assert!(!feed.listed().all());
+    feed.summary(summary(4, 10));
+    assert!(feed.listed().all());
+    assert_eq!(fits(&ledger, "ub"), 16);
+    set(&ledger, "a", reservation("ua", "1", &[("c", 2)]));
+    assert_eq!(fits(&ledger, "ub"), 14);
+    feed.pods(Change::Set(Key::new("d", "a-1"), pod(11)));
+    feed.pods(Change::Set(Key::new("d", "a-2"), pod(12)));
+    assert_eq!((fits(&ledger, "ub"), bound()), (14, 0), "their node is not known to be theirs");
+    // It counts one of them; on each of the four nodes at least three are free.
+    feed.summary(summary(3, 11));
+    assert_eq!((fits(&ledger, "ub"), bound()), (11, 1));
+    feed.pods(Change::Set(Key::new("d", "a-1"), pod(13)));
+    assert_eq!(bound(), 1, "whatever happens to it, it is counted");
+    feed.summary(summary(3, 13));
+    assert_eq!((fits(&ledger, "ub"), bound()), (12, 2));
+    feed.pods(Change::Gone(Key::new("d", "a-2")));
+    assert_eq!(fits(&ledger, "ub"), 11, "its replica will come again");
 }

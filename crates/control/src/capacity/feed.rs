@@ -2,11 +2,11 @@
 
 use super::Ledger;
 use super::book::Book;
-use portolan_core::capacity::{Amounts, ClusterIndex, NodeFacts, PODS, PodFacts};
+use portolan_core::capacity::{Amounts, ClusterIndex, NodeFacts, PODS, PodFacts, ReportedRoom};
 use portolan_runtime::{Change, Key};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The right to tell the ledger what a cluster has. It ends when the cluster is opened anew or this is dropped; then the
 /// cluster has no room until it is told again.
@@ -18,6 +18,39 @@ pub struct ClusterFeed {
     listed: Listed,
     /// Whether an offer says what there is, and not nodes.
     by_offer: AtomicBool,
+    /// Pods that a summary of the cluster does not count yet, if summaries say what there is.
+    uncounted: Option<Mutex<Uncounted>>,
+}
+
+/// Pods that have a node, as far as the last summary of their cluster does not count them: their replicas still hold the room that
+/// they reserved.
+#[derive(Debug, Default)]
+struct Uncounted {
+    /// Up to which version of pods the last summary counts.
+    version: u64,
+    pods: BTreeMap<Key, PodFacts>,
+}
+
+impl Uncounted {
+    /// The pod as the index is to know it: without its node, as long as that is not counted.
+    fn place(&mut self, key: &Key, pod: PodFacts, index: &ClusterIndex) -> PodFacts {
+        // One that is counted stays so, whatever happens to it.
+        let is_counted =
+            index.is_bound(&key.to_string()) || pod.version.is_some_and(|version| version <= self.version);
+        if pod.node.is_none() || pod.finished || is_counted {
+            self.pods.remove(key);
+            return pod;
+        }
+        let unbound = PodFacts { node: None, ..pod.clone() };
+        self.pods.insert(key.clone(), pod);
+        unbound
+    }
+
+    /// A new summary counts pods up to this version: those that it counts now.
+    fn count(&mut self, version: u64) -> Vec<(Key, PodFacts)> {
+        self.version = version;
+        self.pods.extract_if(.., |_, pod| pod.version.is_some_and(|of_pod| of_pod <= version)).collect()
+    }
 }
 
 /// What stands for the nodes of a cluster of which no more is known than its offer.
@@ -42,6 +75,16 @@ impl Ledger {
     /// Opens a cluster: what was told of it before is forgotten, what workloads hold there stands.
     #[must_use]
     pub fn open(&self, cluster: &str) -> Arc<ClusterFeed> {
+        self.open_as(cluster, None)
+    }
+
+    /// The same for a cluster of which summaries are told, and no nodes.
+    #[must_use]
+    pub fn open_reported(&self, cluster: &str) -> Arc<ClusterFeed> {
+        self.open_as(cluster, Some(Mutex::default()))
+    }
+
+    fn open_as(&self, cluster: &str, uncounted: Option<Mutex<Uncounted>>) -> Arc<ClusterFeed> {
         let epoch = self.transact(|book| {
             book.epoch += 1;
             let mut index = ClusterIndex::default();
@@ -54,7 +97,8 @@ impl Ledger {
             book.epoch
         });
         let (ledger, cluster, listed) = (self.clone(), cluster.to_owned(), Listed::default());
-        Arc::new(ClusterFeed { ledger, cluster, epoch, listed, by_offer: AtomicBool::new(false) })
+        let by_offer = AtomicBool::new(false);
+        Arc::new(ClusterFeed { ledger, cluster, epoch, listed, by_offer, uncounted })
     }
 }
 
@@ -109,6 +153,38 @@ impl ClusterFeed {
         self.nodes(Change::Listed(BTreeMap::from([(Key::cluster(&name), node)])));
     }
 
+    /// Takes a summary of the cluster, and counts the pods on nodes that it counts.
+    pub(crate) fn summary(&self, room: ReportedRoom) {
+        self.tell(|index| {
+            let version = room.pods_version;
+            let mut freed = index.set_reported(room);
+            for (key, pod) in self.uncounted().map(|mut each| each.count(version)).unwrap_or_default() {
+                freed |= index.set_pod(&key.to_string(), pod);
+            }
+            freed
+        });
+        self.listed.0[0].store(true, Ordering::Release);
+    }
+
+    fn uncounted(&self) -> Option<MutexGuard<'_, Uncounted>> {
+        self.uncounted.as_ref().map(|each| each.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A pod as the index is to know it.
+    fn placed(&self, key: &Key, pod: PodFacts, index: &ClusterIndex) -> PodFacts {
+        match self.uncounted() {
+            Some(mut uncounted) => uncounted.place(key, pod, index),
+            None => pod,
+        }
+    }
+
+    /// A pod is gone.
+    fn unplaced(&self, key: &Key) {
+        if let Some(mut uncounted) = self.uncounted() {
+            uncounted.pods.remove(key);
+        }
+    }
+
     /// Takes a change of pods.
     pub fn pods(&self, change: Change<PodFacts>) {
         let listed = matches!(change, Change::Listed(_));
@@ -126,9 +202,18 @@ impl ClusterFeed {
             gone @ Change::Gone(_) => gone,
         };
         self.tell(|index| match change {
-            Change::Set(key, pod) => index.set_pod(&key.to_string(), pod),
-            Change::Gone(key) => index.remove_pod(&key.to_string()),
+            Change::Set(key, pod) => {
+                let pod = self.placed(&key, pod, index);
+                index.set_pod(&key.to_string(), pod)
+            }
+            Change::Gone(key) => {
+                self.unplaced(&key);
+                index.remove_pod(&key.to_string())
+            }
             Change::Listed(all) => {
+                if let Some(mut uncounted) = self.uncounted() {
+                    uncounted.pods.retain(|key, _| all.contains_key(key));
+                }
                 let listed: BTreeSet<String> = all.keys().map(ToString::to_string).collect();
                 let known = index.pod_keys().filter(|key| !listed.contains(*key));
                 let gone: Vec<String> = known.map(str::to_owned).collect();
@@ -137,6 +222,7 @@ impl ClusterFeed {
                     freed |= index.remove_pod(key);
                 }
                 for (key, pod) in all {
+                    let pod = self.placed(&key, pod, index);
                     freed |= index.set_pod(&key.to_string(), pod);
                 }
                 index.pods_listed();

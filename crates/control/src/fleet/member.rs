@@ -5,8 +5,9 @@ use super::gate::Gate;
 use super::health::probe;
 use super::prometheus::ask;
 use super::readable::{Needs, Readable, Watches, supervise};
-use super::report::{Asking, Others, Reported};
+use super::report::{Asked, Asking, Reported};
 use super::rights::{self, MissingRights, NeededRight};
+use super::summaries::Summaries;
 use super::traffic::TrafficReport;
 use super::watched::{CopyKind, CopyTest, EventSink, Indexes, KEEP, Registration, Starting, Watched};
 use super::{CopyMeta, Health, MemberEvent, Traffic};
@@ -88,12 +89,14 @@ impl Watcher {
         client: Client,
         source: Option<&TrafficSource>,
         tenant: Option<&TenantOf>,
-        others: Option<Others>,
+        asked: Asked,
         on_event: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) -> Member {
         let sink: EventSink = Arc::new(on_event);
         let (health, traffic, asked_traffic) = (Health::default(), Traffic::default(), Traffic::default());
-        let (room, seed) = (self.ledger.open(name), self.seed.child(name));
+        let is_reported = asked.summary.is_some();
+        let room = if is_reported { self.ledger.open_reported(name) } else { self.ledger.open(name) };
+        let seed = self.seed.child(name);
         let mut watches = Watches::new(&health);
         let confined = tenant.filter(|tenant| !tenant.sees_cluster);
         let places = Published::<Places>::default();
@@ -103,6 +106,7 @@ impl Watcher {
             seed,
             sink: Arc::clone(&sink),
             room: Arc::clone(&room),
+            is_reported,
             places: confined.map(|_| places.clone()),
             watches: &mut watches,
             indexes: BTreeMap::new(),
@@ -170,20 +174,26 @@ impl Watcher {
             ));
         }
         let reported = Reported::default();
-        match others {
-            Some(others) => {
-                let asking = Asking {
-                    client: client.clone(),
-                    hub: self.hub.clone(),
-                    others,
-                    reported: reported.clone(),
-                    health: health.clone(),
-                    clock: self.clock.clone(),
-                };
-                tasks.spawn(asking.run());
-            }
+        if asked.others.is_none() {
             // What it reported to an earlier run does not count any more.
-            None => reported.clear(),
+            reported.clear();
+        }
+        if asked.is_anything() {
+            let summaries = asked.summary.map(|request| {
+                let (health, sink) = (watches.add("nodes"), Arc::clone(&sink));
+                Summaries::new(request, Arc::clone(&room), health, sink)
+            });
+            let asking = Asking {
+                client: client.clone(),
+                hub: self.hub.clone(),
+                member: name.to_owned(),
+                others: asked.others,
+                summaries,
+                reported: reported.clone(),
+                health: health.clone(),
+                clock: self.clock.clone(),
+            };
+            tasks.spawn(asking.run());
         }
         let (after, changed) = (Arc::clone(&sink), watches.clone());
         let heard = move |what: MemberEvent| {

@@ -7,7 +7,7 @@ use super::identity::Identity;
 use super::member::Watcher;
 use super::observed::Observed;
 use super::registry::{Connected, MadeOf};
-use super::report::Others;
+use super::report::{Asked, Others};
 use super::secrets::Secrets;
 use super::sites::{hub_name, news};
 use super::{Connect, ConnectError, Fleet, Hub, Member, MemberEvent, Needs, Registration};
@@ -390,7 +390,10 @@ impl<F: Fn(&str, MemberEvent) + Clone + Send + Sync + 'static> Context<F> {
         let (traffic, tenant) = (foreign.spec.traffic.as_ref(), made_of.tenant.as_ref());
         let others = Others::of(foreign, self.fleet.clusters.clone(), Arc::clone(&self.connect));
         let others = others.filter(|_| self.fleet.is_measuring);
-        let member = self.watcher.watch(name, client, traffic, tenant, others, tell);
+        let was_summarised =
+            foreign.status.as_ref().is_some_and(|status| status.capacity_observed_at.is_some());
+        let asked = Asked { others, summary: made_of.summary.clone(), was_summarised };
+        let member = self.watcher.watch(name, client, traffic, tenant, asked, tell);
         Connected { member: Arc::new(member), made_of, identity, proven: None }
     }
 

@@ -32,6 +32,7 @@ mod rights;
 mod room;
 mod secrets;
 mod sites;
+mod summaries;
 mod switch;
 mod token_claims;
 mod traffic;

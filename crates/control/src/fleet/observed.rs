@@ -47,6 +47,7 @@ impl Observed {
             status.allocated = summary.allocated.quantities();
             status.available = summary.available.quantities();
             status.pending_pods = Some(count(summary.pending_pods));
+            status.capacity_observed_at = summary.observed_at.map(Time);
         }
         self.tell_round_trip(status, now);
         self.tell_report(status);

@@ -3,6 +3,7 @@ use crate::copies::Copied;
 use crate::fleet::MemberEvent;
 use crate::fleet::actuator::Spawner;
 use crate::fleet::member::Watcher;
+use crate::fleet::report::Asked;
 use crate::registrations::REGISTRATIONS;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -57,7 +58,7 @@ fn join(fleet: &Fleet, refused: &'static str) -> Arc<Member> {
         clock,
         seed: Seed::new(1),
     };
-    let member = Arc::new(watcher.watch("a", client(refused), None, None, None, tell));
+    let member = Arc::new(watcher.watch("a", client(refused), None, None, Asked::default(), tell));
     fleet.add_for_tests(&member);
     member
 }

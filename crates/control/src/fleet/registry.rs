@@ -3,12 +3,14 @@
 use super::actuator::Spawner;
 use super::identity::Identity;
 use super::member::TenantOf;
+use super::report::is_peered;
 use super::sites::sites;
 use super::{KNOWN_WITHIN, Member};
 use crate::capacity::Ledger;
 use crate::monitor::Queues;
 use crate::recovery::{Identities, InitialCopies};
 use portolan_api::ForeignCluster;
+use portolan_api::clusterreport::CapacityRequest;
 use portolan_api::foreigncluster::{ClusterCredentials, ClusterType, TrafficSource};
 use portolan_core::placement::Site;
 use portolan_runtime::Index;
@@ -59,6 +61,8 @@ pub(super) struct MadeOf {
     pub(super) credentials: Option<ClusterCredentials>,
     pub(super) traffic: Option<TrafficSource>,
     pub(super) tenant: Option<TenantOf>,
+    /// The summary that is read in place of nodes and pods, if so.
+    pub(super) summary: Option<CapacityRequest>,
 }
 
 impl MadeOf {
@@ -73,6 +77,12 @@ impl MadeOf {
                 namespace: outgoing.tenant_namespace.clone(),
                 sees_cluster: outgoing.sees_cluster,
             }),
+            summary: cluster
+                .spec
+                .capacity
+                .as_ref()
+                .and_then(|capacity| capacity.from_report.clone())
+                .filter(|_| is_peered(cluster)),
         }
     }
 }
@@ -162,6 +172,7 @@ impl Fleet {
             credentials: None,
             traffic: None,
             tenant: None,
+            summary: None,
         };
         self.join(Connected { member: Arc::clone(member), made_of, identity: None, proven: None });
     }

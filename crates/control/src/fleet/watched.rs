@@ -3,7 +3,8 @@
 use super::readable::Watches;
 use super::{CopyMeta, MemberEvent, Needs};
 use crate::capacity::ClusterFeed;
-use k8s_openapi::api::core::v1::Node;
+use crate::names::WORKLOAD_LABEL;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use portolan_runtime::{
@@ -124,6 +125,8 @@ pub(crate) struct Starting<'a> {
     pub(super) seed: Seed,
     pub(super) sink: EventSink,
     pub(super) room: Arc<ClusterFeed>,
+    /// Whether a summary says what nodes have and what others' pods take of it.
+    pub(super) is_reported: bool,
     /// Where it may be looked at; nothing for everywhere.
     pub(super) places: Option<Published<Places>>,
     pub(super) watches: &'a mut Watches,
@@ -136,7 +139,7 @@ impl Starting<'_> {
         let index = Index::<K::Facts>::fed_by(self.watches.add(resource::<K>()));
         self.indexes.insert(TypeId::of::<K>(), Box::new(index.clone()));
         let sink = Arc::clone(&self.sink);
-        self.follow::<K>(index.health().clone(), move |change| {
+        self.follow::<K>(K::selector(self.hub), index.health().clone(), move |change| {
             for changed in index.replace(change) {
                 let event = |facts: &Option<Arc<K::Facts>>| {
                     facts.as_ref().and_then(|facts| K::event(&changed.key, facts))
@@ -151,18 +154,24 @@ impl Starting<'_> {
         });
     }
 
-    /// Watches what nodes have for pods: where nodes are not to be seen, an offer says it.
+    /// Watches what nodes have for pods: where nodes are not to be seen, an offer or a summary says it.
     pub(crate) fn nodes(&mut self) {
-        if self.places.is_none() {
+        if self.places.is_none() && !self.is_reported {
             self.feed::<Node>(ClusterFeed::nodes);
         }
     }
 
+    /// Watches what pods take of nodes: where a summary says it, only those of workloads of hubs.
+    pub(crate) fn pods(&mut self) {
+        self.feed::<Pod>(ClusterFeed::pods);
+    }
+
     /// Watches a kind that the ledger takes the changes of.
-    pub(crate) fn feed<K: Watched>(&mut self, take: fn(&ClusterFeed, Change<K::Facts>)) {
+    fn feed<K: Watched>(&mut self, take: fn(&ClusterFeed, Change<K::Facts>)) {
+        let selector = if self.is_reported { Some(WORKLOAD_LABEL.to_owned()) } else { K::selector(self.hub) };
         let health = self.watches.add(resource::<K>());
         let (sink, room) = (Arc::clone(&self.sink), Arc::clone(&self.room));
-        self.follow::<K>(health, move |change| {
+        self.follow::<K>(selector, health, move |change| {
             take(&room, change);
             sink(MemberEvent::Capacity);
         });
@@ -170,10 +179,11 @@ impl Starting<'_> {
 
     fn follow<K: Watched>(
         &mut self,
+        selector: Option<String>,
         health: WatchHealth,
         take: impl FnMut(Change<K::Facts>) + Send + 'static,
     ) {
-        let config = watcher::Config { label_selector: K::selector(self.hub), ..watcher::Config::default() };
+        let config = watcher::Config { label_selector: selector, ..watcher::Config::default() };
         let (client, seed) = (self.client.clone(), self.seed.child(resource::<K>()));
         match self.places.clone() {
             None => {

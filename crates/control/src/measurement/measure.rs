@@ -122,6 +122,8 @@ impl Measuring {
             conditions: told.conditions,
             observed_at: Some(self.clock.time()),
             latencies,
+            // Others write it, by another field manager.
+            capacity: None,
         };
         // How many of them answer is not told: that is what a scan of ports wants to know.
         let message = format!("the round-trip time to {} other members is measured", targets.len());

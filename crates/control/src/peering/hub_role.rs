@@ -22,6 +22,9 @@ const AS_MEMBER: &str = "portolan-hub-as-member";
 /// A Role that nothing binds: what the controller needs beside the others where it measures how far other members are.
 const MEASUREMENT: &str = "portolan-measurement";
 
+/// A Role and a ClusterRole that nothing binds: what the controller needs beside the others where it reports the capacity.
+const CAPACITY_REPORT: &str = "portolan-capacity-report";
+
 const DEVELOPER: &str = "portolan-developer";
 const FLEET_VIEWER: &str = "portolan-fleet-viewer";
 
@@ -137,6 +140,18 @@ const MEASURING: &[Row] = &[
     ("portolan.dev", "clusterreports/status", &["patch"], "the round-trip times that were measured"),
 ];
 
+/// What it does in its own namespace where it reports the capacity of the cluster.
+const REPORTING: &[Row] = &[
+    ("portolan.dev", "clusterreports", &["list", "watch"], "which hubs ask for a summary"),
+    ("portolan.dev", "clusterreports/status", &["patch"], "the summaries"),
+];
+
+/// What it looks at for that.
+const SUMMARISED: &[Row] = &[
+    ("", "nodes", &["list", "watch"], "what nodes have for pods"),
+    ("", "pods", &["list", "watch"], "what pods take of them"),
+];
+
 /// What is applied to a hub so that its controller, its users and its tenants have their rights, and no others.
 #[must_use]
 pub fn hub_roles() -> Vec<Value> {
@@ -152,6 +167,8 @@ pub fn hub_roles() -> Vec<Value> {
         binding("ClusterRole", PROVIDER),
         role("ClusterRole", AS_MEMBER, as_member.collect()),
         role("Role", MEASUREMENT, rows(MEASURING)),
+        role("Role", CAPACITY_REPORT, rows(REPORTING)),
+        role("ClusterRole", CAPACITY_REPORT, rows(SUMMARISED)),
         role("ClusterRole", DEVELOPER, developer()),
         role("ClusterRole", FLEET_VIEWER, fleet_viewer()),
     ];
@@ -192,6 +209,12 @@ pub fn measurement_binding() -> Value {
     binding("Role", MEASUREMENT)
 }
 
+/// What a cluster needs beside [`hub_roles`] to report its capacity.
+#[must_use]
+pub fn capacity_report_bindings() -> [Value; 2] {
+    [binding("Role", CAPACITY_REPORT), binding("ClusterRole", CAPACITY_REPORT)]
+}
+
 /// The table of the rights of the controller, for the documentation.
 #[must_use]
 pub fn hub_rights_table() -> String {
@@ -209,6 +232,15 @@ pub fn hub_rights_table() -> String {
     text.push_str("| resource | verbs | what for |\n|---|---|---|\n");
     for (group, resource, verbs, why) in MEASURING {
         text.push_str(&format!("| `{resource}.{group}` | {} | {why} |\n", verbs.join(", ")));
+    }
+    text.push_str(
+        "\nTo report the capacity of the cluster (Role `portolan-capacity-report` in namespace `portolan`, and for nodes and pods the \
+         ClusterRole of the same name):\n\n",
+    );
+    text.push_str("| resource | verbs | what for |\n|---|---|---|\n");
+    for (group, resource, verbs, why) in REPORTING.iter().chain(SUMMARISED) {
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        text.push_str(&format!("| `{resource}{group}` | {} | {why} |\n", verbs.join(", ")));
     }
     text
 }
@@ -303,8 +335,9 @@ mod tests {
 
     #[test]
     fn everything_that_is_bound_is_there() {
-        let all: Vec<Value> =
-            hub_roles().into_iter().chain([hub_as_member_binding(), measurement_binding()]).collect();
+        let parts =
+            [hub_as_member_binding(), measurement_binding()].into_iter().chain(capacity_report_bindings());
+        let all: Vec<Value> = hub_roles().into_iter().chain(parts).collect();
         for binding in all.iter().filter(|object| object["roleRef"].is_object()) {
             let role = &binding["roleRef"];
             assert!(

@@ -39,7 +39,8 @@ pub(crate) use definitions::install_roles;
 pub use depart::depart;
 pub(crate) use hub_role::of_this_version;
 pub use hub_role::{
-    CONTROLLER, hub_as_member_binding, hub_needs, hub_rights_table, hub_roles, measurement_binding,
+    CONTROLLER, capacity_report_bindings, hub_as_member_binding, hub_needs, hub_rights_table, hub_roles,
+    measurement_binding,
 };
 pub use identity::identity;
 pub use join::{Joined, Sides, join};

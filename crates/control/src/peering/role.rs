@@ -84,7 +84,7 @@ const OTHER: &[Right] = &[
         portolan_api::GROUP,
         "clusterreports",
         &["get", "create", "patch"],
-        "the round-trip times to the other members, where Portolan runs there and measures them",
+        "the round-trip times to the other members and the summary of capacity, where Portolan runs there and tells them",
     ),
     right(Traffic, "", "services/proxy", &["get"], "the traffic of applications, by a query"),
 ];

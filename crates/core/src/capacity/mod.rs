@@ -16,8 +16,8 @@ mod text;
 
 pub use amount::{Amounts, CPU, MEMORY, PODS};
 pub use growth::Growth;
-pub use index::{ClusterIndex, ClusterSummary, Quota, Room, View, WorkloadFilter};
-pub use node::{LeftOut, NodeFacts};
+pub use index::{ClusterIndex, ClusterSummary, NodeRoom, Quota, ReportedRoom, Room, View, WorkloadFilter};
+pub use node::{LeftOut, NodeFacts, NodeGroup};
 pub use pod::PodFacts;
 pub use pod_shape::{PodShape, ShapeError};
 pub use quantity::{NotAQuantity, milli};

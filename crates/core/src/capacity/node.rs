@@ -3,7 +3,8 @@
 use super::shape::NAME_FIELD;
 use super::{Amounts, CPU, MEMORY, PODS, PodShape};
 use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// No node has more CPUs, in thousandths.
 const MOST_CPU: i64 = 10_000 * 1000;
@@ -66,7 +67,21 @@ pub struct NodeFacts {
     pub labels: BTreeMap<String, String>,
     /// Why its room does not count, if it does not.
     pub left_out: Option<LeftOut>,
+    /// Which nodes this stands for, if it is not one node.
+    pub group: Option<NodeGroup>,
 }
+
+/// Nodes of which a summary tells no more than what they have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeGroup {
+    /// How many nodes these are.
+    pub nodes: u32,
+    /// The labels that are told of them. Of others it is not known whether they have them.
+    pub told_labels: Arc<BTreeSet<String>>,
+}
+
+/// Why a group of nodes does not take a pod that asks for what is not told of them.
+const NOT_TOLD: &str = "the summary of the cluster does not tell a label that is asked for, see spec.capacity.fromReport.nodeLabels";
 
 impl NodeFacts {
     /// Keeps of a node what capacity needs. An amount we cannot read counts as zero: no room is invented.
@@ -83,6 +98,7 @@ impl NodeFacts {
             taints: spec.and_then(|spec| spec.taints.clone()).unwrap_or_default(),
             labels: node.metadata.labels.clone().unwrap_or_default(),
             left_out: None,
+            group: None,
         };
         facts.left_out = if facts.is_virtual(spec.and_then(|spec| spec.provider_id.as_deref())) {
             Some(LeftOut::Virtual)
@@ -102,7 +118,7 @@ impl NodeFacts {
             || provider.is_some_and(|id| VIRTUAL_PROVIDERS.iter().any(|provider| id.starts_with(provider)))
     }
 
-    fn is_implausible(&self) -> bool {
+    pub(crate) fn is_implausible(&self) -> bool {
         self.allocatable.iter().any(|(name, milli)| {
             let most = match name {
                 CPU => MOST_CPU,
@@ -115,7 +131,7 @@ impl NodeFacts {
     }
 
     /// A cluster names its resources as it likes: only so many names are kept, and only what can be one.
-    fn bound_resources(&mut self) {
+    pub(crate) fn bound_resources(&mut self) {
         let plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-_./".contains(&letter);
         let mut others = MOST_RESOURCES - 3;
         self.allocatable.retain(|name| {
@@ -141,10 +157,12 @@ impl NodeFacts {
             return Some("cordoned");
         }
         if !shape.node_selector.iter().all(|(key, value)| self.labels.get(key) == Some(value)) {
-            return Some("does not match the node selector");
+            let told = shape.node_selector.keys().all(|key| self.tells(key));
+            return Some(if told { "does not match the node selector" } else { NOT_TOLD });
         }
         if !shape.node_terms.is_empty() && !shape.node_terms.iter().any(|term| self.matches(term)) {
-            return Some("does not match the node affinity");
+            let told = shape.node_terms.iter().all(|term| self.tells_of(term));
+            return Some(if told { "does not match the node affinity" } else { NOT_TOLD });
         }
         let repels = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         let tolerated =
@@ -155,12 +173,26 @@ impl NodeFacts {
         None
     }
 
+    /// Whether it is known of a label if the node has it.
+    fn tells(&self, label: &str) -> bool {
+        self.group.as_ref().is_none_or(|group| group.told_labels.contains(label))
+    }
+
+    /// Whether it is known of all that a term asks for.
+    fn tells_of(&self, term: &NodeSelectorTerm) -> bool {
+        let fields = term.match_fields.as_deref().unwrap_or_default();
+        (fields.is_empty() || self.group.is_none())
+            && term.match_expressions.iter().flatten().all(|wanted| self.tells(&wanted.key))
+    }
+
     /// A term matches if all its requirements do; a term without requirements matches nothing.
     fn matches(&self, term: &NodeSelectorTerm) -> bool {
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
         let fields = term.match_fields.as_deref().unwrap_or_default();
         let field = |key: &str| (key == NAME_FIELD).then_some(self.name.as_str());
+        // That a label is absent can be asked for, too: what is not told is never met.
         (!expressions.is_empty() || !fields.is_empty())
+            && self.tells_of(term)
             && expressions
                 .iter()
                 .all(|wanted| meets(wanted, self.labels.get(&wanted.key).map(String::as_str)))

@@ -19,6 +19,8 @@ pub struct PodFacts {
     pub workload: Option<String>,
     /// Which template of that workload made it, if its label says so.
     pub template: Option<TemplateHash>,
+    /// The version of the object as a number, which API servers count up.
+    pub version: Option<u64>,
 }
 
 impl PodFacts {
@@ -35,6 +37,7 @@ impl PodFacts {
             leaving: pod.metadata.deletion_timestamp.is_some(),
             workload: labels.and_then(|labels| labels.get(workload_label).cloned()),
             template: labels.and_then(|labels| TemplateHash::parse(labels.get(TemplateHash::LABEL)?)),
+            version: pod.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()),
         }
     }
 }

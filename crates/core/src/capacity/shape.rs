@@ -61,6 +61,11 @@ impl SingleNodes {
         before != (self.by_hostname, self.all, self.hostnames.len(), self.names.len())
     }
 
+    /// Whether any single node is asked about.
+    pub(super) fn are_any(&self) -> bool {
+        *self != Self::default()
+    }
+
     fn of(shape: &PodShape) -> Self {
         let mut nodes = Self::default();
         if let Some(hostname) = shape.node_selector.get(HOSTNAME) {

@@ -39,6 +39,11 @@ pub(crate) struct ValueArgs {
     #[arg(long)]
     pub(crate) measure_latency: bool,
 
+    /// Report the capacity of this cluster in a summary of a few kilobytes to those hubs that ask for it, so that they need not watch
+    /// its nodes and pods. It is needed in members of thousands of nodes whose ForeignCluster says capacity.fromReport.
+    #[arg(long)]
+    pub(crate) report_capacity: bool,
+
     /// The URL by which other clusters reach the API server, if it is not that of the kubeconfig.
     #[arg(long, value_name = "URL")]
     pub(crate) api_server_url: Option<String>,

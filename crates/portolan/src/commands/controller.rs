@@ -14,6 +14,7 @@ use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use portolan_control::fleet::{Credentials, HUB};
 use portolan_control::measurement::{Handshake, measure};
+use portolan_control::reporting::report_capacity;
 use portolan_control::sharing::{Providing, provide_with};
 use portolan_control::{Monitor, Settings, peering, run_with, tenancy};
 use portolan_runtime::{Clock, Election, Seed, Standing, Term, call, chain};
@@ -84,6 +85,17 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
                 }
             }
         };
+        let reporting = {
+            let (cluster, clock, is_on) = (hub.clone(), clock.clone(), args.report_capacity);
+            let (own, term) = (seed.child("reporting"), term.clone());
+            async move {
+                if is_on {
+                    report_capacity(cluster, clock, own, term).await;
+                } else {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
         let settings = Settings {
             prometheus: args.prometheus.clone(),
             measure_latency: args.measure_latency,
@@ -95,7 +107,7 @@ async fn serve(args: &ControllerArgs) -> Result<(), Failure> {
         let peering = peering::run_with(hub.clone(), connect.clone(), clock.clone(), own, &monitor);
         let sharing = provide_with(hub.clone(), clock.clone(), seed.child("sharing"), providing);
         Box::pin(async {
-            tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {}, () = measuring => {} }
+            tokio::select! { () = placing => {}, () = peering => {}, () = sharing => {}, () = leading => {}, () = serving => {}, () = renewing => {}, () = measuring => {}, () = reporting => {} }
         })
     };
     if !args.leader_elect {

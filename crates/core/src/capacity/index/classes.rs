@@ -1,9 +1,9 @@
 //! Nodes that take the same pods, and what is free on them.
 
-use super::nodes::Known;
+use super::nodes::{Known, Place};
 use super::resources::Free;
 use crate::capacity::shape::{HOSTNAME, SingleNodes};
-use crate::capacity::{LeftOut, NodeFacts, Shape};
+use crate::capacity::{LeftOut, NodeFacts, NodeGroup, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stands for all names that no shape asks about.
@@ -87,11 +87,14 @@ impl Classes {
             left_out: traits.left_out,
             taints: traits.taints.clone(),
             labels,
+            group: traits.told_labels.clone().map(|told_labels| NodeGroup { nodes: 1, told_labels }),
             ..NodeFacts::default()
         };
         let left_out = facts.left_out.map(LeftOut::why);
         let key = [facts.ready, facts.cordoned];
-        let key = serde_json::json!([key, left_out, facts.taints, facts.labels, facts.name]).to_string();
+        let told = traits.told_labels.as_deref();
+        let key =
+            serde_json::json!([key, left_out, facts.taints, facts.labels, facts.name, told]).to_string();
         if let Some(known) = self.by_key.get(&key) {
             return *known;
         }
@@ -100,20 +103,21 @@ impl Classes {
         self.all.len() - 1
     }
 
-    /// Counts a node in.
-    pub(super) fn add(&mut self, class: usize, free: Free) {
-        self.all[class].nodes += 1;
-        *self.all[class].free.entry(free).or_insert(0) += 1;
+    /// Counts nodes in.
+    pub(super) fn add(&mut self, place: Place) {
+        let class = &mut self.all[place.class];
+        class.nodes += place.nodes as usize;
+        *class.free.entry(place.free).or_insert(0) += place.nodes;
     }
 
-    /// Counts a node out.
-    pub(super) fn remove(&mut self, class: usize, free: &Free) {
-        let class = &mut self.all[class];
-        class.nodes -= 1;
-        if let Some(count) = class.free.get_mut(free) {
-            *count -= 1;
+    /// Counts nodes out.
+    pub(super) fn remove(&mut self, place: &Place) {
+        let class = &mut self.all[place.class];
+        class.nodes -= place.nodes as usize;
+        if let Some(count) = class.free.get_mut(&place.free) {
+            *count -= place.nodes;
             if *count == 0 {
-                class.free.remove(free);
+                class.free.remove(&place.free);
             }
         }
     }

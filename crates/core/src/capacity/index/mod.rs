@@ -14,6 +14,7 @@ mod estimate;
 mod nodes;
 mod pods;
 mod quota;
+mod reported;
 mod resources;
 mod view;
 mod workloads;
@@ -24,7 +25,7 @@ use super::{Amounts, Growth, NodeFacts, PodFacts, Shape};
 use answers::Answers;
 use classes::Classes;
 use estimate::Estimate;
-use nodes::{Common, Node};
+use nodes::{Common, Node, Place};
 use pods::{AllRequests, Pod, Revision};
 use quota::{Bound, Usage};
 use resources::Resources;
@@ -33,6 +34,8 @@ use std::sync::Arc;
 
 pub(super) use quota::Exceeded;
 pub use quota::Quota;
+use reported::Reported;
+pub use reported::{NodeRoom, ReportedRoom};
 use view::Newcomer;
 pub use view::{ClusterSummary, Room, View};
 pub use workloads::WorkloadFilter;
@@ -62,6 +65,8 @@ pub struct ClusterIndex {
     bound: Option<Bound>,
     /// What it grows by; nothing if that is to be found out anew.
     newcomer: Option<Newcomer>,
+    /// What a summary tells, if no more is known.
+    reported: Option<Arc<Reported>>,
     /// Whether nodes and pods were listed.
     listed: [bool; 2],
     /// How many groups of equal nodes were looked at for estimates.
@@ -316,11 +321,7 @@ impl ClusterIndex {
     }
 
     /// A node has changed its class or what is free on it.
-    fn moved(
-        &mut self,
-        before: Option<(usize, resources::Free)>,
-        after: Option<(usize, resources::Free)>,
-    ) -> bool {
+    fn moved(&mut self, before: Option<Place>, after: Option<Place>) -> bool {
         if before == after {
             return false;
         }
@@ -328,18 +329,20 @@ impl ClusterIndex {
         let freed = match (&before, &after) {
             (_, None) => false,
             (None, Some(_)) => true,
-            (Some((was, old)), Some((is, new))) => {
-                was != is || old.iter().zip(new).any(|(old, new)| new > old)
+            (Some(was), Some(is)) => {
+                was.class != is.class
+                    || is.nodes > was.nodes
+                    || was.free.iter().zip(&is.free).any(|(old, new)| new > old)
             }
         };
-        if let Some((class, free)) = before {
-            self.classes.remove(class, &free);
-            self.answers.moved(class, &free, -1);
+        if let Some(place) = before {
+            self.classes.remove(&place);
+            self.answers.moved(place.class, &place.free, -i64::from(place.nodes));
         }
-        if let Some((class, free)) = after {
-            self.answers.cover(&self.classes, class);
-            self.answers.moved(class, &free, 1);
-            self.classes.add(class, free);
+        if let Some(place) = after {
+            self.answers.cover(&self.classes, place.class);
+            self.answers.moved(place.class, &place.free, i64::from(place.nodes));
+            self.classes.add(place);
         }
         freed
     }
@@ -450,8 +453,8 @@ impl ClusterIndex {
             if let Some(known) = &mut node.known {
                 known.class = self.classes.of(name, known);
             }
-            if let Some((class, free)) = node.place() {
-                self.classes.add(class, free);
+            if let Some(place) = node.place() {
+                self.classes.add(place);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::resources::{Free, Resources, clamp};
 use crate::capacity::shape::HOSTNAME;
 use crate::capacity::{Amounts, LeftOut, NodeFacts};
 use k8s_openapi::api::core::v1::Taint;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What decides which pods a node takes, apart from its name and its room. Nodes share it.
@@ -17,13 +17,16 @@ pub(super) struct Traits {
     pub(super) taints: Vec<Taint>,
     /// The labels, without the one that is different on every node.
     pub(super) labels: BTreeMap<String, String>,
+    /// The labels that are told, if not all are.
+    pub(super) told_labels: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Traits {
     /// A text that is the same for equal traits.
     pub(super) fn key(&self) -> String {
         let left_out = self.left_out.map(LeftOut::why);
-        serde_json::json!([self.ready, self.cordoned, left_out, self.taints, self.labels]).to_string()
+        let told = self.told_labels.as_deref();
+        serde_json::json!([self.ready, self.cordoned, left_out, self.taints, self.labels, told]).to_string()
     }
 }
 
@@ -46,6 +49,16 @@ pub(super) struct Known {
     pub(super) allocatable: Arc<Amounts>,
     pub(super) offered: Arc<[i64]>,
     pub(super) class: usize,
+    /// How many nodes it stands for: one, but for groups of a summary.
+    pub(super) nodes: u32,
+}
+
+/// What decides about the room of a node, or of several that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place {
+    pub(super) class: usize,
+    pub(super) free: Free,
+    pub(super) nodes: u32,
 }
 
 impl Known {
@@ -63,10 +76,11 @@ impl Known {
 
 impl Node {
     /// What is free on it, and its class, if it is there.
-    pub(super) fn place(&self) -> Option<(usize, Free)> {
+    pub(super) fn place(&self) -> Option<Place> {
         let known = self.known.as_ref()?;
         let left = |(offered, taken): (&i64, &i128)| clamp(i128::from(*offered) - taken);
-        Some((known.class, known.offered.iter().zip(&self.allocated).map(left).collect()))
+        let free = known.offered.iter().zip(&self.allocated).map(left).collect();
+        Some(Place { class: known.class, free, nodes: known.nodes })
     }
 
     /// Whether it is there and ready.
@@ -100,11 +114,13 @@ pub(super) struct Common {
 impl Common {
     /// A node in its class, of which the caller must find out which it is.
     pub(super) fn know(&mut self, name: &Arc<str>, facts: NodeFacts, resources: &Resources) -> Known {
-        let NodeFacts { allocatable, ready, cordoned, left_out, taints, mut labels, .. } = facts;
+        let NodeFacts { allocatable, ready, cordoned, left_out, taints, mut labels, group, .. } = facts;
+        let nodes = group.as_ref().map_or(1, |group| group.nodes);
+        let told_labels = group.map(|group| group.told_labels);
         let hostname = labels
             .remove(HOSTNAME)
             .map(|hostname| if hostname == **name { Arc::clone(name) } else { hostname.into() });
-        let traits = Traits { ready, cordoned, left_out, taints, labels };
+        let traits = Traits { ready, cordoned, left_out, taints, labels, told_labels };
         let key = traits.key();
         let traits = Arc::clone(self.traits.entry(key).or_insert_with(|| Arc::new(traits)));
         let offer = self.offers.entry(allocatable.clone()).or_insert_with(|| {
@@ -112,7 +128,7 @@ impl Common {
             (Arc::new(allocatable), vector.into())
         });
         let (allocatable, offered) = (Arc::clone(&offer.0), Arc::clone(&offer.1));
-        Known { traits, hostname, allocatable, offered, class: 0 }
+        Known { traits, hostname, allocatable, offered, class: 0, nodes }
     }
 
     /// Forgets what no node has any more.

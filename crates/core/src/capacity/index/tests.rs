@@ -126,8 +126,16 @@ impl Told {
                 let taints = tainted.then_some(taint).into_iter().collect();
                 let labels = labels.into_iter().collect();
                 let left_out = None;
-                let facts =
-                    NodeFacts { name: name.clone(), allocatable, ready, cordoned, taints, labels, left_out };
+                let facts = NodeFacts {
+                    name: name.clone(),
+                    allocatable,
+                    ready,
+                    cordoned,
+                    taints,
+                    labels,
+                    left_out,
+                    group: None,
+                };
                 index.set_node(facts.clone());
                 self.nodes.insert(name, facts);
             }
@@ -143,6 +151,7 @@ impl Told {
                     leaving,
                     workload: workload.map(|uid| format!("u{uid}")),
                     template: template.map(|of| shape(of).template_hash()),
+                    version: None,
                 };
                 index.set_pod(&format!("p{key}"), facts.clone());
                 self.pods.insert(format!("p{key}"), facts);

@@ -5,7 +5,11 @@ use super::pods::Workload;
 use super::resources::{Free, clamp};
 use super::{ClusterIndex, WorkloadFilter};
 use crate::capacity::{Amounts, Growth, NodeFacts, PodShape, Shape, Shortage};
+use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
+
+/// Why nothing is placed on nodes that are in no group of a summary.
+const OMITTED: &str = "left out of the summary of the cluster, which has too many kinds of nodes";
 
 /// The room of a cluster for one shape, in the numbers that a decision takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +72,8 @@ pub struct ClusterSummary {
     pub pending_pods: usize,
     /// How many pods there are that have not finished.
     pub pods: usize,
+    /// When the cluster summarised itself, where no more is known than that.
+    pub observed_at: Option<Timestamp>,
 }
 
 /// A node that a cluster would grow by.
@@ -105,7 +111,7 @@ impl ClusterIndex {
         let room = Room { max_replicas, cpu: clamp(sums.cpu), memory: clamp(sums.memory) };
         let open_nodes = u32::try_from(sums.nodes).unwrap_or(u32::MAX);
         let max_replicas_if_grown = if self.growth == Growth::Uncounted { u32::MAX } else { max_replicas };
-        let known = self.is_listed();
+        let known = self.is_all_known(shape);
         let view = View { room, open_nodes, max_replicas_if_grown, known, ..View::default() };
         Some(match &self.bound {
             Some(bound) => view.within(&self.resources.need(&shape.requests), &bound.left(&[])),
@@ -120,7 +126,7 @@ impl ClusterIndex {
     }
 
     fn counted_view(&mut self, uid: &str, shape: &Shape) -> View {
-        let known = self.is_listed();
+        let known = self.is_all_known(shape);
         let own = self.workloads.get(uid);
         let revision = self.revision(shape);
         let bound = own.map_or(0, |own| own.bound(revision));
@@ -131,7 +137,9 @@ impl ClusterIndex {
         self.learn(&turned_out);
         let kept = if alone { self.estimate.take() } else { None };
         let estimate = kept.unwrap_or_else(|| self.estimated(apart_from, shape));
-        let (room, open_nodes) = self.room(&turned_out, &estimate);
+        let (mut room, open_nodes) = self.room(&turned_out, &estimate);
+        let replaced = self.replaced(self.workloads.get(uid), revision, &turned_out);
+        room.max_replicas = room.max_replicas.saturating_add(replaced);
         let max_replicas_if_grown = self.max_replicas_if_grown(&turned_out, room.max_replicas, &estimate);
         if alone {
             self.estimate = Some(estimate);
@@ -191,6 +199,10 @@ impl ClusterIndex {
                 }
             }
         }
+        if let Some(reported) = self.reported.as_ref().filter(|reported| reported.omitted > 0) {
+            shortage.nodes += reported.omitted;
+            shortage.refusals.insert(OMITTED, reported.omitted);
+        }
         let largest: Vec<i128> = largest.into_iter().map(i128::from).collect();
         let largest = self.resources.amounts(&largest);
         let lacking = |(name, need): (&str, i64)| (name.to_owned(), need, largest.get(name));
@@ -227,6 +239,9 @@ impl ClusterIndex {
     /// The cluster in numbers.
     #[must_use]
     pub fn summary(&self) -> ClusterSummary {
+        if let Some(reported) = &self.reported {
+            return reported.totals.clone();
+        }
         let slots = self.resources.len();
         let (mut capacity, mut allocated, mut available) =
             (vec![0i128; slots], vec![0; slots], vec![0; slots]);
@@ -242,7 +257,8 @@ impl ClusterIndex {
             for (sum, milli) in allocated.iter_mut().zip(&node.allocated) {
                 *sum += milli;
             }
-            let (Some(known), Some((class, free))) = (&node.known, node.place()) else { continue };
+            let (Some(known), Some(place)) = (&node.known, node.place()) else { continue };
+            let (class, free) = (place.class, place.free);
             summary.nodes += 1;
             summary.ready += usize::from(known.traits.ready);
             for (sum, milli) in capacity.iter_mut().zip(known.offered.iter()) {
@@ -337,7 +353,8 @@ impl ClusterIndex {
     /// What a node would be that the cluster grows by.
     fn found_newcomer(&mut self) -> Newcomer {
         let known = || self.nodes.values().filter_map(|node| node.known.as_ref());
-        let present = known().filter(|known| known.traits.left_out.is_none()).count();
+        let counted = known().filter(|known| known.traits.left_out.is_none()).count();
+        let present = self.reported.as_ref().map_or(counted, |reported| reported.totals.nodes);
         let beside = u32::try_from(present).unwrap_or(u32::MAX);
         if let Growth::UpTo { like: Some(like), .. } = &self.growth {
             let known = self.common.know(&"".into(), NodeFacts::clone(like), &self.resources);
@@ -368,9 +385,10 @@ impl ClusterIndex {
     fn given_up<'a>(&'a self, own: &'a Workload, shape: &Shape) -> BTreeMap<&'a str, (usize, Free, Free)> {
         let mut nodes: BTreeMap<&str, (usize, Free, Free)> = BTreeMap::new();
         for (name, requests, pods) in own.to_be_replaced(self.revision(shape)) {
-            let Some((class, free)) = self.nodes.get(name).and_then(super::Node::place) else { continue };
+            let Some(place) = self.nodes.get(name).and_then(super::Node::place) else { continue };
             let Some(requests) = self.requests.by_id(requests) else { continue };
-            let (_, _, to) = nodes.entry(name).or_insert_with(|| (class, free.clone(), free));
+            let (_, _, to) =
+                nodes.entry(name).or_insert_with(|| (place.class, place.free.clone(), place.free));
             for (free, milli) in to.iter_mut().zip(&requests.vector) {
                 *free = free.saturating_add(milli.saturating_mul(i64::from(pods)));
             }
@@ -381,7 +399,6 @@ impl ClusterIndex {
     /// How a node ranks among others that have the same free.
     #[cfg(test)]
     pub(super) fn rank(&self, name: &str) -> Option<String> {
-        let (class, _) = self.nodes.get(name)?.place()?;
-        Some(self.classes.get(class).key.clone())
+        Some(self.classes.get(self.nodes.get(name)?.place()?.class).key.clone())
     }
 }

@@ -77,6 +77,9 @@ fn flags(args: &ValueArgs) -> Result<Value, Failure> {
     if args.measure_latency {
         values["controller"]["measureLatency"] = json!(true);
     }
+    if args.report_capacity {
+        values["controller"]["reportCapacity"] = json!(true);
+    }
     Ok(values)
 }
 

@@ -1,10 +1,16 @@
-//! ClusterReport: what a member tells the hub of its distance to the other members.
+//! ClusterReport: what a member tells the hub of its distance to the other members, and of its capacity.
+
+mod capacity;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::capacity::{
+    CapacityRequest, GROUPS_AT_MOST, NODE_LABELS_AT_MOST, ROOMS_AT_MOST, ReportedCapacity, ReportedNodes,
+    ReportedRoom,
+};
 use crate::{
     conditions::conditions_schema,
     duration::Duration,
@@ -14,7 +20,7 @@ use crate::{
 /// How many other clusters a report is about at most.
 pub const TARGETS_AT_MOST: usize = 256;
 
-/// What a hub asks a member to measure.
+/// What a hub asks a member to tell.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "portolan.dev",
@@ -42,6 +48,9 @@ pub struct ClusterReportSpec {
     #[schemars(length(max = 256))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub targets: Vec<ReportTarget>,
+    /// Asks for a summary of the capacity, which the hub then reads instead of watching nodes and pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityRequest>,
 }
 
 /// Another cluster, and where its API server is.
@@ -81,6 +90,9 @@ pub struct ClusterReportStatus {
     #[schemars(length(max = 256))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["to"]))]
     pub latencies: Vec<ReportedLatency>,
+    /// The capacity of the cluster in a few kilobytes. A summary that is older than five minutes does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<ReportedCapacity>,
 }
 
 /// A round-trip time that a member measured.
@@ -98,6 +110,7 @@ kind!(
     defaulted ClusterReport,
     ClusterReportSpec,
     ClusterReportStatus,
-    "A ClusterReport is what this cluster tells a hub of its distance to the other members of the fleet. The hub names the other \
-     members, and the controller of this cluster measures if its administrator has switched that on."
+    "A ClusterReport is what this cluster tells a hub of its distance to the other members of the fleet, and of its capacity. The \
+     hub names the other members or asks for a summary, and the controller of this cluster measures and summarises if its \
+     administrator has switched that on."
 );
