@@ -3,7 +3,7 @@
 //! A connection does not say which peer it is from: the certificate that it shows does.
 
 use super::only_peer::{AnyPeer, OnlyPeer};
-use super::receiver::Incoming;
+use super::stream::Incoming;
 use super::tls::{Credentials, CredentialsError};
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
