@@ -1,6 +1,6 @@
 //! From what was found to clusters, each once, with the command that comes next: pure.
 
-use crate::commands::invite::as_name;
+use crate::commands::cluster_config::as_name;
 use portolan_api::words::is_name;
 use serde::Serialize;
 use std::path::PathBuf;

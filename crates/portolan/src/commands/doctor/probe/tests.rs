@@ -1,3 +1,4 @@
+use super::super::way::Credential;
 use super::*;
 use portolan_core::doctor::Verdict;
 use portolan_runtime::Clock as MachineClock;
