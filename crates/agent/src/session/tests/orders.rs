@@ -21,7 +21,7 @@ fn progress(report: SourceReport) -> (u64, i64, SourceStage) {
 }
 
 /// Why no session is begun.
-fn refused(report: Result<SourceReport, SessionError>) -> String {
+pub(super) fn refused(report: Result<SourceReport, SessionError>) -> String {
     match report {
         Ok(Report::Refused { reason, .. }) => reason,
         other => unreachable!("it is not refused: {other:?}"),
