@@ -1,7 +1,8 @@
 //! The Helm chart of the same objects.
 
+use crate::document::Document;
 use crate::go_template::{template, when};
-use crate::objects::{Document, documents};
+use crate::objects::documents;
 use crate::{NAMESPACE, VERSION, schema, values_yaml};
 use portolan_api::RenderError;
 use serde_json::{Value, json};

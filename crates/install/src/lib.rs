@@ -6,6 +6,7 @@
 mod chart;
 mod check;
 mod diagnosis;
+mod document;
 mod error;
 mod go_template;
 mod monitoring;
@@ -19,8 +20,9 @@ mod values;
 pub use chart::chart;
 pub use check::parse;
 pub use diagnosis::{Seen, diagnose};
+pub use document::{CONTROLLER, NAMESPACE};
 pub use error::ValuesError;
-pub use objects::{CLUSTER_CONFIG, CONTROLLER, NAMESPACE, Rendered, render};
+pub use objects::{CLUSTER_CONFIG, Rendered, render};
 pub use portolan_core::version::{SkewError, check_skew};
 pub use provider::{NodeFacts, Provider, detect, region};
 pub use record::{Entry, Identity, Phase, RECORD, Record, RecordError};

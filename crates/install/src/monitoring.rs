@@ -1,8 +1,7 @@
 //! What Prometheus and Grafana need: the files in `deploy/monitoring`, with the labels of the values.
 
-use crate::NAMESPACE;
+use crate::document::{Document, NAMESPACE, labels};
 use crate::node::{Node, field, fixed, object};
-use crate::objects::{Document, labels};
 use portolan_api::RenderError;
 use serde_json::{Value, json};
 

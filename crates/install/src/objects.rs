@@ -1,5 +1,6 @@
 //! What Portolan consists of in a cluster.
 
+use crate::document::{CONTROLLER, Document, NAMESPACE, labels, selector};
 use crate::monitoring;
 use crate::node::{Item, Node, Part, at, field, field_when, fixed, is_set, object};
 use crate::{VERSION, Values};
@@ -9,12 +10,6 @@ use portolan_control::peering::{
     capacity_report_bindings, hub_as_member_binding, hub_roles, measurement_binding,
 };
 use serde_json::{Value, json};
-
-/// Portolan's own namespace.
-pub const NAMESPACE: &str = "portolan";
-
-/// The name of the controller: of its Deployment, its account and its Lease.
-pub const CONTROLLER: &str = "portolan-controller";
 
 /// The ConfigMap with what the cluster tells of itself.
 pub const CLUSTER_CONFIG: &str = "portolan-cluster";
@@ -47,14 +42,6 @@ pub fn render(values: &Values) -> Result<Rendered, RenderError> {
         list.push(object);
     }
     Ok(rendered)
-}
-
-/// One object, which is there if all values at the paths are set.
-pub(crate) struct Document {
-    /// The file of the chart that its template is in.
-    pub(crate) file: &'static str,
-    pub(crate) when: Vec<&'static str>,
-    pub(crate) node: Node,
 }
 
 /// Everything, in the order in which it is applied.
@@ -250,16 +237,6 @@ fn disruption_budget() -> Value {
         "metadata": {"name": CONTROLLER, "namespace": NAMESPACE, "labels": labels()},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector()}},
     })
-}
-
-fn selector() -> Value {
-    json!({"app.kubernetes.io/name": "portolan", "app.kubernetes.io/component": "controller"})
-}
-
-pub(crate) fn labels() -> Value {
-    let mut labels = selector();
-    labels["app.kubernetes.io/part-of"] = json!("portolan");
-    labels
 }
 
 fn labelled(mut object: Value) -> Value {

@@ -134,7 +134,7 @@ mod tests {
         let size = |wanted, available| Size { wanted, available };
         assert!(takes_no_more(4, 1, size(2, 0), &[size(3, 3)]), "three must be available");
         assert!(!takes_no_more(4, 1, size(2, 1), &[size(3, 3)]), "one more may go");
-        assert!(!takes_no_more(4, 1, size(1, 0), &[size(3, 2)]), "one that does not serve goes");
+        assert!(!takes_no_more(4, 1, size(1, 1), &[size(3, 2)]), "one that does not serve goes");
         assert!(takes_no_more(1, 0, size(1, 0), &[size(1, 1)]), "the new one comes first");
         assert!(!takes_no_more(2, 1, size(2, 0), &[]), "no old pod is in the way");
         assert!(!takes_no_more(2, 1, size(2, 0), &[size(0, 0)]));

@@ -20,8 +20,9 @@ mod tickets;
 
 pub use briefing::{DestinationBriefing, SourceBriefing, Transfer};
 pub use config::{Config, DEFAULT_PORT};
+pub use movable::RUNTIME_CLASS;
 pub use peers::ListenError;
-pub use restored_pod::{COMMITTED, RUNTIME_CLASS};
+pub use restored_pod::COMMITTED;
 
 use crate::hands::{DestinationNode, SourceNode};
 use crate::session::{Journal, JournalError, Pod, Role, SessionError, Sessions};

@@ -1,7 +1,9 @@
 //! Which pods can be moved while they run.
 
-use super::restored_pod::RUNTIME_CLASS;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume};
+
+/// The RuntimeClass whose handler is `portolan-runc`.
+pub const RUNTIME_CLASS: &str = "portolan-restore";
 
 /// Why a pod cannot be moved while it runs, if it cannot: a sentence with what would help.
 pub(super) fn why_not(pod: &Pod) -> Option<String> {

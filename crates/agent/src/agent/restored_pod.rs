@@ -1,14 +1,11 @@
 //! The pod at the destination, made from the one at the source.
 
-use super::movable::why_not;
+use super::movable::{RUNTIME_CLASS, why_not};
 use crate::session::{HandsError, SessionInfo};
 use k8s_openapi::api::core::v1::{Pod, PodReadinessGate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use portolan_node::annotations::RESTORE;
 use serde_json::{Value, json};
-
-/// The RuntimeClass whose handler is `portolan-runc`.
-pub const RUNTIME_CLASS: &str = "portolan-restore";
 
 /// The condition of a restored pod that its readiness waits for: before the commit it stands still, and must get no traffic.
 pub const COMMITTED: &str = "portolan.dev/committed";
