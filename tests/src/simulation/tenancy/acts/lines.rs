@@ -194,15 +194,18 @@ impl Story {
 
     /// Somebody says that a certificate is due.
     async fn renew_early(&mut self) -> bool {
-        let site = self.site();
-        let secrets = objects(&self.stage, site, "Secret", Some(OWN));
-        let list = secrets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
-        let due = "portolan.dev/renew-certificate-at";
-        let held = list.into_iter().find(|secret| {
-            secret.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(due))
-        });
-        let Some(name) = held.and_then(|secret| secret.metadata.name) else { return false };
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {due: "2020-01-01T00:00:00Z"}}}));
-        secrets.patch(&name, &PatchParams::default(), &patch).await.is_ok()
+        let (first, count) = (self.site(), self.stage.sites.len());
+        for site in (0..count).map(|each| (first + each) % count) {
+            let secrets = objects(&self.stage, site, "Secret", Some(OWN));
+            let list = secrets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+            let due = "portolan.dev/renew-certificate-at";
+            let held = list.into_iter().find(|secret| {
+                secret.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(due))
+            });
+            let Some(name) = held.and_then(|secret| secret.metadata.name) else { continue };
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {due: "2020-01-01T00:00:00Z"}}}));
+            return secrets.patch(&name, &PatchParams::default(), &patch).await.is_ok();
+        }
+        false
     }
 }
