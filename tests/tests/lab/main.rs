@@ -17,8 +17,6 @@ mod installed;
 mod invitation;
 mod invited;
 mod jobs;
-// It was not seen to pass on real clusters yet.
-#[cfg(feature = "migration-on-the-lab")]
 mod migration;
 mod monitoring;
 mod outlook;
